@@ -1,0 +1,1 @@
+"""The running node: sockets in front, partitions behind, and the one loop that drives both."""

@@ -1,0 +1,1 @@
+"""The one Kafka client: a sans-IO core and the fronts that drive it."""

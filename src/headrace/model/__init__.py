@@ -1,0 +1,1 @@
+"""The names of things: what every other package says aloud. Imports nothing of Headrace but itself."""

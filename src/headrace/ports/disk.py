@@ -1,0 +1,72 @@
+"""The Disk port: the file calls the log is built on, with the semantics of POSIX.
+
+Calls raise OSError as the operating system would. Handles are small integers (real file descriptors in production)
+so that `Network.send_slice` can use sendfile. Nothing is durable before `data_sync` (contents) and
+`sync_directory` (names): the simulator's disk forgets exactly what a power cut may forget.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, NewType, Protocol
+
+FileHandle = NewType("FileHandle", int)
+Buffer = bytes | bytearray | memoryview
+
+
+class Slice(NamedTuple):
+    """An opaque run of bytes of an open file, for `Transport.send_slice`."""
+
+    file: FileHandle
+    position: int
+    length: int
+
+
+class DiskLockHeld(Exception):
+    """Another process holds the lock file; `owner` is what it wrote there (its process id), or empty."""
+
+    def __init__(self, path: str, owner: str) -> None:
+        super().__init__(f"{path} is locked by process {owner or 'unknown'}")
+        self.path = path
+        self.owner = owner
+
+
+class Disk(Protocol):
+    # Open files
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> FileHandle: ...
+    def close(self, file: FileHandle) -> None: ...
+    def size(self, file: FileHandle) -> int: ...
+    def read(self, file: FileHandle, length: int, position: int) -> bytes:
+        """Up to `length` bytes from `position`; fewer only at the end of the file."""
+
+    def read_into(self, file: FileHandle, buffer: memoryview, position: int) -> int: ...
+    def write_vector(self, file: FileHandle, buffers: Sequence[Buffer], position: int) -> int:
+        """One pwritev: may write less than given; at most `iov_max` buffers."""
+
+    def truncate(self, file: FileHandle, length: int) -> None: ...
+    def allocate(self, file: FileHandle, position: int, length: int) -> None:
+        """Reserve blocks and extend the file (reads give zeros); a no-op where the file system cannot."""
+
+    def data_sync(self, file: FileHandle) -> None: ...
+    def is_hot(self, file: FileHandle, position: int, length: int) -> bool:
+        """Whether reading that range would not wait for the device (RWF_NOWAIT probe); True where unknown."""
+
+    # Names
+    def exists(self, path: str) -> bool: ...
+    def is_directory(self, path: str) -> bool: ...
+    def list_directory(self, path: str) -> list[str]:
+        """Names, sorted."""
+
+    def make_directory(self, path: str) -> None:
+        """With parents; no error if it exists."""
+
+    def file_size(self, path: str) -> int: ...
+    def rename(self, source: str, destination: str) -> None: ...
+    def unlink(self, path: str) -> None: ...
+    def remove_directory(self, path: str) -> None:
+        """An empty one."""
+
+    def sync_directory(self, path: str) -> None: ...
+    def free_bytes(self, path: str) -> int: ...
+    def lock(self, path: str) -> FileHandle:
+        """Create and lock a lock file for this process, writing the process id into it; DiskLockHeld if taken."""
+
+    iov_max: int

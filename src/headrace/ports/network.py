@@ -1,0 +1,67 @@
+"""The Network port: listeners, connections and one wait for all of them.
+
+A `Transport` has the semantics of a non-blocking socket: BlockingIOError when it would wait, another OSError when
+the connection is broken, 0 from `recv_into` at the end of the stream. In production its methods are the socket's
+own bound methods, so that the hot path pays for no wrapper; TLS is another Transport.
+"""
+
+from collections.abc import Sequence
+from typing import NewType, Protocol
+
+from headrace.ports.disk import Buffer, Slice
+
+Token = NewType("Token", int)
+"""Names a listener or a connection in what `poll` returns; in production the file descriptor."""
+
+READABLE = 1
+WRITABLE = 2
+BROKEN = 4
+
+
+class Transport(Protocol):
+    token: Token
+    peer_address: str
+
+    def recv_into(self, buffer: memoryview, /) -> int: ...
+    def send(self, buffer: Buffer, /) -> int: ...
+    def send_vector(self, buffers: Sequence[Buffer], /) -> int: ...
+    def send_slice(self, part: Slice, /) -> int:
+        """Bytes of the file taken by the network, from the slice's start; may be fewer than its length."""
+
+    def hold_small_sends(self, hold: bool, /) -> None:
+        """While held, the system may wait to fill a packet (TCP_CORK); letting go pushes what is left."""
+
+    def close(self) -> None: ...
+
+
+class Listener(Protocol):
+    token: Token
+    host: str
+    port: int
+
+    def accept(self) -> Transport | None:
+        """The next waiting connection, or None."""
+
+    def close(self) -> None: ...
+
+
+class Network(Protocol):
+    def listen(self, host: str, port: int) -> list[Listener]:
+        """One listener per address family the host name resolves to (all on one port when `port` is 0)."""
+
+    def connect(self, host: str, port: int) -> Transport:
+        """Begin a connection; WRITABLE tells when it stands."""
+
+    def watch(self, token: Token, interest: int) -> None:
+        """Begin or change which of READABLE | WRITABLE is awaited; 0 mutes the token but keeps it known."""
+
+    def forget(self, token: Token) -> None:
+        """Stop watching; called before close."""
+
+    def poll(self, timeout_ms: float) -> list[tuple[int, int]]:
+        """Wait for events at most that long (0: do not wait; negative: for ever): (token, READABLE|WRITABLE|BROKEN)."""
+
+    def wake(self) -> None:
+        """Make a `poll` in progress return. The one method that may be called from another thread."""
+
+    def close(self) -> None: ...

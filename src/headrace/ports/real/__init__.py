@@ -1,0 +1,1 @@
+"""The running system on a real machine: imported only by composition roots."""

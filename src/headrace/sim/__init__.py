@@ -1,0 +1,1 @@
+"""The virtual world: clock, network, disk and helpers that a whole node runs on, repeatable by seed."""
