@@ -23,13 +23,12 @@ class Transport(Protocol):
     peer_address: str
 
     def recv_into(self, buffer: memoryview, /) -> int: ...
-    def send(self, buffer: Buffer, /) -> int: ...
+    def send(self, buffer: Buffer, flags: int = 0, /) -> int:
+        """`flags` is 0, or the network's `more` when another send follows at once."""
+
     def send_vector(self, buffers: Sequence[Buffer], /) -> int: ...
     def send_slice(self, part: Slice, /) -> int:
         """Bytes of the file taken by the network, from the slice's start; may be fewer than its length."""
-
-    def hold_small_sends(self, hold: bool, /) -> None:
-        """While held, the system may wait to fill a packet (TCP_CORK); letting go pushes what is left."""
 
     def close(self) -> None: ...
 
@@ -46,6 +45,9 @@ class Listener(Protocol):
 
 
 class Network(Protocol):
+    more: int
+    """Flag for `Transport.send`: the packet may wait for the bytes that follow (MSG_MORE); 0 where there is none."""
+
     def listen(self, host: str, port: int) -> list[Listener]:
         """One listener per address family the host name resolves to (all on one port when `port` is 0)."""
 

@@ -1,0 +1,1 @@
+"""One module per Kafka API: a request becomes a call, its result a response; nothing is decided here."""

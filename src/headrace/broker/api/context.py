@@ -1,0 +1,83 @@
+"""What a handler is given beside the request: who asks, through which listener, and the broker to call.
+
+A handler module holds `handle(request, ctx)` and returns the response message, or `ctx.park(...)` when the answer
+comes in a later turn: keep the `Parked` and call its `complete(response)` from an event. Handlers may raise
+`ProtocolError` to have the connection closed.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headrace.broker.net.connection import Answer, Connection
+from headrace.model.access import Operation, Principal, ResourceType
+
+if TYPE_CHECKING:
+    from headrace.broker.broker import Broker
+
+
+class Parked:
+    """An answer of a later turn: completed once, by its event or by its deadline, whichever comes first."""
+
+    __slots__ = ("_answer", "_encode", "completed")
+
+    def __init__(self, answer: Answer, encode: Callable[[Any], bytes]) -> None:
+        self._answer = answer
+        self._encode = encode
+        self.completed = False
+
+    def complete(self, response: object) -> None:
+        if not self.completed:
+            self.completed = True
+            self._answer.complete(self._encode(response))
+
+    def abandoned(self) -> bool:
+        """Nobody waits any more: the connection is gone."""
+        return self._answer.connection.closed
+
+
+class RequestContext:
+    __slots__ = ("_answer", "_encode", "broker", "client_id", "connection", "version")
+
+    def __init__(
+        self,
+        *,
+        broker: "Broker",
+        connection: Connection,
+        version: int,
+        client_id: str | None,
+        answer: Answer,
+        encode: Callable[[Any], bytes],
+    ) -> None:
+        self.broker = broker
+        self.connection = connection
+        self.version = version
+        self.client_id = client_id
+        self._answer = answer
+        self._encode = encode
+
+    @property
+    def principal(self) -> Principal:
+        return self.connection.principal
+
+    @property
+    def listener_name(self) -> str:
+        return self.connection.listener_name
+
+    @property
+    def throttle_time_ms(self) -> int:
+        """Every response carries it; quotas will set it."""
+        return 0
+
+    def authorized(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        """The one check every handler makes before it touches a resource."""
+        return self.broker.access.authorize(self.principal, operation, resource_type, name)
+
+    def park(self, *, timeout_ms: float | None = None, on_timeout: Callable[[], object] | None = None) -> Parked:
+        """Leave this request unanswered for now; after `timeout_ms` it is answered with what `on_timeout` gives."""
+        parked = Parked(self._answer, self._encode)
+        self.broker.metrics.parked_requests += 1
+        if timeout_ms is not None:
+            assert on_timeout is not None
+            give_up = on_timeout
+            self.broker.timers.after(timeout_ms, lambda: None if parked.completed else parked.complete(give_up()))
+        return parked

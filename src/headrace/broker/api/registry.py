@@ -1,0 +1,41 @@
+"""Which APIs this node serves, at which versions, and where their handlers are.
+
+Versions are a promise of semantics: only what works is listed. A handler module is imported at its first request;
+only ApiVersions, Metadata, Produce and Fetch are loaded at start.
+"""
+
+from typing import NamedTuple
+
+from headrace.wire.apis import ApiKey
+
+
+class ServedApi(NamedTuple):
+    key: ApiKey
+    min_version: int
+    max_version: int
+    module: str
+    """Under headrace.broker.api: holds `handle(request, ctx)`; the codec has the same name under wire.messages."""
+
+
+SERVED = (
+    ServedApi(ApiKey.PRODUCE, 0, 13, "produce"),
+    ServedApi(ApiKey.FETCH, 4, 18, "fetch"),
+    ServedApi(ApiKey.LIST_OFFSETS, 0, 11, "list_offsets"),
+    ServedApi(ApiKey.METADATA, 0, 13, "metadata"),
+    ServedApi(ApiKey.FIND_COORDINATOR, 0, 6, "find_coordinator"),
+    ServedApi(ApiKey.API_VERSIONS, 0, 4, "api_versions"),
+    ServedApi(ApiKey.CREATE_TOPICS, 0, 7, "create_topics"),
+    ServedApi(ApiKey.DELETE_TOPICS, 0, 6, "delete_topics"),
+    ServedApi(ApiKey.DELETE_RECORDS, 0, 2, "delete_records"),
+    ServedApi(ApiKey.INIT_PRODUCER_ID, 0, 5, "init_producer_id"),
+    ServedApi(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4, "offset_for_leader_epoch"),
+    ServedApi(ApiKey.DESCRIBE_CONFIGS, 0, 4, "describe_configs"),
+    ServedApi(ApiKey.ALTER_CONFIGS, 0, 2, "alter_configs"),
+    ServedApi(ApiKey.DESCRIBE_LOG_DIRS, 0, 4, "describe_log_dirs"),
+    ServedApi(ApiKey.CREATE_PARTITIONS, 0, 3, "create_partitions"),
+    ServedApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "incremental_alter_configs"),
+    ServedApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, "describe_cluster"),
+    ServedApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers"),
+    ServedApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "list_config_resources"),
+    ServedApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "describe_topic_partitions"),
+)

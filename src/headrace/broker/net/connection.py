@@ -1,0 +1,89 @@
+"""One client's connection: what it has sent so far, and its answers in the order of its requests."""
+
+from collections import deque
+
+from headrace.model.access import ANONYMOUS, Principal
+from headrace.ports.disk import Slice
+from headrace.ports.network import READABLE, Transport
+
+Part = bytes | bytearray | memoryview | Slice
+
+
+class Answer:
+    """The place of one response in its connection's order. It leaves when it has its parts and waits for nothing.
+
+    `parts` is the whole frame in one piece of bytes, or, when parts of files are in it, a list. A produce answer is
+    filled in before its bytes are written, because within a turn the write comes before the send; `waits` counts
+    the partitions whose acknowledgement is still to come.
+    """
+
+    __slots__ = ("connection", "parts", "waits")
+
+    def __init__(self, connection: "Connection", parts: bytes | bytearray | list[Part] | None, waits: int) -> None:
+        self.connection = connection
+        self.parts = parts
+        self.waits = waits
+
+    def complete(self, parts: bytes | bytearray | list[Part]) -> None:
+        """Fill in an answer that was parked; the connection is sent what is ready at the end of this turn."""
+        assert self.waits > 0
+        self.parts = parts
+        self.waits = 0
+        self.connection.mark_dirty()
+
+
+class Connection:
+    __slots__ = (
+        "answers",
+        "client_software",
+        "closed",
+        "closing",
+        "dirty",
+        "dirty_connections",
+        "frame",
+        "frame_received",
+        "frame_size",
+        "interest",
+        "largest_frame",
+        "last_active_ms",
+        "listener_name",
+        "muted_until_ms",
+        "peer_host",
+        "principal",
+        "rest",
+        "token",
+        "transport",
+        "unsent",
+        "unsent_since_ms",
+    )
+
+    def __init__(
+        self, transport: Transport, listener_name: str, dirty_connections: "list[Connection]", now_ms: float
+    ) -> None:
+        self.transport = transport
+        self.token = transport.token
+        self.listener_name = listener_name
+        self.peer_host = transport.peer_address.rpartition(":")[0]
+        self.principal: Principal = ANONYMOUS
+        self.client_software = ("", "")
+        self.dirty_connections = dirty_connections
+        self.dirty = False
+        self.interest = READABLE
+        self.closing = False
+        self.closed = False
+        self.last_active_ms = now_ms
+        self.muted_until_ms = 0.0
+        # What was received of a frame that is not whole yet: small ones in `rest`, a large one in its own `frame`.
+        self.rest: bytes | None = None
+        self.frame: memoryview | None = None
+        self.frame_size = 0
+        self.frame_received = 0
+        self.largest_frame = 0
+        self.answers: deque[Answer] = deque()
+        self.unsent: deque[Part] = deque()
+        self.unsent_since_ms = 0.0
+
+    def mark_dirty(self) -> None:
+        if not self.dirty and not self.closed:
+            self.dirty = True
+            self.dirty_connections.append(self)

@@ -1,0 +1,1 @@
+"""The partitions this node leads: append, read, and the requests parked on them."""

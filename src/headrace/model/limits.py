@@ -1,0 +1,33 @@
+"""The numbers that bound every queue, buffer and wait of the broker that no configuration key sets. Units last."""
+
+RECEIVE_ARENA_BYTES = 1 << 20
+"""Small frames of one turn are received into one shared arena of this size."""
+
+RECEIVE_ONCE_BYTES = 256 << 10
+"""The most taken from one connection in one turn, so that a fast sender does not starve the rest."""
+
+LARGE_FRAME_BYTES = 128 << 10
+"""A frame above this gets a pooled buffer of its own instead of the arena."""
+
+LARGE_FRAME_FIRST_BYTES = 256 << 10
+"""What a peer's first large frame is given before it has sent anything: buffers grow with the bytes received."""
+
+POOLED_BUFFERS_BYTES_MAX = 64 << 20
+"""Freed large buffers kept for reuse; beyond this they go back to the system."""
+
+REQUESTS_IN_FLIGHT_MAX = 1024
+"""Unanswered requests of one connection; above it the connection is not read until some are answered."""
+
+CONNECTIONS_ACCEPTED_PER_TURN_MAX = 64
+
+FETCH_PARTITIONS_PER_SLICE = 256
+"""Partitions of one Fetch read in one turn; the rest follow in later turns."""
+
+FETCH_PARTITIONS_MAX = 100_000
+METADATA_TOPICS_PER_SLICE = 500
+METADATA_TOPICS_MAX = 200_000
+COPIED_SLICE_BYTES_MAX = 16 << 10
+"""Below this a fetched slice is read and sent with its header in one call, which is cheaper than sendfile."""
+
+HOUSEKEEPING_INTERVAL_MS = 500
+"""How often flushes, retention, idle connections and checkpoints are looked at."""
