@@ -1,0 +1,156 @@
+"""The operating system's files behind the Disk port.
+
+Calls on the append and read paths are the `os` functions themselves, so that they cost no Python frame.
+"""
+
+import errno
+import fcntl
+import os
+import resource
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headrace.ports.disk import Buffer, DiskLockHeld, FileHandle
+
+FILE_MODE = 0o644
+PROBE_STRIDE_BYTES = 128 * 1024
+"""How far apart `is_hot` looks: the kernel reads ahead in runs of about this size."""
+IOV_MAX_FALLBACK = 16
+"""What POSIX guarantees where the system does not say."""
+LOCK_OWNER_BYTES_MAX = 32
+
+_CANNOT_ALLOCATE = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODEV, errno.ENOSYS})
+_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+
+
+def raise_open_file_limit() -> int:
+    """Lift this process's limit of open files to what the system lets it have; the limit now in force."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (ValueError, OSError):
+        return soft
+    return hard
+
+
+def _iov_max() -> int:
+    try:
+        limit = os.sysconf("SC_IOV_MAX")
+    except (ValueError, OSError):
+        return IOV_MAX_FALLBACK
+    return limit if limit > 0 else IOV_MAX_FALLBACK
+
+
+class RealDisk:
+    __slots__ = ("_probe", "iov_max")
+
+    def __init__(self) -> None:
+        self.iov_max = _iov_max()
+        self._probe = [bytearray(1)]
+
+    if TYPE_CHECKING:
+
+        def write_vector(self, file: FileHandle, buffers: Sequence[Buffer], position: int) -> int: ...
+        def truncate(self, file: FileHandle, length: int) -> None: ...
+        def data_sync(self, file: FileHandle) -> None: ...
+        def close(self, file: FileHandle) -> None: ...
+        def exists(self, path: str) -> bool: ...
+        def is_directory(self, path: str) -> bool: ...
+        def file_size(self, path: str) -> int: ...
+        def rename(self, source: str, destination: str) -> None: ...
+        def unlink(self, path: str) -> None: ...
+        def remove_directory(self, path: str) -> None: ...
+    else:
+        write_vector = staticmethod(os.pwritev)
+        truncate = staticmethod(os.ftruncate)
+        data_sync = staticmethod(getattr(os, "fdatasync", os.fsync))
+        close = staticmethod(os.close)
+        exists = staticmethod(os.path.exists)
+        is_directory = staticmethod(os.path.isdir)
+        file_size = staticmethod(os.path.getsize)
+        rename = staticmethod(os.replace)
+        unlink = staticmethod(os.unlink)
+        remove_directory = staticmethod(os.rmdir)
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> FileHandle:
+        flags = os.O_RDWR if writable else os.O_RDONLY
+        return FileHandle(os.open(path, flags | os.O_CREAT if create else flags, FILE_MODE))
+
+    def size(self, file: FileHandle) -> int:
+        return os.fstat(file).st_size
+
+    def read(self, file: FileHandle, length: int, position: int) -> bytes:
+        first = os.pread(file, length, position)
+        if len(first) == length or not first:
+            return first
+        return first + self._read_rest(file, length - len(first), position + len(first))
+
+    def _read_rest(self, file: FileHandle, length: int, position: int) -> bytes:
+        """A read may stop early (a signal, 2 GiB); only an empty one is the end of the file."""
+        parts = []
+        while length > 0 and (part := os.pread(file, length, position)):
+            parts.append(part)
+            position += len(part)
+            length -= len(part)
+        return b"".join(parts)
+
+    def read_into(self, file: FileHandle, buffer: memoryview, position: int) -> int:
+        return os.preadv(file, [buffer], position)
+
+    def allocate(self, file: FileHandle, position: int, length: int) -> None:
+        if not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(file, position, length)
+        except OSError as error:
+            if error.errno not in _CANNOT_ALLOCATE:
+                raise
+
+    def is_hot(self, file: FileHandle, position: int, length: int) -> bool:
+        if not _NOWAIT or length <= 0:
+            return True
+        end = position + length
+        try:
+            for at in range(position, end, PROBE_STRIDE_BYTES):
+                os.preadv(file, self._probe, at, _NOWAIT)
+            os.preadv(file, self._probe, end - 1, _NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+        return True
+
+    def list_directory(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def sync_directory(self, path: str) -> None:
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    def free_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
+
+    def lock(self, path: str) -> FileHandle:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(file, 0)
+            os.pwrite(file, str(os.getpid()).encode(), 0)
+        except BlockingIOError as error:
+            owner = os.pread(file, LOCK_OWNER_BYTES_MAX, 0).decode("ascii", "replace").strip()
+            os.close(file)
+            raise DiskLockHeld(path, owner) from error
+        except OSError:
+            os.close(file)
+            raise
+        return FileHandle(file)

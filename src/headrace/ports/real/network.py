@@ -1,0 +1,192 @@
+"""The operating system's TCP behind the Network port."""
+
+import errno
+import socket
+import threading
+
+from headrace.ports.network import READABLE, Listener, Token, Transport
+from headrace.ports.real.transport import HAS_SENDFILE, TcpTransport
+from headrace.ports.real.waiters import Waiter, best_waiter
+
+LISTEN_BACKLOG_CONNECTIONS = 1024
+SHARED_PORT_ATTEMPTS_MAX = 16
+"""How often a free port is drawn until it is free in both address families."""
+WAKE_DRAIN_BYTES = 4096
+
+_LOCALHOST = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+_FAMILY_MISSING = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT})
+_GONE_BEFORE_ACCEPT = frozenset(
+    {
+        errno.EAGAIN,
+        errno.ECONNABORTED,
+        errno.ECONNRESET,
+        errno.EHOSTUNREACH,
+        errno.EINTR,
+        errno.ENETDOWN,
+        errno.ENETUNREACH,
+        errno.EPROTO,
+        errno.ETIMEDOUT,
+    }
+)
+"""accept(2) hands over the new connection's own network errors: that client is gone, the listener is well."""
+
+
+def _address_text(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _addresses(host: str, *, passive: bool) -> list[tuple[socket.AddressFamily, str]]:
+    """The first address of each family the host has. `localhost` is both loopbacks, whatever the hosts file says."""
+    if host == "localhost":
+        return list(_LOCALHOST) if socket.has_ipv6 else [_LOCALHOST[0]]
+    flags = socket.AI_PASSIVE if passive else 0
+    found: dict[socket.AddressFamily, str] = {}
+    for family, _, _, _, address in socket.getaddrinfo(host or None, 0, type=socket.SOCK_STREAM, flags=flags):
+        if family in (socket.AF_INET, socket.AF_INET6):
+            found.setdefault(family, str(address[0]))
+    return list(found.items())
+
+
+def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.setblocking(False)
+        listening.bind((address, port))
+        listening.listen(LISTEN_BACKLOG_CONNECTIONS)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def _bound_together(addresses: list[tuple[socket.AddressFamily, str]], port: int) -> list[socket.socket]:
+    """A listening socket per address, all on one port; a family this machine lacks is left out if another stands."""
+    listening: list[socket.socket] = []
+    missing: OSError | None = None
+    try:
+        for family, address in addresses:
+            try:
+                listening.append(_bound(family, address, listening[0].getsockname()[1] if listening else port))
+            except OSError as error:
+                if error.errno not in _FAMILY_MISSING:
+                    raise
+                missing = error
+        if not listening:
+            raise missing or OSError(errno.EADDRNOTAVAIL, "the host has no address")
+    except OSError:
+        for one in listening:
+            one.close()
+        raise
+    return listening
+
+
+class TcpListener:
+    __slots__ = ("_socket", "_use_sendfile", "host", "port", "token")
+
+    def __init__(self, listening: socket.socket, *, use_sendfile: bool) -> None:
+        self._socket = listening
+        self._use_sendfile = use_sendfile
+        self.token = Token(listening.fileno())
+        self.host, self.port = listening.getsockname()[:2]
+
+    def accept(self) -> Transport | None:
+        """None also for a client that has gone again; no more file descriptors is the caller's OSError."""
+        try:
+            connection, address = self._socket.accept()
+        except OSError as error:
+            if error.errno in _GONE_BEFORE_ACCEPT:
+                return None
+            raise
+        try:
+            return TcpTransport(connection, _address_text(address[0], address[1]), use_sendfile=self._use_sendfile)
+        except OSError:
+            connection.close()
+            return None
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class RealNetwork:
+    more: int = getattr(socket, "MSG_MORE", 0)
+
+    def __init__(self, *, waiter: Waiter | None = None, use_sendfile: bool = HAS_SENDFILE) -> None:
+        self._waiter = waiter if waiter is not None else best_waiter()
+        self._use_sendfile = use_sendfile
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_reader.setblocking(False)
+        self._wake_writer.setblocking(False)
+        self._wake_token = self._wake_reader.fileno()
+        self._waiter.watch(self._wake_token, READABLE)
+        # A late wake must not write to a descriptor that was closed and given to someone else. Reentrant, because a
+        # signal handler may wake the loop while the same thread is in here.
+        self._wake_lock = threading.RLock()
+
+    def listen(self, host: str, port: int) -> list[Listener]:
+        addresses = _addresses(host, passive=True)
+        for attempt in range(SHARED_PORT_ATTEMPTS_MAX):
+            try:
+                bound = _bound_together(addresses, port)
+            except OSError as error:
+                last = attempt + 1 == SHARED_PORT_ATTEMPTS_MAX
+                if port != 0 or error.errno != errno.EADDRINUSE or last:
+                    raise
+                continue
+            return [TcpListener(listening, use_sendfile=self._use_sendfile) for listening in bound]
+        raise AssertionError("the last attempt returns or raises")
+
+    def connect(self, host: str, port: int) -> Transport:
+        """Names are resolved here and may wait for the resolver; addresses and `localhost` never do."""
+        refused: OSError | None = None
+        for family, address in _addresses(host, passive=False):
+            connection = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                transport = TcpTransport(connection, _address_text(address, port), use_sendfile=self._use_sendfile)
+                connection.connect((address, port))
+            except BlockingIOError:
+                return transport
+            except OSError as error:
+                connection.close()
+                refused = error
+            else:
+                return transport
+        raise refused or OSError(errno.EADDRNOTAVAIL, f"{host} has no address")
+
+    def watch(self, token: Token, interest: int) -> None:
+        self._waiter.watch(token, interest)
+
+    def forget(self, token: Token) -> None:
+        self._waiter.forget(token)
+
+    def poll(self, timeout_ms: float) -> list[tuple[int, int]]:
+        ready = self._waiter.poll(timeout_ms)
+        wake_token = self._wake_token
+        events = [event for event in ready if event[0] != wake_token]
+        if len(events) != len(ready):
+            self._drain_wakes()
+        return events
+
+    def _drain_wakes(self) -> None:
+        try:
+            while len(self._wake_reader.recv(WAKE_DRAIN_BYTES)) == WAKE_DRAIN_BYTES:
+                pass
+        except BlockingIOError:
+            pass
+
+    def wake(self) -> None:
+        with self._wake_lock:
+            if self._wake_writer.fileno() < 0:
+                return
+            try:
+                self._wake_writer.send(b"\0")
+            except BlockingIOError:
+                pass  # The pipe is full of wakes: one of them will do.
+
+    def close(self) -> None:
+        with self._wake_lock:
+            self._wake_writer.close()
+        self._waiter.close()
+        self._wake_reader.close()

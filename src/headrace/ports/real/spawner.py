@@ -1,0 +1,97 @@
+"""Helper threads behind the Spawner port."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+THREADS = 2
+IN_FLIGHT_OPERATIONS_MAX = 65_536
+
+T = TypeVar("T")
+_Completed = Callable[[Any, BaseException | None], None]
+
+
+class SpawnerFull(RuntimeError):
+    """More operations are in flight than the named limit; this one did not run."""
+
+
+class ThreadSpawner:
+    """A few daemon threads, started as the first operations need them; `network_wake` ends the loop's wait."""
+
+    def __init__(
+        self,
+        network_wake: Callable[[], None],
+        *,
+        threads: int = THREADS,
+        in_flight_max: int = IN_FLIGHT_OPERATIONS_MAX,
+    ) -> None:
+        assert threads > 0
+        assert in_flight_max > 0
+        self._network_wake = network_wake
+        self._threads_max = threads
+        self._in_flight_max = in_flight_max
+        self._threads: list[threading.Thread] = []
+        self._queue: SimpleQueue[tuple[Callable[[], Any], _Completed] | None] = SimpleQueue()
+        self._ended: deque[tuple[_Completed, Any, BaseException | None]] = deque()
+        self._in_flight = 0
+        self._closed = False
+
+    def submit(self, operation: Callable[[], T], completed: Callable[[T | None, BaseException | None], None]) -> None:
+        if self._closed:
+            raise RuntimeError("the spawner is closed")
+        self._in_flight += 1
+        if self._in_flight > self._in_flight_max:
+            self._ended.append((completed, None, SpawnerFull(f"{self._in_flight_max} operations are in flight")))
+            self._network_wake()
+            return
+        if len(self._threads) < min(self._threads_max, self._in_flight):
+            self._start_thread()
+        self._queue.put((operation, completed))
+
+    def _start_thread(self) -> None:
+        name = f"headrace-spawner-{len(self._threads)}"
+        thread = threading.Thread(target=self._run, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _run(self) -> None:
+        while (work := self._queue.get()) is not None:
+            operation, completed = work
+            result: Any = None
+            failure: BaseException | None = None
+            try:
+                result = operation()
+            except BaseException as error:  # whatever it is, the loop must hear of the end
+                failure = error
+            self._ended.append((completed, result, failure))
+            self._network_wake()
+            del work, operation, completed, result, failure  # an idle thread keeps nothing alive
+
+    def run_completions(self) -> int:
+        ended = self._ended
+        count = len(ended)
+        for _ in range(count):
+            completed, result, failure = ended.popleft()
+            self._in_flight -= 1
+            completed(result, failure)
+        return count
+
+    def in_flight(self) -> int:
+        return self._in_flight
+
+    def close(self) -> None:
+        """Idempotent. Completions of operations that ran may still be taken with `run_completions`."""
+        self._closed = True
+        try:
+            while True:
+                self._queue.get_nowait()
+                self._in_flight -= 1
+        except Empty:
+            pass
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
