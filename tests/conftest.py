@@ -1,0 +1,36 @@
+"""Rules for every test: Hypothesis has one profile, and continuous integration (CI=true) accepts no skipped test."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+IN_CI = os.environ.get("CI") == "true"
+
+# A busy machine makes any single example slow, so time is bounded per test (pytest-timeout), not per example.
+settings.register_profile(
+    "headrace", deadline=None, print_blob=True, derandomize=IN_CI, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("headrace")
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} was skipped, which CI=true does not allow. {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip(report)
+    return report

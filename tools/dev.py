@@ -1,0 +1,200 @@
+"""Run a chore of the project (`make test` is `python3 tools/dev.py test`), setting up `.venv` first where it needs one.
+
+Standard library only, and readable by old interpreters, so that a bare clone can say what it lacks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMPS = VENV / "headrace-stamps"
+PYTHON_MIN = (3, 11)
+NEWER_PYTHONS = ("python3.13", "python3.12", "python3.11")
+TEST_WORKERS = 2
+SEED_MAX = 2**32 - 1
+
+LINTED = ("src", "tests", "tools", "examples")
+CHECKED_LOOSELY = ("tests", "tools", "examples")
+CACHES = (".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache")
+LITTER = (".venv", *CACHES, "dist", "build")
+COMPILE = (
+    *("uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header", "--no-annotate"),
+    *("--no-emit-index-url", "--python-version", "3.11", "pyproject.toml"),
+)
+
+
+class ChoreError(Exception):
+    """A chore cannot go on; the message tells the user what to do."""
+
+
+def run(*command: str | Path, **environment: str) -> int:
+    """Run a command in the project folder and return its exit status."""
+    return subprocess.run([str(word) for word in command], cwd=ROOT, env={**os.environ, **environment}).returncode
+
+
+def must(*command: str | Path, failing: str) -> None:
+    if run(*command) != 0:
+        raise ChoreError(failing)
+
+
+def existing(*names: str) -> list[str]:
+    return [name for name in names if (ROOT / name).is_dir()]
+
+
+# --- the environment -------------------------------------------------------------------------------------------------
+
+
+def environment(*, requirements: str) -> None:
+    """Bring `.venv` to what requirements/<name>.txt pins; costs nothing when the stamp says that it is there."""
+    pins = ROOT / "requirements" / f"{requirements}.txt"
+    stamp = STAMPS / requirements
+    content = hashlib.sha256(pins.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    if PYTHON.exists() and stamp.is_file() and stamp.read_text() == content:
+        return
+    create_venv()
+    print(f"setting up .venv from requirements/{requirements}.txt ...", flush=True)
+    pip = (PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
+    must(*pip, "--require-hashes", "-r", pins, failing="the packages could not be installed; see pip's message above")
+    must(*pip, "--no-deps", "--no-build-isolation", "-e", ROOT, failing="headrace itself could not be installed")
+    STAMPS.mkdir(exist_ok=True)
+    stamp.write_text(content)
+
+
+def create_venv() -> None:
+    if PYTHON.exists() and (VENV / "bin" / "pip").exists():
+        return
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError as missing:
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        raise ChoreError(
+            f"this Python has no {missing.name} module; on Debian and Ubuntu: apt-get install python{version}-venv"
+        ) from missing
+    must(sys.executable, "-m", "venv", "--clear", VENV, failing="no virtual environment could be made in .venv")
+
+
+# --- the chores ------------------------------------------------------------------------------------------------------
+
+
+def demo(arguments: Sequence[str]) -> int:
+    """Start a broker, send and read back 1,000,000 messages with a stock client (KEEP=1: leave the broker running)."""
+    environment(requirements="core")
+    return run(PYTHON, "examples/demo.py", *arguments)
+
+
+def test(arguments: Sequence[str]) -> int:
+    """Run the tests, in random order, warnings being errors."""
+    environment(requirements="dev")
+    seed = f"--randomly-seed={random.randint(0, SEED_MAX)}"
+    status = run(PYTHON, "-m", "pytest", "-rs", f"--numprocesses={TEST_WORKERS}", seed, *arguments)
+    if status != 0:
+        print(f'the same order again: make test ARGS="{" ".join((seed, *arguments))}"')
+    return status
+
+
+def check(arguments: Sequence[str]) -> int:
+    """Lint, check formatting, types, import rules and that generated files are up to date."""
+    environment(requirements="dev")
+    module = (PYTHON, "-m")
+    steps: dict[str, tuple[str | Path, ...]] = {
+        "lint": (*module, "ruff", "check", *existing(*LINTED)),
+        "format": (*module, "ruff", "format", "--check", *existing(*LINTED)),
+        "types": (*module, "mypy"),
+        "types of tests and tools": (*module, "mypy", *existing(*CHECKED_LOOSELY)),
+        "imports": (VENV / "bin" / "lint-imports",),
+        "generated codecs": (*module, "headrace.wire.generator", "--check"),
+        "generated reference": (PYTHON, "tools/generate_docs.py", "--check"),
+    }
+    failed = []
+    for name, command in steps.items():
+        print(f"== {name}", flush=True)
+        if run(*command) != 0:
+            failed.append(name)
+    print(f"check: failed in {', '.join(failed)}" if failed else f"check: all {len(steps)} steps passed")
+    return 1 if failed else 0
+
+
+def format_code(arguments: Sequence[str]) -> int:
+    """Format the code and apply the linter's safe repairs."""
+    environment(requirements="dev")
+    folders = existing(*LINTED)
+    return run(PYTHON, "-m", "ruff", "check", "--fix", *folders) | run(PYTHON, "-m", "ruff", "format", *folders)
+
+
+def docs(arguments: Sequence[str]) -> int:
+    """Write the generated pages of docs/reference again."""
+    environment(requirements="dev")
+    return run(PYTHON, "tools/generate_docs.py", *arguments)
+
+
+def lock(arguments: Sequence[str]) -> int:
+    """Pin the newest allowed packages again (needs uv)."""
+    if shutil.which("uv") is None:
+        raise ChoreError("make lock needs uv: pip install uv")
+    for name in ("core", "dev"):
+        target = f"requirements/{name}"
+        must(*COMPILE, f"{target}.in", "-o", f"{target}.txt", *arguments, failing=f"{target}.txt was not written")
+    return 0
+
+
+def clean(arguments: Sequence[str]) -> int:
+    """Remove .venv, caches and build results."""
+    for name in LITTER:
+        shutil.rmtree(ROOT / name, ignore_errors=True)
+    for folder in existing(*LINTED):
+        for cache in (ROOT / folder).rglob("__pycache__"):
+            shutil.rmtree(cache, ignore_errors=True)
+    return 0
+
+
+CHORES: dict[str, Callable[[Sequence[str]], int]] = {
+    "demo": demo,
+    "test": test,
+    "check": check,
+    "format": format_code,
+    "docs": docs,
+    "lock": lock,
+    "clean": clean,
+}
+
+
+def insist_on_python() -> None:
+    """Go on with a newer interpreter when this one is too old and the machine has one."""
+    if sys.version_info[:2] >= PYTHON_MIN:
+        return
+    for name in NEWER_PYTHONS:
+        path = shutil.which(name)
+        if path and subprocess.run([path, "-c", ""], stderr=subprocess.DEVNULL).returncode == 0:
+            os.execv(path, [path, *sys.argv])
+    raise ChoreError("Headrace needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.11 ...")
+
+
+def main(arguments: Sequence[str]) -> int:
+    if not arguments or arguments[0] not in CHORES:
+        print("make TARGET [ARGS=...]")
+        for name, chore in CHORES.items():
+            print(f"  {name:8} {chore.__doc__}")
+        return 0 if list(arguments) == ["--help"] else 2
+    try:
+        insist_on_python()
+        return CHORES[arguments[0]](arguments[1:])
+    except ChoreError as error:
+        print(f"make {arguments[0]}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
