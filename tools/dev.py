@@ -11,6 +11,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -89,8 +90,9 @@ def create_venv() -> None:
 
 def demo(arguments: Sequence[str]) -> int:
     """Start a broker, send and read back 1,000,000 messages with a stock client (KEEP=1: leave the broker running)."""
+    began = time.time()
     environment(requirements="core")
-    return run(PYTHON, "examples/demo.py", *arguments)
+    return run(PYTHON, "examples/demo.py", *arguments, HEADRACE_DEMO_BEGAN=str(began))
 
 
 def test(arguments: Sequence[str]) -> int:

@@ -1,0 +1,246 @@
+"""Start a broker, send messages with a stock Kafka client, read them back, and say what it cost (`make demo`)."""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+MESSAGES_DEFAULT = 1_000_000
+MESSAGE_BYTES = 100
+PARTITIONS = 4
+START_SECONDS_MAX = 20
+STOP_SECONDS_MAX = 20
+QUIET_SECONDS_MAX = 30  # a client that hears nothing for this long has lost its broker
+READ_AT_ONCE = 10_000
+REPORT_EVERY = 20_000
+
+PRODUCER = {
+    "enable.idempotence": True,
+    "linger.ms": 20,
+    "batch.size": 500_000,
+    "queue.buffering.max.messages": 500_000,
+    "delivery.report.only.error": True,
+}
+CONSUMER = {"group.id": "demo", "enable.auto.commit": False, "check.crcs": True}
+
+Report = Callable[[int], None]
+
+
+class DemoFailure(Exception):
+    """What went wrong, in words for the person who typed `make demo`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a process has used so far; zeros where the system has no /proc."""
+
+    cpu_seconds: float = 0.0
+    memory_mb: float = 0.0
+    memory_peak_mb: float = 0.0
+
+
+def cost_of(pid: int) -> Cost:
+    process = Path("/proc") / str(pid)
+    if not process.is_dir():
+        return Cost()
+    ticks = process.joinpath("stat").read_text().rpartition(")")[2].split()[11:13]
+    status = dict(line.split(":", 1) for line in process.joinpath("status").read_text().splitlines())
+    return Cost(
+        cpu_seconds=sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"),
+        memory_mb=int(status["VmRSS"].split()[0]) / 1024,
+        memory_peak_mb=int(status["VmHWM"].split()[0]) / 1024,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leg:
+    """One direction of the trip: how long it took, how much of the broker, and one checksum per partition."""
+
+    name: str
+    seconds: float
+    broker_cpu_seconds: float
+    checksums: tuple[int, ...]
+
+
+@contextmanager
+def running_broker(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A broker process on a free loopback port, stopped by its process id at the end."""
+    command = [str(Path(sys.executable).with_name("headrace")), "broker", "--listen", "127.0.0.1:0"]
+    log = folder / "broker.log"
+    with log.open("w") as errors:
+        broker = subprocess.Popen(
+            [*command, "--data-dir", str(folder / "data")], stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    assert broker.stdout is not None
+    try:
+        first_line = broker.stdout.readline().strip()
+        if not first_line.startswith("headrace listening on "):
+            broker.wait(START_SECONDS_MAX)
+            raise DemoFailure(f"the broker did not start:\n{first_line}\n{log.read_text()}")
+        yield broker, first_line.rpartition(" ")[2]
+    finally:
+        broker.terminate()
+        try:
+            broker.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            broker.kill()
+            broker.wait()
+        broker.stdout.close()
+
+
+def create_topic(bootstrap: str, topic: str) -> None:
+    answers = AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, PARTITIONS, 1)])
+    answers[topic].result(START_SECONDS_MAX)
+
+
+def value_of(number: int) -> bytes:
+    return b"message %012d " % number + b"." * (MESSAGE_BYTES - 21)
+
+
+def send(bootstrap: str, topic: str, count: int, report: Report) -> tuple[int, ...]:
+    """Send `count` messages round robin and wait until the broker has acknowledged every one."""
+    refused: list[KafkaError] = []
+
+    def not_delivered(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            refused.append(error)
+
+    producer = Producer({**PRODUCER, "bootstrap.servers": bootstrap, "on_delivery": not_delivered})
+    checksums = [0] * PARTITIONS
+    for number in range(count):
+        partition, value = number % PARTITIONS, value_of(number)
+        checksums[partition] = zlib.crc32(value, checksums[partition])
+        while True:
+            try:
+                producer.produce(topic, value, partition=partition)
+                break
+            except BufferError:  # the client's own queue is full: the broker is the slower of the two
+                producer.poll(0.1)
+        if number % REPORT_EVERY == 0:
+            producer.poll(0)
+            report(number - len(producer))
+    waiting = producer.flush(QUIET_SECONDS_MAX)
+    if waiting or refused:
+        raise DemoFailure(f"{waiting} messages were never acknowledged, {len(refused)} were refused: {refused[:1]}")
+    report(count)
+    return tuple(checksums)
+
+
+def read_back(bootstrap: str, topic: str, count: int, report: Report) -> tuple[int, ...]:
+    """Read every partition from its beginning until `count` messages have come."""
+    consumer = Consumer({**CONSUMER, "bootstrap.servers": bootstrap})
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
+    checksums = [0] * PARTITIONS
+    received, heard = 0, time.monotonic()
+    try:
+        while received < count:
+            messages = consumer.consume(min(READ_AT_ONCE, count - received), timeout=0.2)
+            for message in messages:
+                if message.error() is not None:
+                    raise KafkaException(message.error())
+                partition, value = message.partition(), message.value()
+                assert partition is not None and value is not None
+                checksums[partition] = zlib.crc32(value, checksums[partition])
+            received += len(messages)
+            report(received)
+            now = time.monotonic()
+            heard = now if messages else heard
+            if now - heard > QUIET_SECONDS_MAX:
+                raise DemoFailure(f"{received:,} of {count:,} messages came back, then nothing more")
+    finally:
+        consumer.close()
+    return tuple(checksums)
+
+
+def measured(name: str, broker_pid: int, leg: Callable[[], tuple[int, ...]]) -> Leg:
+    before, started = cost_of(broker_pid).cpu_seconds, time.perf_counter()
+    checksums = leg()
+    seconds = time.perf_counter() - started
+    return Leg(
+        name=name, seconds=seconds, broker_cpu_seconds=cost_of(broker_pid).cpu_seconds - before, checksums=checksums
+    )
+
+
+def results(legs: tuple[Leg, ...], count: int, cost: Cost) -> Table:
+    table = Table(title=f"{count:,} messages of {MESSAGE_BYTES} bytes, {PARTITIONS} partitions, one broker")
+    table.add_column("")
+    for heading in ("seconds", "messages/s", "MB/s", "broker CPU", "CPU per message"):
+        table.add_column(heading, justify="right")
+    for leg in legs:
+        rate = count / leg.seconds
+        table.add_row(
+            leg.name,
+            f"{leg.seconds:.2f}",
+            f"{rate:,.0f}",
+            f"{rate * MESSAGE_BYTES / 1e6:.0f}",
+            f"{leg.broker_cpu_seconds:.2f} s",
+            f"{leg.broker_cpu_seconds / count * 1e6:.2f} us",
+        )
+    table.caption = f"broker memory {cost.memory_mb:.0f} MB, at most {cost.memory_peak_mb:.0f} MB"
+    return table
+
+
+def first_message(bootstrap: str) -> None:
+    """The shortest trip: one message there and back."""
+    create_topic(bootstrap, "hello")
+    if send(bootstrap, "hello", 1, lambda _count: None) != read_back(bootstrap, "hello", 1, lambda _count: None):
+        raise DemoFailure("the first message came back changed")
+
+
+def show(console: Console, folder: Path, count: int) -> None:
+    # `make demo` says when it began, so that setting up the environment counts.
+    began = float(os.environ.get("HEADRACE_DEMO_BEGAN", time.time()))
+    with running_broker(folder) as (broker, bootstrap):
+        console.print(f"broker at [bold]{bootstrap}[/bold], process {broker.pid}")
+        first_message(bootstrap)
+        console.print(f"first message sent and read [bold]{time.time() - began:.1f} s[/bold] after the start")
+        create_topic(bootstrap, "demo")
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=console) as progress:
+            legs = []
+            for name, leg in (("send", send), ("read", read_back)):
+                bar = progress.add_task(name, total=count)
+                report = partial(lambda bar, done: progress.update(bar, completed=done), bar)
+                legs.append(measured(name, broker.pid, partial(leg, bootstrap, "demo", count, report)))
+        sent, read = legs
+        if sent.checksums != read.checksums:
+            raise DemoFailure(f"what was read is not what was sent: checksums {sent.checksums} and {read.checksums}")
+        console.print(results((sent, read), count, cost_of(broker.pid)))
+        console.print("every message came back once, in order, with the checksum of what was sent", style="green")
+        if os.environ.get("KEEP") == "1":
+            console.print(f"the broker stays at {bootstrap}; Ctrl-C stops it and removes its data")
+            broker.wait()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=MESSAGES_DEFAULT, metavar="N")
+    count: int = parser.parse_args().messages
+    console = Console()
+    try:
+        with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
+            show(console, Path(folder), count)
+    except (DemoFailure, KafkaException) as failure:
+        console.print(f"demo failed: {failure}", style="red", markup=False)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

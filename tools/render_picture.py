@@ -1,0 +1,45 @@
+"""Run the demo and draw what it printed as an SVG: docs/images/demo.svg, the picture in the README."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURE = ROOT / "docs" / "images" / "demo.svg"
+COLUMNS = 92
+# Rich's template loads a web font; a picture in a repository should not call anyone.
+WEB_FONT = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
+
+
+def output_of(command: list[str]) -> str:
+    """What the command prints for a colour terminal that cannot move its cursor: each progress bar once, at its end."""
+    environment = {**os.environ, "FORCE_COLOR": "1", "TTY_INTERACTIVE": "0", "COLUMNS": str(COLUMNS)}
+    return subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def draw(printed: str) -> str:
+    with open(os.devnull, "w") as nowhere:
+        console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True, color_system="truecolor")
+        console.print("[bold]$ make demo[/bold]")
+        console.print(Text.from_ansi(printed))
+    return WEB_FONT.sub("", console.export_svg(title="Headrace", unique_id="headrace-demo"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("arguments", nargs="*", help="passed to the demo, as in: -- --messages 1000")
+    printed = output_of([sys.executable, "examples/demo.py", *parser.parse_args().arguments])
+    PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    PICTURE.write_text(draw(printed))
+    print(f"wrote {PICTURE.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
