@@ -153,7 +153,8 @@ def read_back(bootstrap: str, topic: str, count: int, report: Report) -> tuple[i
                 if message.error() is not None:
                     raise KafkaException(message.error())
                 partition, value = message.partition(), message.value()
-                assert partition is not None and value is not None
+                assert partition is not None
+                assert value is not None
                 checksums[partition] = zlib.crc32(value, checksums[partition])
             received += len(messages)
             report(received)
