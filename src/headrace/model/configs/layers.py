@@ -1,0 +1,121 @@
+"""Which of several layers gives a config its value: a topic's own, the broker's dynamic ones, the file, the default."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+from headrace.model.configs.broker import BROKER_CONFIGS
+from headrace.model.configs.definition import ConfigKey, ConfigValue, Scope, parse_value, render_value
+from headrace.model.configs.topic import TOPIC_CONFIGS
+
+NO_TEXTS: Mapping[str, str] = MappingProxyType({})
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, by the numbers of a DescribeConfigs answer."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+class Synonym(NamedTuple):
+    """One layer that has a say in a value."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class ConfigEntry(NamedTuple):
+    """One config as DescribeConfigs tells it. A sensitive value is None."""
+
+    key: ConfigKey
+    value: str | None
+    source: ConfigSource
+    read_only: bool
+    synonyms: tuple[Synonym, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLayers:
+    """The texts that configure one broker, layer by layer."""
+
+    static: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
+    """The file, the environment and the command line, already merged."""
+    dynamic_default: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
+    """Set for every broker while running."""
+    dynamic_broker: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
+    """Set for this broker while running."""
+
+    def value(self, name: str) -> ConfigValue:
+        """The value in force of one broker config."""
+        key = BROKER_CONFIGS.lookup(name)
+        for texts in (self.dynamic_broker, self.dynamic_default, self.static):
+            if name in texts:
+                return parse_value(key, texts[name])
+        return key.default
+
+    def synonyms(self, *names: str) -> tuple[Synonym, ...]:
+        """Every layer that sets one of `names`, the strongest first."""
+        found: list[Synonym] = []
+        for source, texts in (
+            (ConfigSource.DYNAMIC_BROKER, self.dynamic_broker),
+            (ConfigSource.DYNAMIC_DEFAULT_BROKER, self.dynamic_default),
+            (ConfigSource.STATIC_BROKER, self.static),
+        ):
+            found.extend(_synonym(name, texts[name], source) for name in names if name in texts)
+        for name in names:
+            default = render_value(BROKER_CONFIGS.lookup(name).default)
+            if default is not None:
+                found.append(_synonym(name, default, ConfigSource.DEFAULT))
+        return tuple(found)
+
+    def describe(self) -> list[ConfigEntry]:
+        """Every broker config with the value in force."""
+        entries: list[ConfigEntry] = []
+        for key in BROKER_CONFIGS:
+            synonyms = self.synonyms(key.name)
+            source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+            value = None if key.sensitive else render_value(self.value(key.name))
+            entries.append(ConfigEntry(key, value, source, key.scope is Scope.READ_ONLY, synonyms))
+        return entries
+
+    def topic_value(self, key: ConfigKey, overrides: Mapping[str, str]) -> ConfigValue:
+        """The value in force of one topic config: the topic's own, or what the broker's counterparts give."""
+        if key.name in overrides:
+            return parse_value(key, overrides[key.name])
+        for counterpart in key.counterparts:
+            value = self.value(counterpart.name)
+            if value is not None:
+                return value if counterpart.factor == 1 else _multiplied(value, counterpart.factor)
+        return key.default
+
+    def describe_topic(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Every topic config with the value in force for a topic that sets `overrides` itself."""
+        entries: list[ConfigEntry] = []
+        for key in TOPIC_CONFIGS:
+            synonyms = self.synonyms(*(counterpart.name for counterpart in key.counterparts))
+            if not synonyms and key.default is not None:
+                synonyms = (_synonym(key.name, render_value(key.default), ConfigSource.DEFAULT),)
+            if key.name in overrides:
+                synonyms = (_synonym(key.name, overrides[key.name], ConfigSource.TOPIC), *synonyms)
+            value = None if key.sensitive else render_value(self.topic_value(key, overrides))
+            source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+            entries.append(ConfigEntry(key, value, source, False, synonyms))
+        return entries
+
+
+def _synonym(name: str, text: str | None, source: ConfigSource) -> Synonym:
+    key = BROKER_CONFIGS.get(name) or TOPIC_CONFIGS.lookup(name)
+    return Synonym(name, None if key.sensitive else text, source)
+
+
+def _multiplied(value: ConfigValue, factor: int) -> int:
+    """Hours or minutes in milliseconds; a negative age means for ever, and stays -1."""
+    assert isinstance(value, int)
+    return -1 if value < 0 else value * factor

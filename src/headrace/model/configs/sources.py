@@ -1,0 +1,194 @@
+"""Where broker configs are written: .properties, TOML, the environment, the command line; and how they are merged.
+
+Only texts are handled here; the command line reads the files. Every setting remembers its place, so that a refusal
+can point at it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from headrace.model.configs.broker import BROKER_CONFIGS
+from headrace.model.configs.definition import ConfigError
+
+ENVIRONMENT_PREFIX = "HEADRACE_"
+ENVIRONMENT_RESERVED = frozenset({"HEADRACE_BOOTSTRAP", "HEADRACE_CONFIG", "HEADRACE_NATIVE"})
+"""Variables of that prefix that are not broker configs."""
+SOURCE_TEXT_LENGTH_MAX = 1 << 20
+"""Characters of one config file."""
+TABLE_DEPTH_MAX = 16
+"""TOML tables inside tables."""
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
+
+
+class Setting(NamedTuple):
+    """One config as it was written, and where: `server.properties:12`, `--set`, `HEADRACE_NODE_ID`."""
+
+    name: str
+    text: str
+    place: str
+
+
+def parse_properties(text: str, place: str) -> list[Setting]:
+    """The settings of a Java .properties file: escapes, comments, continued lines, `=`, `:` or blank between."""
+    _check_length(text, place)
+    settings: list[Setting] = []
+    for number, line in _logical_lines(text):
+        at = f"{place}:{number}"
+        name, rest = _split_key(line)
+        settings.append(Setting(_unescaped(name, at), _unescaped(rest, at), at))
+    return settings
+
+
+def _check_length(text: str, place: str) -> None:
+    if len(text) > SOURCE_TEXT_LENGTH_MAX:
+        raise ConfigError(f"{place} has {len(text)} characters, at most {SOURCE_TEXT_LENGTH_MAX} are read")
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with their continuations joined, numbered by where they begin; blank ones and comments left out."""
+    joined, begun_at = "", 0
+    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        line = raw.lstrip(" \t\f")
+        if not joined:
+            if not line or line[0] in "#!":
+                continue
+            begun_at = number
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            joined += line[:-1]
+            continue
+        yield begun_at, joined + line
+        joined = ""
+    if joined:
+        yield begun_at, joined
+
+
+def _split_key(line: str) -> tuple[str, str]:
+    """Key and value, still escaped: the key ends at the first unescaped `=`, `:` or blank."""
+    position = 0
+    while position < len(line) and line[position] not in "=: \t\f":
+        position += 2 if line[position] == "\\" else 1
+    separator = _SEPARATOR.match(line, min(position, len(line)))
+    assert separator is not None
+    return line[:position], line[separator.end() :]
+
+
+def _unescaped(text: str, place: str) -> str:
+    if "\\" not in text:
+        return text
+    parts: list[str] = []
+    position = 0
+    while position < len(text):
+        char = text[position]
+        if char != "\\" or position + 1 == len(text):
+            parts.append(char)
+            position += 1
+            continue
+        escaped = text[position + 1]
+        if escaped == "u":
+            digits = text[position + 2 : position + 6]
+            if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+                raise ConfigError(f"{place}: \\u must be followed by four hexadecimal digits")
+            parts.append(chr(int(digits, 16)))
+            position += 6
+        else:
+            parts.append(_ESCAPES.get(escaped, escaped))
+            position += 2
+    # Java writes characters beyond the first plane as two \\u escapes, a surrogate pair.
+    return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def parse_toml(text: str, place: str) -> list[Setting]:
+    """The settings of a TOML file: tables inside tables join their names with dots."""
+    import tomllib  # most brokers start without a TOML file
+
+    _check_length(text, place)
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as wrong:
+        raise ConfigError(f"{place} is not valid TOML: {wrong}") from None
+    return [
+        Setting(name, value, f"{place}:{line}" if line else place)
+        for name, value in _flattened(document, "", place, TABLE_DEPTH_MAX)
+        for line in (_line_of(text, name),)
+    ]
+
+
+def _flattened(table: Mapping[str, object], prefix: str, place: str, depth: int) -> Iterator[tuple[str, str]]:
+    if depth == 0:
+        raise ConfigError(f"{place} has more than {TABLE_DEPTH_MAX} tables inside each other")
+    for key, value in table.items():
+        name = prefix + key
+        if isinstance(value, dict):
+            yield from _flattened(value, f"{name}.", place, depth - 1)
+        else:
+            yield name, _toml_text(name, value, place)
+
+
+def _toml_text(name: str, value: object, place: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
+        return ",".join(str(item) for item in value)
+    raise ConfigError(f'{place}: config "{name}" must be a string, a number, true, false or a list of strings')
+
+
+def _line_of(text: str, name: str) -> int | None:
+    """Where a setting seems to stand: the first line that begins with the longest end of its name."""
+    parts = name.split(".")
+    for start in range(len(parts)):
+        ending = r"\s*\.\s*".join(rf"[\"']?{re.escape(part)}[\"']?" for part in parts[start:])
+        found = re.search(rf"(?m)^\s*[\"']?{ending}[\"']?\s*=", text)
+        if found:
+            return text.count("\n", 0, found.end()) + 1
+    return None
+
+
+def parse_file(text: str, place: str) -> list[Setting]:
+    """By the ending of the file's name: .toml is TOML, all else .properties."""
+    return parse_toml(text, place) if place.endswith(".toml") else parse_properties(text, place)
+
+
+def parse_environment(environment: Mapping[str, str]) -> list[Setting]:
+    """HEADRACE_LOG_RETENTION_MS sets log.retention.ms, HEADRACE_METRICS_LISTEN sets headrace.metrics.listen."""
+    names = {_variable(key.name): key.name for key in BROKER_CONFIGS}
+    settings: list[Setting] = []
+    for variable in sorted(environment):
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in ENVIRONMENT_RESERVED:
+            continue
+        guess = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
+        settings.append(Setting(names.get(variable, guess), environment[variable], f"environment {variable}"))
+    return settings
+
+
+def _variable(name: str) -> str:
+    bare = name.removeprefix("headrace.")
+    return ENVIRONMENT_PREFIX + bare.replace(".", "_").upper()
+
+
+def parse_assignments(assignments: Iterable[str]) -> list[Setting]:
+    """The `key=value` texts of --set."""
+    settings: list[Setting] = []
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f'--set "{assignment}": write it as --set name=value')
+        settings.append(Setting(name.strip(), text, "--set"))
+    return settings
+
+
+def merged(*sources: Iterable[Setting]) -> dict[str, str]:
+    """The texts in force, later sources winning; ConfigError with the place of the first unknown or wrong one."""
+    texts: dict[str, str] = {}
+    for setting in (setting for source in sources for setting in source):
+        try:
+            BROKER_CONFIGS.parse(setting.name, setting.text)
+        except ConfigError as wrong:
+            raise ConfigError(f"{setting.place}: {wrong}") from None
+        texts[setting.name] = setting.text
+    return texts

@@ -1,0 +1,283 @@
+"""Typed views of configs for the code that obeys them: one object for the broker, one per topic."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headrace.model.configs.broker import BROKER_CONFIGS
+from headrace.model.configs.definition import ConfigError, ConfigValue, Scope
+from headrace.model.configs.layers import NO_TEXTS, BrokerLayers, ConfigEntry, ConfigSource, Synonym
+from headrace.model.configs.listeners import (
+    SECURITY_PROTOCOLS_SERVED,
+    Listener,
+    parse_address,
+    parse_listeners,
+    parse_protocol_map,
+)
+from headrace.model.configs.topic import TOPIC_CONFIGS
+
+__all__ = [
+    "BrokerConfig",
+    "ConfigEntry",
+    "ConfigSource",
+    "Synonym",
+    "TopicConfig",
+    "check_broker_change",
+    "check_topic",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """The values in force for one topic. Ages are in milliseconds; -1 in a retention is no limit."""
+
+    cleanup_delete: bool
+    cleanup_compact: bool
+    retention_ms: int
+    retention_bytes: int
+    file_delete_delay_ms: int
+    segment_bytes: int
+    segment_ms: int
+    segment_jitter_ms: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    flush_messages: int
+    flush_ms: int
+    message_bytes_max: int
+    log_append_time: bool
+    timestamp_before_ms_max: int
+    timestamp_after_ms_max: int
+    min_insync_replicas: int
+    unclean_leader_election: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """The values in force for one broker, with the layers they came from."""
+
+    layers: BrokerLayers
+    node_id: int
+    rack: str | None
+    listeners: tuple[Listener, ...]
+    advertised_listeners: tuple[Listener, ...]
+    """One for each listener of the same name; `any_host` ones need the machine's own name."""
+    log_dirs: tuple[str, ...]
+    num_partitions: int
+    default_replication_factor: int
+    auto_create_topics: bool
+    delete_topics: bool
+    request_bytes_max: int
+    connection_inflight_bytes_max: int
+    total_inflight_bytes_max: int
+    slow_client_timeout_ms: int
+    connections_idle_ms_max: int
+    connections_max: int
+    connections_per_address_max: int
+    fetch_bytes_max: int
+    fetch_sessions_max: int
+    described_partitions_max: int
+    retention_check_interval_ms: int
+    recovery_checkpoint_interval_ms: int
+    log_start_checkpoint_interval_ms: int
+    high_watermark_checkpoint_interval_ms: int
+    producer_id_expiration_ms: int
+    disk_free_bytes_min: int
+    unclean_tail_bytes_max: int
+    preallocate_bytes: int
+    open_files_max: int
+    topics_max: int
+    partitions_max: int
+    shutdown_timeout_ms: int
+    metrics_address: tuple[str, int] | None
+    log_format: str
+    log_level: str
+
+    @classmethod
+    def from_texts(cls, texts: Mapping[str, str] = NO_TEXTS) -> "BrokerConfig":
+        """From the merged texts of file, environment and command line; ConfigError for the first wrong one."""
+        BROKER_CONFIGS.parse_all(texts)
+        return _built(BrokerLayers(static=dict(texts)))
+
+    def with_dynamic(self, *, cluster: Mapping[str, str], broker: Mapping[str, str]) -> "BrokerConfig":
+        """The same broker with other dynamic values: those of every broker, and its own."""
+        return _built(
+            BrokerLayers(static=self.layers.static, dynamic_default=dict(cluster), dynamic_broker=dict(broker))
+        )
+
+    def describe(self) -> list[ConfigEntry]:
+        """Every broker config, for DescribeConfigs."""
+        return self.layers.describe()
+
+    def describe_topic(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Every config of a topic that sets `overrides`, for DescribeConfigs."""
+        return self.layers.describe_topic(overrides)
+
+    def topic_view(self, overrides: Mapping[str, str] = NO_TEXTS) -> TopicConfig:
+        """The values in force for a topic that sets `overrides`."""
+        values = _Values({key.name: self.layers.topic_value(key, overrides) for key in TOPIC_CONFIGS})
+        policies = values.items("cleanup.policy")
+        return TopicConfig(
+            cleanup_delete="delete" in policies,
+            cleanup_compact="compact" in policies,
+            retention_ms=values.whole("retention.ms"),
+            retention_bytes=values.whole("retention.bytes"),
+            file_delete_delay_ms=values.whole("file.delete.delay.ms"),
+            segment_bytes=values.whole("segment.bytes"),
+            segment_ms=values.whole("segment.ms"),
+            segment_jitter_ms=values.whole("segment.jitter.ms"),
+            segment_index_bytes=values.whole("segment.index.bytes"),
+            index_interval_bytes=values.whole("index.interval.bytes"),
+            flush_messages=values.whole("flush.messages"),
+            flush_ms=values.whole("flush.ms"),
+            message_bytes_max=values.whole("max.message.bytes"),
+            log_append_time=values.text("message.timestamp.type") == "LogAppendTime",
+            timestamp_before_ms_max=values.whole("message.timestamp.before.max.ms"),
+            timestamp_after_ms_max=values.whole("message.timestamp.after.max.ms"),
+            min_insync_replicas=values.whole("min.insync.replicas"),
+            unclean_leader_election=values.flag("unclean.leader.election.enable"),
+        )
+
+
+def check_topic(overrides: Mapping[str, str], *, topic: str) -> None:
+    """ConfigError if a topic may not be given these configs, single or together."""
+    subject = f'topic "{topic}"'
+    values = TOPIC_CONFIGS.parse_all(overrides, subject=subject)
+    shortest, longest = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
+    if isinstance(shortest, int) and isinstance(longest, int) and shortest > longest:
+        raise ConfigError(
+            f'config "min.compaction.lag.ms" for {subject} is {shortest}: '
+            f"must not be above max.compaction.lag.ms, which is {longest}"
+        )
+
+
+def check_broker_change(name: str, text: str | None, *, every_broker: bool) -> None:
+    """ConfigError if a running broker may not be given this value (None: go back to the file or the default)."""
+    key = BROKER_CONFIGS.lookup(name)
+    if key.scope is Scope.READ_ONLY:
+        raise ConfigError(f'config "{name}" cannot be changed while the broker runs: set it in the file and restart')
+    if key.scope is Scope.PER_BROKER and every_broker:
+        raise ConfigError(f'config "{name}" is set for one broker at a time: name the broker')
+    if text is not None:
+        BROKER_CONFIGS.parse(name, text)
+
+
+class _Values:
+    """Parsed values by name, each asked for by the type its table row promises."""
+
+    def __init__(self, values: Mapping[str, ConfigValue]) -> None:
+        self._values = values
+
+    def whole(self, name: str) -> int:
+        value = self._values[name]
+        assert isinstance(value, int), name
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self._values[name]
+        assert isinstance(value, bool), name
+        return value
+
+    def text(self, name: str) -> str:
+        value = self._values[name]
+        assert isinstance(value, str), name
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        return self.text(name) if self._values[name] is not None else None
+
+    def items(self, name: str) -> tuple[str, ...]:
+        value = self._values[name]
+        assert value is None or isinstance(value, tuple), name
+        return value or ()
+
+
+def _built(layers: BrokerLayers) -> BrokerConfig:
+    values = _Values({key.name: layers.value(key.name) for key in BROKER_CONFIGS})
+    listeners = _client_listeners(values)
+    queued_bytes = values.whole("queued.max.request.bytes")
+    metrics = values.text("headrace.metrics.listen")
+    return BrokerConfig(
+        layers=layers,
+        node_id=_node_id(layers),
+        rack=values.optional_text("broker.rack"),
+        listeners=listeners,
+        advertised_listeners=_advertised(values, listeners),
+        log_dirs=values.items("log.dirs") or (values.text("log.dir"),),
+        num_partitions=values.whole("num.partitions"),
+        default_replication_factor=values.whole("default.replication.factor"),
+        auto_create_topics=values.flag("auto.create.topics.enable"),
+        delete_topics=values.flag("delete.topic.enable"),
+        request_bytes_max=values.whole("socket.request.max.bytes"),
+        connection_inflight_bytes_max=values.whole("headrace.connection.inflight.bytes.max"),
+        total_inflight_bytes_max=queued_bytes
+        if queued_bytes > 0
+        else values.whole("headrace.total.inflight.bytes.max"),
+        slow_client_timeout_ms=values.whole("headrace.slow.client.timeout.ms"),
+        connections_idle_ms_max=values.whole("connections.max.idle.ms"),
+        connections_max=values.whole("max.connections"),
+        connections_per_address_max=values.whole("max.connections.per.ip"),
+        fetch_bytes_max=values.whole("fetch.max.bytes"),
+        fetch_sessions_max=values.whole("max.incremental.fetch.session.cache.slots"),
+        described_partitions_max=values.whole("max.request.partition.size.limit"),
+        retention_check_interval_ms=values.whole("log.retention.check.interval.ms"),
+        recovery_checkpoint_interval_ms=values.whole("log.flush.offset.checkpoint.interval.ms"),
+        log_start_checkpoint_interval_ms=values.whole("log.flush.start.offset.checkpoint.interval.ms"),
+        high_watermark_checkpoint_interval_ms=values.whole("replica.high.watermark.checkpoint.interval.ms"),
+        producer_id_expiration_ms=values.whole("producer.id.expiration.ms"),
+        disk_free_bytes_min=values.whole("headrace.disk.free.min.bytes"),
+        unclean_tail_bytes_max=values.whole("headrace.unclean.tail.bytes.max"),
+        preallocate_bytes=values.whole("headrace.preallocate.bytes"),
+        open_files_max=values.whole("headrace.open.files.max"),
+        topics_max=values.whole("headrace.topics.max"),
+        partitions_max=values.whole("headrace.partitions.max"),
+        shutdown_timeout_ms=values.whole("headrace.shutdown.timeout.ms"),
+        metrics_address=parse_address(metrics) if metrics else None,
+        log_format=values.text("headrace.log.format"),
+        log_level=values.text("headrace.log.level"),
+    )
+
+
+def _node_id(layers: BrokerLayers) -> int:
+    """node.id, or its older name broker.id; both only if they agree."""
+    node, broker = layers.value("node.id"), layers.value("broker.id")
+    assert isinstance(node, int)
+    if not isinstance(broker, int):
+        return node
+    if "node.id" in layers.static and node != broker:
+        raise ConfigError(f'config "broker.id" is {broker} but "node.id" is {node}: give only node.id')
+    return broker
+
+
+def _client_listeners(values: _Values) -> tuple[Listener, ...]:
+    controllers = {name.upper() for name in values.items("controller.listener.names")}
+    listeners = tuple(
+        listener for listener in parse_listeners(values.items("listeners")) if listener.name not in controllers
+    )
+    if not listeners:
+        raise ConfigError('config "listeners" names no address for clients: add one like PLAINTEXT://127.0.0.1:9092')
+    protocols = parse_protocol_map(values.items("listener.security.protocol.map"))
+    for listener in listeners:
+        protocol = protocols.get(listener.name)
+        if protocol is None:
+            raise ConfigError(
+                f'listener "{listener.name}" has no security protocol: '
+                f'add "{listener.name}:PLAINTEXT" to listener.security.protocol.map'
+            )
+        if protocol not in SECURITY_PROTOCOLS_SERVED:
+            raise ConfigError(f'listener "{listener.name}" uses {protocol}, which is not served yet: use PLAINTEXT')
+    return listeners
+
+
+def _advertised(values: _Values, listeners: tuple[Listener, ...]) -> tuple[Listener, ...]:
+    given = {listener.name: listener for listener in parse_listeners(values.items("advertised.listeners"))}
+    unknown = sorted(given.keys() - {listener.name for listener in listeners})
+    if unknown:
+        raise ConfigError(
+            f'config "advertised.listeners" has "{unknown[0]}", which "listeners" does not: name the same listeners'
+        )
+    for advertised in given.values():
+        if advertised.any_host:
+            raise ConfigError(
+                f'config "advertised.listeners" has {advertised}, which no client can connect to: '
+                "give the host name or address that clients use"
+            )
+    return tuple(given.get(listener.name, listener) for listener in listeners)
