@@ -1,0 +1,168 @@
+"""Write the pages of docs/reference from the tables in the code; with --check only say whether they are up to date."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import click
+
+from headrace.broker.api.registry import SERVED
+from headrace.cli.main import main as headrace_command
+from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable, ConfigType
+from headrace.model.configs.definition import render_value
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+HELP_COLUMNS = 100
+UNITS = {
+    "ms": ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")),
+    "bytes": ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")),
+}
+NOTE = "<!-- Written by `make docs` from the tables in the code. Change those, not this page. -->"
+
+
+def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    headings = tuple(headings)
+    yield f"| {' | '.join(headings)} |"
+    yield f"|{'---|' * len(headings)}"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+
+
+def in_words(name: str, value: object) -> str:
+    """` (7 d)` after a number of milliseconds or bytes that has a rounder name; else nothing."""
+    words = name.split(".")
+    for unit, scales in UNITS.items():
+        if unit in words[-2:] and isinstance(value, int):
+            for size, symbol in scales:
+                if value >= size and value % size == 0:
+                    return f" ({value // size} {symbol})"
+    return ""
+
+
+def shown_default(key: ConfigKey) -> str:
+    text = render_value(key.default)
+    if text is None:
+        return "none"
+    return f"`{text}`{in_words(key.name, key.default)}" if text else "empty"
+
+
+def allowed(key: ConfigKey) -> str:
+    if key.choices:
+        return ", ".join(f"`{choice}`" for choice in key.choices)
+    if key.low is not None and key.high is not None:
+        return f"{key.low} to {key.high}"
+    if key.low is not None:
+        return f"{key.low} or more"
+    return "" if key.high is None else f"{key.high} or less"
+
+
+def config_rows(keys: Iterable[ConfigKey], *, scope: bool) -> Iterator[tuple[str, ...]]:
+    for key in keys:
+        changed = (key.scope.value,) if scope else ()
+        kind = ConfigType(key.type).name.lower()
+        yield (f"`{key.name}`", kind, shown_default(key), allowed(key), *changed, key.documentation)
+
+
+def config_section(configs: ConfigTable, *, scope: bool) -> Iterator[str]:
+    headings = ("name", "type", "default", "allowed", *(("changeable",) if scope else ()), "meaning")
+    yield from table(headings, config_rows((key for key in configs if key.honoured), scope=scope))
+    without_effect = [key for key in configs if not key.honoured]
+    if without_effect:
+        yield ""
+        yield "Accepted, kept and described as Kafka does, but without effect in this release:"
+        yield ""
+        yield from table(headings, config_rows(without_effect, scope=scope))
+
+
+def configuration_page() -> Iterator[str]:
+    yield "# Configuration reference"
+    yield ""
+    yield "Names, types and defaults are Kafka's where Kafka has them; Headrace's own names start with `headrace.`."
+    yield "How to set them is in [the guide](../guide/configuration.md)."
+    yield ""
+    yield "## Topics"
+    yield ""
+    yield from config_section(TOPIC_CONFIGS, scope=False)
+    yield ""
+    yield "## Brokers"
+    yield ""
+    yield "`read-only` values are read at start; the others can be changed on a running broker, for one broker"
+    yield "(`per-broker`) or for all of them at once (`cluster-wide`)."
+    yield ""
+    yield from config_section(BROKER_CONFIGS, scope=True)
+
+
+def api_versions_page() -> Iterator[str]:
+    yield "# Kafka APIs served"
+    yield ""
+    yield "What a broker answers to an ApiVersions request. A version is listed only when its semantics are served,"
+    yield "with two exceptions that clients need. Produce is listed from 0, although record formats older than v2 are"
+    yield "refused, because older librdkafka ties compression to it. FindCoordinator is listed because librdkafka looks"
+    yield "for it before it offers LZ4; it answers `COORDINATOR_NOT_AVAILABLE` until consumer groups exist."
+    yield ""
+    rows = sorted((api.key.value, api.key.name, api.min_version, api.max_version, api.module) for api in SERVED)
+    yield from table(
+        ("key", "API", "versions", "handler"),
+        (
+            (str(key), "".join(word.title() for word in name.split("_")), f"{low}-{high}", f"`broker/api/{module}.py`")
+            for key, name, low, high, module in rows
+        ),
+    )
+
+
+def commands(command: click.Command, context: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
+    yield command, context
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            if inner is not None and not inner.hidden:
+                yield from commands(inner, click.Context(inner, info_name=name, parent=context))
+
+
+def cli_page() -> Iterator[str]:
+    yield "# Command line reference"
+    yield ""
+    yield "Every command prints its own page with `--help`; these are all of them."
+    settings = {"terminal_width": HELP_COLUMNS, "max_content_width": HELP_COLUMNS}
+    top = click.Context(headrace_command, info_name="headrace", color=False, **settings)
+    for command, context in commands(headrace_command, top):
+        yield ""
+        yield f"## {context.command_path}"
+        yield ""
+        yield "```"
+        yield from (line.rstrip() for line in command.get_help(context).splitlines())
+        yield "```"
+
+
+PAGES: dict[str, Callable[[], Iterator[str]]] = {
+    "configuration.md": configuration_page,
+    "api-versions.md": api_versions_page,
+    "cli.md": cli_page,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    only_check: bool = parser.parse_args().check
+    stale = []
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    for name, page in PAGES.items():
+        path = REFERENCE / name
+        content = "\n".join((NOTE, "", *page(), ""))
+        if path.is_file() and path.read_text() == content:
+            continue
+        stale.append(name)
+        if not only_check:
+            path.write_text(content)
+    if stale and only_check:
+        print(f"docs/reference is behind the code in {', '.join(stale)}: run make docs")
+        return 1
+    print(f"docs/reference: {'wrote ' + ', '.join(stale) if stale else 'up to date'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
