@@ -1,0 +1,100 @@
+"""What a batch from a producer must look like before the broker stores it: Kafka's rules for the header.
+
+On the produce path, so it reads the header's fields where they already are, and looks at the bytes only for the
+checksum.
+"""
+
+import crc32c
+
+from headrace.model.errors import ErrorCode
+from headrace.wire.errors import CorruptBatch
+from headrace.wire.records.compression import INFLATED_BYTES_MAX, Compression
+from headrace.wire.records.header import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_SEQUENCE,
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    CRC,
+    CRC_COVERS_FROM,
+    CURRENT_MAGIC,
+    HEADER,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA,
+    LENGTH,
+    LOG_OVERHEAD,
+    MAGIC,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    RECORD_COUNT,
+    TRANSACTIONAL_BIT,
+    HeaderFields,
+)
+from headrace.wire.records.reader import open_records, read_varint, record_bounds
+
+ZSTD_FROM_PRODUCE_VERSION = 7
+
+_NONE = ErrorCode.NONE
+_CORRUPT_MESSAGE = ErrorCode.CORRUPT_MESSAGE
+_INVALID_RECORD = ErrorCode.INVALID_RECORD
+_MESSAGE_TOO_LARGE = ErrorCode.MESSAGE_TOO_LARGE
+_UNSUPPORTED_COMPRESSION_TYPE = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+_ZSTD = int(Compression.ZSTD)
+_crc32c = crc32c.crc32c
+
+
+def check_produced(
+    batch: memoryview,
+    fields: HeaderFields,
+    *,
+    api_version: int,
+    max_message_bytes: int,
+) -> ErrorCode:
+    """The error for a record set of at least a header's size, or NONE; `fields` is its unpacked header."""
+    size = len(batch)
+    if fields[LENGTH] != size - LOG_OVERHEAD:
+        return _wrong_length(batch, fields[LENGTH] + LOG_OVERHEAD)
+    if fields[MAGIC] != CURRENT_MAGIC:
+        return _INVALID_RECORD
+    attributes = fields[ATTRIBUTES]
+    codec = attributes & COMPRESSION_MASK
+    if codec >= _ZSTD and (codec > _ZSTD or api_version < ZSTD_FROM_PRODUCE_VERSION):
+        return _UNSUPPORTED_COMPRESSION_TYPE
+    if size > max_message_bytes:
+        return _MESSAGE_TOO_LARGE
+    if _crc32c(batch[CRC_COVERS_FROM:]) != fields[CRC]:
+        return _CORRUPT_MESSAGE
+    count = fields[RECORD_COUNT]
+    if count <= 0 or count != fields[LAST_OFFSET_DELTA] + 1 or attributes & CONTROL_BIT:
+        return _INVALID_RECORD
+    if fields[PRODUCER_ID] < 0:
+        return _INVALID_RECORD if attributes & TRANSACTIONAL_BIT else _NONE
+    if fields[BASE_SEQUENCE] < 0 or fields[PRODUCER_EPOCH] < 0:
+        return _INVALID_RECORD
+    return _NONE
+
+
+def all_records_have_keys(
+    batch: bytes | bytearray | memoryview, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
+) -> bool:
+    """Whether a compacted topic can take the batch; it opens the records, so only such topics ask."""
+    fields, plain = open_records(batch, inflated_bytes_max)
+    try:
+        for position, _record_end in record_bounds(fields, plain):
+            _timestamp_delta, position = read_varint(plain, position + 1)
+            _offset_delta, position = read_varint(plain, position)
+            if read_varint(plain, position)[0] < 0:
+                return False
+    except IndexError:
+        raise CorruptBatch(f"the records of the batch at offset {fields[BASE_OFFSET]} are cut off") from None
+    return True
+
+
+def _wrong_length(batch: memoryview, declared_bytes: int) -> ErrorCode:
+    """Whether a second batch follows, which is a rule broken, or the length is a lie."""
+    rest = len(batch) - declared_bytes
+    if declared_bytes < HEADER_SIZE or rest < HEADER_SIZE:
+        return _CORRUPT_MESSAGE
+    second: HeaderFields = HEADER.unpack_from(batch, declared_bytes)
+    is_batch = second[MAGIC] == CURRENT_MAGIC and HEADER_SIZE <= second[LENGTH] + LOG_OVERHEAD <= rest
+    return _INVALID_RECORD if is_batch else _CORRUPT_MESSAGE
