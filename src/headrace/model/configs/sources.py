@@ -49,19 +49,20 @@ def _check_length(text: str, place: str) -> None:
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines with their continuations joined, numbered by where they begin; blank ones and comments left out."""
-    joined, begun_at = "", 0
+    joined: str | None = None
+    begun_at = 0
     for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         line = raw.lstrip(" \t\f")
-        if not joined:
+        if joined is None:
             if not line or line[0] in "#!":
                 continue
-            begun_at = number
+            joined, begun_at = "", number
         backslashes = len(line) - len(line.rstrip("\\"))
         if backslashes % 2:
             joined += line[:-1]
             continue
         yield begun_at, joined + line
-        joined = ""
+        joined = None
     if joined:
         yield begun_at, joined
 
