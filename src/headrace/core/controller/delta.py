@@ -1,0 +1,103 @@
+"""What a run of committed records changed, for those who keep something in step with the image."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headrace.core.controller.image import MetadataImage, TopicImage
+from headrace.core.controller.records import (
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    ResourceKind,
+    TopicRecord,
+)
+from headrace.model.ids import TopicId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataDelta:
+    """Changes in an order that can be carried out as they stand: deletions, creations, growth, changes, configs.
+
+    A topic that came and went between two commits appears nowhere. One that was deleted and created again appears
+    in both lists, with two ids.
+    """
+
+    topics_deleted: tuple[TopicImage, ...] = ()
+    topics_created: tuple[TopicImage, ...] = ()
+    partitions_added: tuple[TopicPartition, ...] = ()
+    """New partitions of topics that existed before."""
+    partitions_changed: tuple[TopicPartition, ...] = ()
+    """Leader, epochs, replicas or in-sync set."""
+    topic_configs_changed: tuple[str, ...] = ()
+    """Names of topics that existed before and still do."""
+    broker_configs_changed: tuple[str, ...] = ()
+    """Node ids as text; the empty one stands for every broker."""
+    brokers_changed: bool = False
+
+
+def apply_with_delta(image: MetadataImage, records: Sequence[Record]) -> MetadataDelta:
+    """Apply the records and tell what they changed."""
+    observer = _Observer(image)
+    for record in records:
+        observer.before(record)
+        image.apply(record)
+    return observer.delta()
+
+
+class _Observer:
+    """Collects what changed; dictionaries serve as sets that keep their order."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+        self._created: dict[TopicId, None] = {}
+        self._deleted: list[TopicImage] = []
+        self._added: dict[tuple[TopicId, int], None] = {}
+        self._changed: dict[tuple[TopicId, int], None] = {}
+        self._topic_configs: dict[str, None] = {}
+        self._broker_configs: dict[str, None] = {}
+        self._brokers = False
+
+    def before(self, record: Record) -> None:
+        match record:
+            case TopicRecord():
+                self._created[record.topic_id] = None
+            case PartitionRecord() if record.topic_id not in self._created:
+                self._added[record.topic_id, record.partition] = None
+            case PartitionChangeRecord() if record.topic_id not in self._created:
+                self._changed[record.topic_id, record.partition] = None
+            case RemoveTopicRecord():
+                if record.topic_id in self._created:
+                    del self._created[record.topic_id]
+                elif record.topic_id in self._image.topics_by_id:
+                    self._deleted.append(self._image.topics_by_id[record.topic_id])
+            case ConfigRecord(resource_kind=ResourceKind.TOPIC):
+                self._topic_configs[record.resource_name] = None
+            case ConfigRecord(resource_kind=ResourceKind.BROKER):
+                self._broker_configs[record.resource_name] = None
+            case RegisterBrokerRecord():
+                self._brokers = True
+            case _:
+                pass
+
+    def delta(self) -> MetadataDelta:
+        by_id = self._image.topics_by_id
+        created = tuple(by_id[topic_id] for topic_id in self._created)
+        new_names = {topic.name for topic in created}
+        return MetadataDelta(
+            topics_deleted=tuple(self._deleted),
+            topics_created=created,
+            partitions_added=self._surviving(self._added),
+            partitions_changed=self._surviving({key: None for key in self._changed if key not in self._added}),
+            topic_configs_changed=tuple(
+                name for name in self._topic_configs if name in self._image.topics and name not in new_names
+            ),
+            broker_configs_changed=tuple(self._broker_configs),
+            brokers_changed=self._brokers,
+        )
+
+    def _surviving(self, partitions: dict[tuple[TopicId, int], None]) -> tuple[TopicPartition, ...]:
+        by_id = self._image.topics_by_id
+        return tuple(TopicPartition(by_id[topic_id].name, index) for topic_id, index in partitions if topic_id in by_id)

@@ -1,0 +1,239 @@
+"""The records of the metadata log: what may be written there, and how it becomes bytes.
+
+Type numbers are those of Kafka's metadata records where it has the record. On disk a record is a type, a version
+and the fields as a MessagePack array; a new version appends fields with defaults. Which version is written is gated
+by the cluster's `metadata.version`, so that a node that knows less can still read everything during an upgrade.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from headrace.model.ids import LeaderEpoch, NodeId, TopicId
+from headrace.wire.errors import ProtocolError
+
+METADATA_VERSION = "metadata.version"
+"""The feature whose level gates record versions."""
+
+METADATA_VERSION_MIN = 25
+METADATA_VERSION_LATEST = 25
+"""Kafka's number for 4.0, which its tools know by name."""
+
+RECORD_BYTES_MAX = 1 << 20
+"""One encoded record; larger ones are refused before they are decoded."""
+
+
+class RecordError(ProtocolError):
+    """A metadata record that cannot be written at this metadata.version, or read by this release."""
+
+
+class ResourceKind:
+    """The kinds of things that have configs, with the numbers of the wire."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+_TopicId = Annotated[TopicId, msgspec.Meta(min_length=16, max_length=16)]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Fields(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Fields in the order they are written."""
+
+
+class Endpoint(_Fields, frozen=True):
+    listener: str
+    host: str
+    port: _Count
+    security_protocol: str
+
+
+class TopicRecord(_Fields, frozen=True):
+    name: str
+    topic_id: _TopicId
+
+
+class PartitionRecord(_Fields, frozen=True):
+    topic_id: _TopicId
+    partition: _Count
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    partition_epoch: _Count
+    directories: tuple[bytes, ...]
+    """The id of the log directory that holds each replica, in the order of `replicas`; zeros where unassigned."""
+
+
+class PartitionChangeRecord(_Fields, frozen=True):
+    """What is None stays as it is. Every change counts up the partition epoch, a named leader the leader epoch."""
+
+    topic_id: _TopicId
+    partition: _Count
+    isr: tuple[NodeId, ...] | None = None
+    leader: NodeId | None = None
+    replicas: tuple[NodeId, ...] | None = None
+    directories: tuple[bytes, ...] | None = None
+
+
+class RemoveTopicRecord(_Fields, frozen=True):
+    topic_id: _TopicId
+
+
+class ConfigRecord(_Fields, frozen=True):
+    """One config of a topic, a broker (its node id as text), or of every broker (the empty name); None removes it."""
+
+    resource_kind: int
+    resource_name: str
+    name: str
+    value: str | None
+
+
+class ProducerIdsRecord(_Fields, frozen=True):
+    node_id: NodeId
+    next_producer_id: _Count
+    """The first id that no block has covered yet."""
+
+
+class RegisterBrokerRecord(_Fields, frozen=True):
+    node_id: NodeId
+    incarnation: bytes
+    """Drawn at every start of the node: two processes with one node id are told apart by it."""
+    broker_epoch: int
+    endpoints: tuple[Endpoint, ...]
+    rack: str | None
+    host: str
+    """The machine: a failure domain above the node, for placement."""
+
+
+class FeatureLevelRecord(_Fields, frozen=True):
+    name: str
+    level: _Count
+    """0 removes the feature."""
+
+
+class SnapshotHeaderRecord(_Fields, frozen=True):
+    """The first record of a snapshot file; never in the log itself."""
+
+    end_offset: _Count
+    term: int
+    record_count: _Count
+    taken_at_ms: int
+
+
+Record = (
+    TopicRecord
+    | PartitionRecord
+    | PartitionChangeRecord
+    | RemoveTopicRecord
+    | ConfigRecord
+    | ProducerIdsRecord
+    | RegisterBrokerRecord
+    | FeatureLevelRecord
+    | SnapshotHeaderRecord
+)
+
+
+class RecordVersion(NamedTuple):
+    metadata_version: int
+    """The level from which this version may be written."""
+    field_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordType:
+    number: int
+    structure: type[msgspec.Struct]
+    versions: tuple[RecordVersion, ...]
+
+
+def _first_version(number: int, structure: type[msgspec.Struct]) -> RecordType:
+    version = RecordVersion(METADATA_VERSION_MIN, len(structure.__struct_fields__))
+    return RecordType(number=number, structure=structure, versions=(version,))
+
+
+class RecordCodec:
+    """Encodes and decodes the records of one table of types."""
+
+    def __init__(self, types: Sequence[RecordType]) -> None:
+        self._by_structure: Mapping[type, RecordType] = {entry.structure: entry for entry in types}
+        self._by_number: Mapping[int, RecordType] = {entry.number: entry for entry in types}
+        self._decoders = {entry.number: msgspec.msgpack.Decoder(entry.structure) for entry in types}
+        self._encoder = msgspec.msgpack.Encoder()
+        assert len(self._by_number) == len(types), "two record types share a number"
+
+    def encode(self, record: msgspec.Struct, metadata_version: int) -> bytes:
+        """The newest version of the record that every node at this metadata.version can read."""
+        entry = self._by_structure[type(record)]
+        version = _newest_allowed(entry, metadata_version)
+        if version == len(entry.versions) - 1:
+            body = self._encoder.encode(record)
+        else:
+            body = self._encoder.encode(_cut(record, entry.versions[version].field_count))
+        return bytes((entry.number, version)) + body
+
+    def decode(self, encoded: bytes | memoryview) -> msgspec.Struct:
+        if not 2 <= len(encoded) <= RECORD_BYTES_MAX:
+            raise RecordError(f"a metadata record of {len(encoded)} bytes: expected 2 to {RECORD_BYTES_MAX}")
+        entry = self._by_number.get(encoded[0])
+        if entry is None:
+            raise RecordError(f"metadata record type {encoded[0]} is unknown: written by a newer release of headrace?")
+        name = entry.structure.__name__
+        if encoded[1] >= len(entry.versions):
+            raise RecordError(f"{name} version {encoded[1]} is unknown: written by a newer release of headrace?")
+        try:
+            return self._decoders[entry.number].decode(encoded[2:])
+        except (msgspec.MsgspecError, ValueError, RecursionError) as wrong:
+            raise RecordError(f"{name} cannot be read: {wrong}") from None
+
+
+def _newest_allowed(entry: RecordType, metadata_version: int) -> int:
+    for version in reversed(range(len(entry.versions))):
+        if entry.versions[version].metadata_version <= metadata_version:
+            return version
+    name = entry.structure.__name__
+    raise RecordError(
+        f"{name} needs metadata.version {entry.versions[0].metadata_version}, the cluster is at {metadata_version}: "
+        "upgrade the feature once every node runs this release"
+    )
+
+
+def _cut(record: msgspec.Struct, field_count: int) -> list[object]:
+    """The fields an older version knows; what it cannot say must be at its default."""
+    names = record.__struct_fields__
+    defaults = record.__struct_defaults__
+    for name, default in zip(names[field_count:], defaults[field_count - len(names) :], strict=True):
+        if getattr(record, name) != default:
+            raise RecordError(
+                f"{type(record).__name__}.{name} cannot be written at this metadata.version: "
+                "upgrade the feature once every node runs this release"
+            )
+    return [getattr(record, name) for name in names[:field_count]]
+
+
+RECORD_TYPES = (
+    _first_version(0, RegisterBrokerRecord),
+    _first_version(2, TopicRecord),
+    _first_version(3, PartitionRecord),
+    _first_version(4, ConfigRecord),
+    _first_version(5, PartitionChangeRecord),
+    _first_version(9, RemoveTopicRecord),
+    _first_version(12, FeatureLevelRecord),
+    _first_version(15, ProducerIdsRecord),
+    _first_version(100, SnapshotHeaderRecord),
+)
+
+_CODEC = RecordCodec(RECORD_TYPES)
+
+
+def encode_record(record: Record, metadata_version: int = METADATA_VERSION_LATEST) -> bytes:
+    return _CODEC.encode(record, metadata_version)
+
+
+def decode_record(encoded: bytes | memoryview) -> Record:
+    record = _CODEC.decode(encoded)
+    assert isinstance(record, Record)
+    return record

@@ -1,0 +1,29 @@
+"""What the operator chose that the controller must know."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from headrace.model.configs import BrokerConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    default_partition_count: int = 1
+    default_replication_factor: int = 1
+    topic_deletion_enabled: bool = True
+    topics_max: int = 100_000
+    partitions_max: int = 100_000
+    static_configs: Mapping[str, str] = field(default_factory=dict)
+    """The texts of the configuration file: what a list config is appended to when nothing else is set."""
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Self:
+        return cls(
+            default_partition_count=config.num_partitions,
+            default_replication_factor=config.default_replication_factor,
+            topic_deletion_enabled=config.delete_topics,
+            topics_max=config.topics_max,
+            partitions_max=config.partitions_max,
+            static_configs=config.layers.static,
+        )

@@ -1,0 +1,278 @@
+"""How far one led partition is committed, and who is in sync. Knows no clock, socket or file.
+
+One object lives for one leader epoch. Every method is an event; it changes only the object and returns effects for
+the host, which are the empty tuple on most calls: the append path calls `log_appended` once per partition and turn.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headrace.model.ids import NO_OFFSET, LeaderEpoch, NodeId, Offset
+
+
+class HighWatermarkRaised(NamedTuple):
+    """Everything below `offset` is committed: parked acks and fetches that waited for it can go."""
+
+    offset: Offset
+
+
+class ShrinkIsr(NamedTuple):
+    """Ask the controller to commit this smaller in-sync set; `partition_epoch` is the one it was decided at."""
+
+    isr: tuple[NodeId, ...]
+    partition_epoch: int
+
+
+class ExpandIsr(NamedTuple):
+    """Ask the controller to commit this larger in-sync set."""
+
+    isr: tuple[NodeId, ...]
+    partition_epoch: int
+
+
+Effect = HighWatermarkRaised | ShrinkIsr | ExpandIsr
+Effects = tuple[Effect, ...]
+
+
+class UnknownReplica(Exception):
+    """A node that is not in the replica set asked to be counted as a follower."""
+
+
+class FollowerProgress:
+    """What one follower is known to hold, and when it last held everything."""
+
+    __slots__ = ("caught_up_ms", "fetched_at_ms", "joining", "leader_end_at_fetch", "log_end")
+
+    def __init__(self, *, caught_up_ms: float) -> None:
+        self.log_end = NO_OFFSET
+        self.caught_up_ms = caught_up_ms
+        self.fetched_at_ms = caught_up_ms
+        self.leader_end_at_fetch = NO_OFFSET
+        self.joining = False
+        """Caught up but not yet in the in-sync set: the high watermark waits for it, or it would never catch up."""
+
+    def advance(self, log_end: Offset, *, leader_end: Offset, now_ms: float) -> None:
+        # A follower that reached the end as it was at its previous fetch was caught up at that fetch, even if the
+        # leader has moved on since: lag is time behind, not a number of records (Kafka's rule).
+        if log_end >= leader_end:
+            self.caught_up_ms = max(self.caught_up_ms, now_ms)
+        elif log_end >= self.leader_end_at_fetch >= 0:
+            self.caught_up_ms = max(self.caught_up_ms, self.fetched_at_ms)
+        self.log_end = log_end
+        self.leader_end_at_fetch = leader_end
+        self.fetched_at_ms = now_ms
+
+    def lags(self, *, leader_end: Offset, now_ms: float, lag_ms_max: float) -> bool:
+        return self.log_end < leader_end and now_ms - self.caught_up_ms > lag_ms_max
+
+
+NEVER_MS = float("-inf")
+
+
+class Leader:
+    """The leader's view of one partition in one leader epoch."""
+
+    __slots__ = (
+        "_flush_before_commit",
+        "_flushed",
+        "_lag_ms_max",
+        "_min_insync_replicas",
+        "_node",
+        "_pending_isr",
+        "_progress",
+        "_waited_for",
+        "acks_all_allowed",
+        "epoch_start_offset",
+        "first_unstable_offset",
+        "high_watermark",
+        "isr",
+        "leader_epoch",
+        "log_end",
+        "partition_epoch",
+        "replicas",
+    )
+
+    def __init__(
+        self,
+        *,
+        node: NodeId,
+        leader_epoch: LeaderEpoch,
+        partition_epoch: int,
+        replicas: Sequence[NodeId],
+        isr: Sequence[NodeId],
+        log_end: Offset,
+        flushed: Offset,
+        high_watermark: Offset,
+        flush_before_commit: bool = False,
+        min_insync_replicas: int = 1,
+        replica_lag_ms_max: float = 30_000,
+        now_ms: float = 0,
+    ) -> None:
+        assert node in replicas, f"node {node} leads a partition it does not replicate: {replicas}"
+        assert node in isr, f"leader {node} is not in sync with itself: {isr}"
+        self._node = node
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.replicas = tuple(replicas)
+        self.isr = tuple(isr)
+        self.log_end = log_end
+        self.epoch_start_offset = log_end
+        self.first_unstable_offset: Offset | None = None
+        """Where the oldest open transaction begins, or None."""
+        self.high_watermark = min(high_watermark, log_end)
+        self._flushed = min(flushed, log_end)
+        self._flush_before_commit = flush_before_commit
+        self._min_insync_replicas = min_insync_replicas
+        self._lag_ms_max = replica_lag_ms_max
+        self._pending_isr: tuple[NodeId, ...] | None = None
+        # Followers in the in-sync set get one lag period to show themselves to their new leader.
+        self._progress = {
+            replica: FollowerProgress(caught_up_ms=now_ms if replica in isr else NEVER_MS)
+            for replica in replicas
+            if replica != node
+        }
+        self._waited_for: tuple[FollowerProgress, ...] = ()
+        self.acks_all_allowed = False
+        """Whether enough replicas are in sync to promise acks=all (else NOT_ENOUGH_REPLICAS)."""
+        self._choose_waited_for()
+        self._raise_high_watermark()
+
+    # What others ask
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        """Below it every transaction is decided: as far as read_committed may read."""
+        first_unstable = self.first_unstable_offset
+        return self.high_watermark if first_unstable is None else min(first_unstable, self.high_watermark)
+
+    @property
+    def effective_min_insync_replicas(self) -> int:
+        """Asking for more in-sync replicas than there are replicas would refuse every write, so the count caps it."""
+        return min(self._min_insync_replicas, len(self.replicas))
+
+    @property
+    def knows_latest_offset(self) -> bool:
+        """Until the high watermark reaches this epoch's start, `latest` could go back (KIP-207)."""
+        return self.high_watermark >= self.epoch_start_offset
+
+    @property
+    def isr_change_pending(self) -> bool:
+        return self._pending_isr is not None
+
+    # Events of this node's log
+
+    def log_appended(self, end: Offset) -> Effects:
+        """This node's log now ends at `end`."""
+        assert end >= self.log_end, f"a leader's log went back from {self.log_end} to {end}"
+        self.log_end = end
+        return () if self._flush_before_commit else self._raise_high_watermark()
+
+    def log_flushed(self, end: Offset) -> Effects:
+        """Everything below `end` survives a power cut on this node."""
+        if end > self._flushed:
+            self._flushed = end
+        return self._raise_high_watermark() if self._flush_before_commit else ()
+
+    def configure(
+        self, *, flush_before_commit: bool, min_insync_replicas: int, replica_lag_ms_max: float | None = None
+    ) -> Effects:
+        """The topic's configs changed; what is committed stays committed."""
+        self._flush_before_commit = flush_before_commit
+        self._min_insync_replicas = min_insync_replicas
+        if replica_lag_ms_max is not None:
+            self._lag_ms_max = replica_lag_ms_max
+        self._choose_waited_for()
+        return self._raise_high_watermark()
+
+    # Events of the followers
+
+    def follower_fetched(self, replica: NodeId, log_end: Offset, now_ms: float) -> Effects:
+        """A follower asked from `log_end`, so it holds everything below it."""
+        progress = self._progress.get(replica)
+        if progress is None:
+            raise UnknownReplica(f"node {replica} is not one of the replicas {self.replicas}")
+        if log_end > self.log_end:
+            return ()  # a log longer than its leader's has diverged: it must truncate before it counts
+        progress.advance(log_end, leader_end=self.log_end, now_ms=now_ms)
+        return (*self._grow_isr(replica, progress, now_ms), *self._raise_high_watermark())
+
+    def check_lag(self, now_ms: float) -> Effects:
+        """Time passed: give up on followers that have been behind for too long."""
+        lagging = {
+            replica
+            for replica, progress in self._progress.items()
+            if progress.lags(leader_end=self.log_end, now_ms=now_ms, lag_ms_max=self._lag_ms_max)
+        }
+        for replica in lagging:
+            self._progress[replica].joining = False
+        self._choose_waited_for()
+        effects = self._raise_high_watermark()
+        remaining = tuple(replica for replica in self.isr if replica not in lagging)
+        if len(remaining) == len(self.isr) or self._pending_isr is not None:
+            return effects
+        self._pending_isr = remaining
+        return (ShrinkIsr(remaining, self.partition_epoch), *effects)
+
+    # Events of the controller
+
+    def isr_committed(self, isr: Sequence[NodeId], partition_epoch: int) -> Effects:
+        """The controller committed an in-sync set; an older one than we have is old news."""
+        if partition_epoch <= self.partition_epoch:
+            return ()
+        assert self._node in isr, f"leader {self._node} was removed from its own in-sync set {isr}"
+        self.isr = tuple(isr)
+        self.partition_epoch = partition_epoch
+        self._pending_isr = None
+        for replica in isr:
+            if replica != self._node:
+                self._progress[replica].joining = False
+        self._choose_waited_for()
+        return self._raise_high_watermark()
+
+    def isr_change_refused(self) -> Effects:
+        """The controller will not commit the change in flight: what is committed counts again."""
+        self._pending_isr = None
+        self._choose_waited_for()
+        return self._raise_high_watermark()
+
+    # Decisions
+
+    def _grow_isr(self, replica: NodeId, progress: FollowerProgress, now_ms: float) -> Effects:
+        if replica in self.isr:
+            return ()
+        if not progress.joining and now_ms - progress.caught_up_ms <= self._lag_ms_max:
+            progress.joining = True
+            self._choose_waited_for()
+        behind = progress.log_end < self.high_watermark or progress.log_end < self.epoch_start_offset
+        if behind or self._pending_isr is not None:
+            return ()
+        # Kept in the order of the replica list, so that the same history gives the same record.
+        wanted = tuple(node for node in self.replicas if node == replica or node in self.isr)
+        self._pending_isr = wanted
+        self._choose_waited_for()
+        return (ExpandIsr(wanted, self.partition_epoch),)
+
+    def _choose_waited_for(self) -> None:
+        """The maximal in-sync set: all that are in sync by any outcome of the change in flight, and who is joining.
+
+        A replica being removed still counts until that is committed, one being added counts at once: whoever the
+        controller may elect next holds everything below the high watermark.
+        """
+        pending = self._pending_isr or ()
+        self._waited_for = tuple(
+            progress
+            for replica, progress in self._progress.items()
+            if replica in self.isr or replica in pending or progress.joining
+        )
+        self.acks_all_allowed = len(self.isr) >= self.effective_min_insync_replicas
+
+    def _raise_high_watermark(self) -> Effects:
+        committed = min(self._flushed, self.log_end) if self._flush_before_commit else self.log_end
+        for progress in self._waited_for:
+            if progress.log_end < committed:
+                committed = progress.log_end
+        # Below the minimum nothing more is committed, so that what is can survive on any of them (KIP-966).
+        if committed <= self.high_watermark or not self.acks_all_allowed:
+            return ()
+        self.high_watermark = committed
+        return (HighWatermarkRaised(committed),)
