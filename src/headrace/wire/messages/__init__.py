@@ -1,0 +1,1 @@
+"""Generated codecs, one module per API: classes of the messages, `decode_*` and `encode_*`. See `wire.generator`."""
