@@ -1,0 +1,132 @@
+"""What one node says of itself: an event and its fields, one line each, for people or for machines.
+
+Every node has its own logger; nothing global is configured. structlog, which renders the lines, is slow to import and
+therefore loaded with the first line that is written. Fields often hold what a client sent, so control characters are
+escaped, and one event can write only so many lines in a second.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from headrace.ports.clock import Clock
+
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
+EVENT_LINES_PER_SECOND_MAX = 20
+"""Lines of one event written in a second; the rest are counted, and the count is told with the next one."""
+EVENTS_REMEMBERED_MAX = 256
+FIELD_LENGTH_MAX = 1000
+"""Characters of one field."""
+TRACEBACK_LENGTH_MAX = 20_000
+
+FieldValue = str | int | float | bool | None
+
+
+class _Renderer(Protocol):
+    def __call__(self, logger: object, name: str, event: dict[str, object], /) -> str | bytes: ...
+
+
+class NodeLogger:
+    """`write` gets each line with its newline; `context` is in every line (the node's id)."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        write: Callable[[str], object],
+        format: str = "console",
+        level: str = "info",
+        **context: FieldValue,
+    ) -> None:
+        self._clock = clock
+        self._write = write
+        self._format = format
+        self._threshold = LEVELS[level]
+        self._context = context
+        self._renderer: _Renderer | None = None
+        self._recent: dict[str, _Recent] = {}
+
+    def debug(self, event: str, **fields: FieldValue) -> None:
+        self._log("debug", event, fields)
+
+    def info(self, event: str, **fields: FieldValue) -> None:
+        self._log("info", event, fields)
+
+    def warning(self, event: str, **fields: FieldValue) -> None:
+        self._log("warning", event, fields)
+
+    def error(self, event: str, *, cause: BaseException | None = None, **fields: FieldValue) -> None:
+        """With `cause`, its traceback is told too."""
+        if cause is not None and self._threshold <= LEVELS["error"]:
+            import traceback
+
+            text = "".join(traceback.format_exception(cause))
+            fields["traceback"] = text[-TRACEBACK_LENGTH_MAX:]
+        self._log("error", event, fields)
+
+    def _log(self, level: str, event: str, fields: dict[str, FieldValue]) -> None:
+        if LEVELS[level] < self._threshold:
+            return
+        unsaid = self._admitted(event)
+        if unsaid is None:
+            return
+        line: dict[str, object] = {"timestamp": _timestamp(self._clock.wall_ms()), "level": level}
+        line["event"] = _clean(event, FIELD_LENGTH_MAX)
+        for name, value in (*self._context.items(), *fields.items()):
+            limit = TRACEBACK_LENGTH_MAX if name == "traceback" else FIELD_LENGTH_MAX
+            line[name] = _clean(value, limit) if isinstance(value, str) else value
+        if unsaid:
+            line["lines_left_out"] = unsaid
+        if self._renderer is None:
+            self._renderer = _renderer(self._format)
+        text = self._renderer(None, level, line)
+        self._write(f"{text if isinstance(text, str) else text.decode()}\n")
+
+    def _admitted(self, event: str) -> int | None:
+        """How many lines of this event went unsaid before this one; None if this one does too."""
+        now_ms = self._clock.monotonic_ms()
+        recent = self._recent.get(event)
+        if recent is None:
+            if len(self._recent) >= EVENTS_REMEMBERED_MAX:
+                self._recent.clear()
+            recent = self._recent[event] = _Recent(now_ms)
+        if now_ms - recent.since_ms >= 1000:
+            recent.since_ms, recent.lines = now_ms, 0
+        if recent.lines >= EVENT_LINES_PER_SECOND_MAX:
+            recent.unsaid += 1
+            return None
+        recent.lines += 1
+        unsaid, recent.unsaid = recent.unsaid, 0
+        return unsaid
+
+
+class _Recent:
+    __slots__ = ("lines", "since_ms", "unsaid")
+
+    def __init__(self, since_ms: float) -> None:
+        self.since_ms = since_ms
+        self.lines = 0
+        self.unsaid = 0
+
+
+def _renderer(format: str) -> _Renderer:
+    if format == "json":
+        from structlog.processors import JSONRenderer
+
+        return JSONRenderer()
+    from structlog.dev import ConsoleRenderer
+
+    return ConsoleRenderer(colors=False, sort_keys=False, pad_event_to=0)
+
+
+def _timestamp(wall_ms: int) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(wall_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _clean(text: str, length_max: int) -> str:
+    """No line breaks, no terminal sequences, no more than the limit."""
+    shown = text if len(text) <= length_max else f"{text[:length_max]}..."
+    if shown.isprintable():
+        return shown
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in shown)

@@ -1,0 +1,216 @@
+"""What one node counts, and its text for Prometheus.
+
+The hot path only adds to plain integers: attributes, and lists indexed by API key or error code. Names, labels and
+text exist only while a scrape is answered, a slice of lines at a time, because the number of lines grows with the
+number of partitions. The text format is a page of rules, so it is written here: a library would bring a lock per
+increment and a registry of its own.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from headrace.model.errors import error_name
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+LINES_PER_SLICE = 500
+"""Lines of a scrape that are rendered in one turn."""
+
+API_KEYS_MAX = 128
+"""Requests with a key from here on are counted as the last one."""
+ERROR_CODES_MAX = 256
+"""Codes from -1 (the last place of the list) to one below this."""
+
+LATENCY_BOUNDS_MS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 10_000.0)
+
+Labels = tuple[tuple[str, str], ...]
+NO_LABELS: Labels = ()
+
+
+class Family(NamedTuple):
+    """One metric with all its samples; `samples` may be a generator, so that it is worked off in slices."""
+
+    name: str
+    kind: str
+    """counter or gauge"""
+    help: str
+    samples: Iterable[tuple[Labels, float]]
+
+
+class Histogram:
+    """How often values fell between fixed bounds, and their sum."""
+
+    __slots__ = ("_bounds", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...] = LATENCY_BOUNDS_MS) -> None:
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    def lines(self, name: str, labels: Labels, scale: float) -> Iterator[str]:
+        """The sample lines, bounds and sum multiplied by `scale` (milliseconds to seconds)."""
+        total = 0
+        for bound, count in zip(self._bounds, self.counts, strict=False):
+            total += count
+            yield _line(f"{name}_bucket", (*labels, ("le", _number(bound * scale))), total)
+        total += self.counts[-1]
+        yield _line(f"{name}_bucket", (*labels, ("le", "+Inf")), total)
+        yield _line(f"{name}_sum", labels, self.sum * scale)
+        yield _line(f"{name}_count", labels, total)
+
+
+class Metrics:
+    """The counters of one node. Whoever sees a thing happen adds to the attribute of its name."""
+
+    def __init__(self) -> None:
+        self.requests = [0] * API_KEYS_MAX
+        self.request_errors = [0] * API_KEYS_MAX
+        """Requests answered with an error at the top or in any part."""
+        self.latencies: list[Histogram | None] = [None] * API_KEYS_MAX
+        self.produce_errors = [0] * ERROR_CODES_MAX
+        self.fetch_errors = [0] * ERROR_CODES_MAX
+        self.batches_appended = 0
+        self.records_appended = 0
+        self.bytes_appended = 0
+        self.bytes_fetched = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.connections_opened = 0
+        self.connections_closed = 0
+        self.connections_refused = 0
+        self.connections_timed_out = 0
+        self.protocol_errors = 0
+        self.parked_requests = 0
+        """Requests that had to wait for an event."""
+        self.turns = Histogram()
+        self.turn_ms_max = 0.0
+        """The longest turn since the last scrape: how late the loop can be."""
+
+    def loop_turn(self, elapsed_ms: float) -> None:
+        self.turns.observe(elapsed_ms)
+        if elapsed_ms > self.turn_ms_max:
+            self.turn_ms_max = elapsed_ms
+
+    def request_answered(self, api_key: int, elapsed_ms: float) -> None:
+        """How long a request took, from its last byte in to its answer's first byte out."""
+        place = api_key if 0 <= api_key < API_KEYS_MAX else API_KEYS_MAX - 1
+        histogram = self.latencies[place]
+        if histogram is None:
+            histogram = self.latencies[place] = Histogram()
+        histogram.observe(elapsed_ms)
+
+    def render(self, collectors: Iterable[Iterable[Family]] = ()) -> Iterator[bytes]:
+        """The scrape's text in slices of LINES_PER_SLICE lines; `collectors` give what lives elsewhere (log sizes)."""
+        lines: list[str] = []
+        for line in self._lines(collectors):
+            lines.append(line)
+            if len(lines) == LINES_PER_SLICE:
+                yield "".join(lines).encode()
+                lines.clear()
+        if lines:
+            yield "".join(lines).encode()
+
+    def _lines(self, collectors: Iterable[Iterable[Family]]) -> Iterator[str]:
+        for family in self._families():
+            yield from _family_lines(family)
+        yield from _heading("headrace_request_seconds", "histogram", "Time from request to answer, by API.")
+        for api_key, histogram in enumerate(self.latencies):
+            if histogram is not None:
+                yield from histogram.lines("headrace_request_seconds", (("api", _api_name(api_key)),), 0.001)
+        yield from _heading("headrace_loop_turn_seconds", "histogram", "Time one turn of the loop took, waiting aside.")
+        yield from self.turns.lines("headrace_loop_turn_seconds", NO_LABELS, 0.001)
+        for collector in collectors:
+            for family in collector:
+                yield from _family_lines(family)
+
+    def _families(self) -> Iterator[Family]:
+        yield Family("headrace_requests_total", "counter", "Requests received, by API.", _by_api(self.requests))
+        yield Family(
+            "headrace_request_errors_total", "counter", "Requests answered with an error, by API.",
+            _by_api(self.request_errors),
+        )  # fmt: skip
+        yield Family(
+            "headrace_produce_errors_total", "counter", "Record sets refused, by error.", _by_error(self.produce_errors)
+        )
+        yield Family(
+            "headrace_fetch_errors_total", "counter", "Partitions not read, by error.", _by_error(self.fetch_errors)
+        )
+        longest, self.turn_ms_max = self.turn_ms_max, 0.0
+        yield _gauge(
+            "headrace_loop_lag_max_seconds", "The longest turn of the loop since the last scrape.", longest / 1e3
+        )
+        yield _gauge(
+            "headrace_connections", "Open client connections.", self.connections_opened - self.connections_closed
+        )
+        for name, help_text, value in (
+            ("batches_appended", "Record batches appended.", self.batches_appended),
+            ("records_appended", "Records appended.", self.records_appended),
+            ("bytes_appended", "Bytes of record batches appended.", self.bytes_appended),
+            ("bytes_fetched", "Bytes of record batches handed to consumers.", self.bytes_fetched),
+            ("bytes_in", "Bytes received from clients.", self.bytes_in),
+            ("bytes_out", "Bytes sent to clients.", self.bytes_out),
+            ("connections_opened", "Client connections accepted.", self.connections_opened),
+            ("connections_closed", "Client connections closed.", self.connections_closed),
+            ("connections_refused", "Client connections refused by a limit.", self.connections_refused),
+            ("connections_timed_out", "Client connections closed as idle or slow.", self.connections_timed_out),
+            ("protocol_errors", "Connections closed for malformed input.", self.protocol_errors),
+            ("requests_parked", "Requests that had to wait for an event.", self.parked_requests),
+        ):
+            yield Family(f"headrace_{name}_total", "counter", help_text, ((NO_LABELS, value),))
+
+
+def _gauge(name: str, help_text: str, value: float) -> Family:
+    return Family(name, "gauge", help_text, ((NO_LABELS, value),))
+
+
+def _by_api(counts: list[int]) -> Iterator[tuple[Labels, float]]:
+    for api_key, count in enumerate(counts):
+        if count:
+            yield (("api", _api_name(api_key)),), count
+
+
+def _by_error(counts: list[int]) -> Iterator[tuple[Labels, float]]:
+    for place, count in enumerate(counts):
+        if count:
+            code = place if place < ERROR_CODES_MAX - 1 else -1
+            yield (("error", error_name(code)),), count
+
+
+def _api_name(api_key: int) -> str:
+    from headrace.wire.apis import ApiKey  # needed by scrapes only
+
+    try:
+        return ApiKey(api_key).name.lower()
+    except ValueError:
+        return f"api_{api_key}"
+
+
+def _heading(name: str, kind: str, help_text: str) -> Iterator[str]:
+    yield f"# HELP {name} {_escaped(help_text)}\n"
+    yield f"# TYPE {name} {kind}\n"
+
+
+def _family_lines(family: Family) -> Iterator[str]:
+    yield from _heading(family.name, family.kind, family.help)
+    for labels, value in family.samples:
+        yield _line(family.name, labels, value)
+
+
+def _line(name: str, labels: Labels, value: float) -> str:
+    if not labels:
+        return f"{name} {_number(value)}\n"
+    pairs = ",".join(f'{label}="{_escaped(text, quotes=True)}"' for label, text in labels)
+    return f"{name}{{{pairs}}} {_number(value)}\n"
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.12g}"
+
+
+def _escaped(text: str, *, quotes: bool = False) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quotes else text

@@ -1,0 +1,102 @@
+"""A node's own log: levels, formats, hostile fields, and a bound on how much one event may say."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from headrace.broker.logs import EVENT_LINES_PER_SECOND_MAX, FIELD_LENGTH_MAX, NodeLogger
+
+
+class FixedClock:
+    def __init__(self) -> None:
+        self.now_ms = 0.0
+
+    def monotonic_ms(self) -> float:
+        return self.now_ms
+
+    def wall_ms(self) -> int:
+        return 1_700_000_000_123
+
+
+def lines_of(format: str = "json", level: str = "info") -> tuple[NodeLogger, list[str], FixedClock]:
+    lines: list[str] = []
+    clock = FixedClock()
+    return NodeLogger(clock=clock, write=lines.append, format=format, level=level, node=7), lines, clock
+
+
+def test_a_json_line_holds_event_context_and_fields() -> None:
+    logger, lines, _ = lines_of()
+    logger.info("topic created", topic="orders", partitions=3)
+    assert json.loads(lines[0]) == {
+        "timestamp": "2023-11-14T22:13:20.123Z",
+        "level": "info",
+        "event": "topic created",
+        "node": 7,
+        "topic": "orders",
+        "partitions": 3,
+    }
+
+
+def test_a_console_line_is_one_line() -> None:
+    logger, lines, _ = lines_of("console")
+    logger.warning("disk is nearly full", free_bytes=10)
+    assert len(lines) == 1
+    assert lines[0].startswith("2023-11-14T22:13:20.123Z [warning")
+    assert "disk is nearly full" in lines[0]
+    assert "free_bytes=10" in lines[0]
+
+
+def test_the_level_is_the_least_that_is_written() -> None:
+    logger, lines, _ = lines_of(level="warning")
+    logger.debug("a")
+    logger.info("b")
+    logger.warning("c")
+    logger.error("d")
+    assert [json.loads(line)["event"] for line in lines] == ["c", "d"]
+    silent, nothing, _ = lines_of(level="off")
+    silent.error("e", cause=ValueError("x"))
+    assert nothing == []
+
+
+@pytest.mark.parametrize("format", ["json", "console"])
+def test_what_a_client_sent_cannot_forge_lines_or_drive_the_terminal(format: str) -> None:
+    logger, lines, _ = lines_of(format)
+    logger.info("bad input", client="x\n2023 [error] all is lost\x1b[2J\ud800\u2028")
+    assert lines[0].count("\n") == 1
+    assert "\x1b" not in lines[0]
+    assert "\u2028" not in lines[0]
+
+
+def test_long_fields_are_cut() -> None:
+    logger, lines, _ = lines_of()
+    logger.info("bad input", client="x" * 100_000)
+    assert len(json.loads(lines[0])["client"]) == FIELD_LENGTH_MAX + 3
+
+
+def test_one_event_cannot_fill_the_disk() -> None:
+    logger, lines, clock = lines_of()
+    for _ in range(1000):
+        logger.info("bad input")
+    logger.info("another")
+    assert len(lines) == EVENT_LINES_PER_SECOND_MAX + 1
+    clock.now_ms += 1000
+    logger.info("bad input")
+    assert json.loads(lines[-1])["lines_left_out"] == 1000 - EVENT_LINES_PER_SECOND_MAX
+    logger.info("bad input")
+    assert "lines_left_out" not in json.loads(lines[-1])
+
+
+def test_an_error_tells_its_cause() -> None:
+    logger, lines, _ = lines_of()
+    try:
+        raise ValueError("of this")
+    except ValueError as error:
+        logger.error("stopped", cause=error)
+    assert "ValueError: of this" in json.loads(lines[0])["traceback"]
+
+
+def test_structlog_waits_for_the_first_line() -> None:
+    program = "import sys, headrace.broker.logs; sys.exit('structlog' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
