@@ -204,7 +204,7 @@ def first_message(bootstrap: str) -> None:
 
 def show(console: Console, folder: Path, count: int) -> None:
     # `make demo` says when it began, so that setting up the environment counts.
-    began = float(os.environ.get("HEADRACE_DEMO_BEGAN", time.time()))
+    began = float(os.environ.get("DEMO_BEGAN", time.time()))
     with running_broker(folder) as (broker, bootstrap):
         console.print(f"broker at [bold]{bootstrap}[/bold], process {broker.pid}")
         first_message(bootstrap)

@@ -92,7 +92,7 @@ def demo(arguments: Sequence[str]) -> int:
     """Start a broker, send and read back 1,000,000 messages with a stock client (KEEP=1: leave the broker running)."""
     began = time.time()
     environment(requirements="core")
-    return run(PYTHON, "examples/demo.py", *arguments, HEADRACE_DEMO_BEGAN=str(began))
+    return run(PYTHON, "examples/demo.py", *arguments, DEMO_BEGAN=str(began))
 
 
 def test(arguments: Sequence[str]) -> int:

@@ -1,6 +1,8 @@
 """Write the pages of docs/reference from the tables in the code; with --check only say whether they are up to date."""
 
 import argparse
+import ast
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -8,7 +10,9 @@ from pathlib import Path
 import click
 
 from headrace.broker.api.registry import SERVED
+from headrace.broker.metrics import Metrics
 from headrace.cli.main import main as headrace_command
+from headrace.model import limits
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable, ConfigType
 from headrace.model.configs.definition import render_value
 
@@ -34,7 +38,7 @@ def in_words(name: str, value: object) -> str:
     """` (7 d)` after a number of milliseconds or bytes that has a rounder name; else nothing."""
     words = name.split(".")
     for unit, scales in UNITS.items():
-        if unit in words[-2:] and isinstance(value, int):
+        if unit in words[-3:] and isinstance(value, int):
             for size, symbol in scales:
                 if value >= size and value % size == 0:
                     return f" ({value // size} {symbol})"
@@ -136,10 +140,42 @@ def cli_page() -> Iterator[str]:
         yield "```"
 
 
+def metrics_page() -> Iterator[str]:
+    yield "# Metrics reference"
+    yield ""
+    yield "What a scrape of `headrace.metrics.listen` gives, in the text format of Prometheus. Histograms come as"
+    yield "`_bucket`, `_sum` and `_count`. A line with labels appears when there is something to count."
+    yield ""
+    lines = b"".join(Metrics().render()).decode().splitlines()
+    described = [line.split(" ", 3)[2:] for line in lines if line.startswith("# HELP ")]
+    kinds = dict(line.split(" ")[2:] for line in lines if line.startswith("# TYPE "))
+    yield from table(("name", "kind", "meaning"), ((f"`{name}`", kinds[name], text) for name, text in described))
+
+
+def limits_page() -> Iterator[str]:
+    yield "# Limits reference"
+    yield ""
+    yield "Bounds that no configuration key sets, from `model/limits.py`; those that can be set are in"
+    yield "[the configuration reference](configuration.md#brokers)."
+    yield ""
+    body = ast.parse(inspect.getsource(limits)).body
+    rows = []
+    for statement, following in zip(body, [*body[1:], None], strict=True):
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            name = statement.targets[0].id
+            said = following.value if isinstance(following, ast.Expr) else None
+            meaning = inspect.cleandoc(str(said.value)) if isinstance(said, ast.Constant) else ""
+            value = getattr(limits, name)
+            rows.append((f"`{name}`", f"{value:,}{in_words(name.lower().replace('_', '.'), value)}", meaning))
+    yield from table(("name", "value", "meaning"), rows)
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "configuration.md": configuration_page,
     "api-versions.md": api_versions_page,
     "cli.md": cli_page,
+    "metrics.md": metrics_page,
+    "limits.md": limits_page,
 }
 
 
