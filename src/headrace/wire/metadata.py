@@ -1,0 +1,175 @@
+"""The Metadata response from pieces that can be kept: a topic's bytes change only when the topic does.
+
+A broker encodes each topic once per group of versions (`topic_layout`) and joins the pieces, so that asking for a
+thousand topics costs about as much as copying their bytes. The bytes are those of `wire.messages.metadata`.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from struct import Struct
+from typing import NamedTuple
+
+from headrace.wire.errors import ProtocolError
+from headrace.wire.messages.metadata import FLEXIBLE_FROM, MAX_VERSION
+from headrace.wire.primitives.layouts import INT16, INT32, Buffer
+from headrace.wire.primitives.writing import (
+    NO_TAGS,
+    unsigned_varint,
+    uuid,
+    write_compact_nullable_string,
+    write_compact_string,
+    write_nullable_string,
+    write_string,
+)
+
+NO_AUTHORIZED_OPERATIONS = -2_147_483_648
+"""The bit field of a client that did not ask for it."""
+
+PARTITION_SHAPES_MAX = 4096
+"""Struct formats kept for partitions, one per combination of replica counts."""
+
+_TOPIC_LAYOUTS = (0, 1, 1, 1, 1, 5, 5, 7, 8, 9, 10, 10, 10, 10)
+"""By version: the first version whose topics have the same bytes."""
+assert len(_TOPIC_LAYOUTS) == MAX_VERSION + 1
+
+_INTERNAL = (b"\0", b"\1")
+
+
+class BrokerMetadata(NamedTuple):
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class PartitionMetadata(NamedTuple):
+    error_code: int
+    partition_index: int
+    leader_id: int
+    leader_epoch: int
+    replica_nodes: Sequence[int]
+    isr_nodes: Sequence[int]
+    offline_replicas: Sequence[int]
+
+
+class _Shape(NamedTuple):
+    """How partitions with certain numbers of replicas are packed; the counts are as they are handed to `pack`."""
+
+    pack: Struct
+    replica_count: int | bytes
+    isr_count: int | bytes
+    offline_count: int | bytes
+
+
+def topic_layout(version: int) -> int:
+    """The key under which a topic's bytes can be kept: versions that give the same number share them."""
+    return _TOPIC_LAYOUTS[_known(version)]
+
+
+def encode_topic(
+    version: int,
+    *,
+    error_code: int,
+    name: str | None,
+    topic_id: bytes,
+    is_internal: bool,
+    partitions: Sequence[PartitionMetadata],
+    authorized_operations: int = NO_AUTHORIZED_OPERATIONS,
+) -> bytes:
+    """One topic. The name may be null from version 12 on, where a topic can be asked for by id."""
+    flexible = _known(version) >= FLEXIBLE_FROM
+    parts: list[Buffer] = [INT16.pack(error_code)]
+    if name is None and version < 12:
+        raise ProtocolError(f"Metadata version {version} needs the topic's name")
+    (write_compact_nullable_string if flexible else write_nullable_string)(parts.append, name)
+    if version >= 10:
+        parts.append(uuid(topic_id))
+    if version >= 1:
+        parts.append(_INTERNAL[is_internal])
+    parts.append(unsigned_varint(len(partitions) + 1) if flexible else INT32.pack(len(partitions)))
+    parts += _partitions(version, partitions)
+    if version >= 8:
+        parts.append(INT32.pack(authorized_operations))
+    if flexible:
+        parts.append(NO_TAGS)
+    return b"".join(parts)
+
+
+def _partitions(version: int, partitions: Sequence[PartitionMetadata]) -> list[bytes]:
+    flexible, with_epoch, with_offline = version >= FLEXIBLE_FROM, version >= 7, version >= 5
+    encoded = []
+    for error, index, leader, epoch, replicas, isr, offline in partitions:
+        shape = _shape(flexible, with_epoch, with_offline, len(replicas), len(isr), len(offline))
+        head = (error, index, leader, epoch) if with_epoch else (error, index, leader)
+        tail = (shape.offline_count, *offline) if with_offline else ()
+        encoded.append(shape.pack.pack(*head, shape.replica_count, *replicas, shape.isr_count, *isr, *tail))
+    return encoded
+
+
+@lru_cache(maxsize=PARTITION_SHAPES_MAX)
+def _shape(flexible: bool, with_epoch: bool, with_offline: bool, replicas: int, isr: int, offline: int) -> _Shape:
+    def count(items: int) -> int | bytes:
+        return unsigned_varint(items + 1) if flexible else items
+
+    def array_format(items: int) -> str:
+        counter = f"{len(unsigned_varint(items + 1))}s" if flexible else "i"
+        return f"{counter}{items}i"
+
+    format_ = ">hiii" if with_epoch else ">hii"
+    format_ += array_format(replicas) + array_format(isr)
+    if with_offline:
+        format_ += array_format(offline)
+    if flexible:
+        format_ += "x"
+    return _Shape(Struct(format_), count(replicas), count(isr), count(offline))
+
+
+def encode_response(
+    version: int,
+    *,
+    throttle_time_ms: int,
+    brokers: Sequence[BrokerMetadata],
+    cluster_id: str | None,
+    controller_id: int,
+    topics: Sequence[bytes],
+    cluster_authorized_operations: int = NO_AUTHORIZED_OPERATIONS,
+    error_code: int = 0,
+) -> bytes:
+    """The whole response; `topics` are what `encode_topic` gave for this version's layout."""
+    flexible = _known(version) >= FLEXIBLE_FROM
+    parts: list[Buffer] = []
+    if version >= 3:
+        parts.append(INT32.pack(throttle_time_ms))
+    _append_brokers(parts, version, brokers)
+    if version >= 2:
+        (write_compact_nullable_string if flexible else write_nullable_string)(parts.append, cluster_id)
+    if version >= 1:
+        parts.append(INT32.pack(controller_id))
+    parts.append(unsigned_varint(len(topics) + 1) if flexible else INT32.pack(len(topics)))
+    parts += topics
+    if 8 <= version <= 10:
+        parts.append(INT32.pack(cluster_authorized_operations))
+    if version >= 13:
+        parts.append(INT16.pack(error_code))
+    if flexible:
+        parts.append(NO_TAGS)
+    return b"".join(parts)
+
+
+def _append_brokers(parts: list[Buffer], version: int, brokers: Sequence[BrokerMetadata]) -> None:
+    flexible = version >= FLEXIBLE_FROM
+    parts.append(unsigned_varint(len(brokers) + 1) if flexible else INT32.pack(len(brokers)))
+    for broker in brokers:
+        parts.append(INT32.pack(broker.node_id))
+        (write_compact_string if flexible else write_string)(parts.append, broker.host)
+        parts.append(INT32.pack(broker.port))
+        if version >= 1:
+            (write_compact_nullable_string if flexible else write_nullable_string)(parts.append, broker.rack)
+        if flexible:
+            parts.append(NO_TAGS)
+
+
+def _known(version: int) -> int:
+    if not 0 <= version <= MAX_VERSION:
+        raise ProtocolError(f"MetadataResponse has no version {version}")
+    return version
