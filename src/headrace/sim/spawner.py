@@ -1,0 +1,157 @@
+"""The Spawner port in one thread: operations run, and their completions come, in turns that the seed draws."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from headrace.sim.entropy import SeededEntropy
+from headrace.sim.trace import Trace
+
+HELPERS = 2
+"""How many operations are under way at once, as in production: so many may overtake one another."""
+DELAY_TURNS_MAX = 3
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class _Work:
+    name: str
+    operation: Callable[[], Any]
+    completed: Callable[[Any, BaseException | None], None]
+    turns_left: int
+    runs_first: bool
+    """Whether it acts on the disk when it starts or only when it ends: a power cut between tells them apart."""
+    injected: BaseException | None
+    lost: bool
+    result: Any = None
+    failure: BaseException | None = None
+    has_run: bool = False
+
+    def run(self) -> None:
+        self.has_run = True
+        if self.injected is not None:
+            self.failure = self.injected
+            return
+        try:
+            self.result = self.operation()
+        except Exception as error:
+            self.failure = error
+
+
+class VirtualSpawner:
+    """`delay_turns_max` 0 runs an operation at once; its completion still waits for `run_completions`."""
+
+    def __init__(self, entropy: SeededEntropy, trace: Trace, *, delay_turns_max: int = DELAY_TURNS_MAX) -> None:
+        self.delay_turns_max = delay_turns_max
+        self._entropy = entropy
+        self._trace = trace
+        self._queued: list[_Work] = []
+        self._running: list[_Work] = []
+        self._failures: list[tuple[str, BaseException]] = []
+        self._losses: list[str] = []
+        self._held: list[str] = []
+        self._lost = 0
+
+    def submit(self, operation: Callable[[], T], completed: Callable[[T | None, BaseException | None], None]) -> None:
+        name = _name(operation)
+        work = _Work(
+            name=name,
+            operation=operation,
+            completed=completed,
+            turns_left=self._entropy.below(self.delay_turns_max + 1),
+            runs_first=self.delay_turns_max == 0 or self._entropy.below(2) == 0,
+            injected=self._planned_failure(name),
+            lost=self._planned_loss(name),
+        )
+        self._queued.append(work)
+        self._start()
+
+    def run_completions(self) -> int:
+        self._start()
+        ended = [work for work in self._running if work.turns_left == 0 and not self._is_held(work)]
+        for work in self._running:
+            work.turns_left = max(0, work.turns_left - 1)
+        self._running = [work for work in self._running if work not in ended]
+        for work in ended:
+            self._end(work)
+        return len(ended)
+
+    def in_flight(self) -> int:
+        return len(self._queued) + len(self._running) + self._lost
+
+    def close(self) -> None:
+        """The running ones end on the disk, as joined threads would; nothing is told of it."""
+        for work in self._running:
+            if not work.has_run:
+                work.run()
+        self._queued.clear()
+        self._running.clear()
+
+    def kill(self) -> None:
+        """The process is gone: what has not run yet never does."""
+        self._queued.clear()
+        self._running.clear()
+
+    # What tests put in; a name matches where it is part of the operation's qualified name
+
+    def fail_next(self, error: BaseException, *, name_contains: str = "") -> None:
+        """The next matching operation does not run and ends with `error`."""
+        self._failures.append((name_contains, error))
+
+    def lose_next(self, *, name_contains: str = "") -> None:
+        """The next matching operation runs, but its completion never comes."""
+        self._losses.append(name_contains)
+
+    def hold(self, *, name_contains: str = "") -> None:
+        """Matching operations do not end until `release`; they keep no helper from other work."""
+        self._held.append(name_contains)
+
+    def release(self) -> None:
+        self._held.clear()
+
+    def waiting_names(self) -> list[str]:
+        return [work.name for work in (*self._running, *self._queued)]
+
+    # Inside
+
+    def _start(self) -> None:
+        while self._queued and sum(not self._is_held(work) for work in self._running) < HELPERS:
+            work = self._queued.pop(0)
+            self._running.append(work)
+            if work.runs_first and not self._is_held(work):
+                work.run()
+
+    def _end(self, work: _Work) -> None:
+        if not work.has_run:
+            work.run()
+        if work.lost:
+            self._lost += 1
+            self._trace.record(f"spawner lost {work.name}")
+            return
+        self._trace.record(f"spawner ended {work.name} {type(work.failure).__name__}")
+        work.completed(work.result, work.failure)
+
+    def _is_held(self, work: _Work) -> bool:
+        return any(part in work.name for part in self._held)
+
+    def _planned_failure(self, name: str) -> BaseException | None:
+        for index, (part, error) in enumerate(self._failures):
+            if part in name:
+                del self._failures[index]
+                return error
+        return None
+
+    def _planned_loss(self, name: str) -> bool:
+        for index, part in enumerate(self._losses):
+            if part in name:
+                del self._losses[index]
+                return True
+        return False
+
+
+def _name(operation: Callable[[], object]) -> str:
+    while isinstance(operation, functools.partial):
+        operation = operation.func
+    return getattr(operation, "__qualname__", type(operation).__qualname__)

@@ -1,0 +1,116 @@
+"""A world of machines grown from one seed, driven step by step."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from headrace.sim.clock import VirtualClock, VirtualTime
+from headrace.sim.disk import CAPACITY_BYTES, VirtualDisk
+from headrace.sim.entropy import SeededEntropy
+from headrace.sim.network import Fabric, VirtualClient, VirtualNetwork
+from headrace.sim.spawner import VirtualSpawner
+from headrace.sim.trace import Trace
+
+STEP_MS_MAX = 5
+STEPS_MAX = 20_000
+
+
+class Turning(Protocol):
+    """What a machine runs: a node that does one turn of its loop when told to."""
+
+    def turn(self, timeout_ms: float = 0.0) -> object: ...
+
+
+NodeT = TypeVar("NodeT", bound=Turning)
+
+
+class RunTooLong(AssertionError):
+    """The awaited state did not come within the limit of steps."""
+
+
+class Machine:
+    """One computer: its disk and clock stay; the process, its sockets and its helpers come and go."""
+
+    def __init__(self, world: "World", name: str, *, capacity_bytes: int) -> None:
+        self._world = world
+        self.name = name
+        self.boots = 0
+        self.entropy = world.entropy.branch(name)
+        self.disk = VirtualDisk(self.entropy.branch("disk"), world.trace, capacity_bytes=capacity_bytes)
+        self.clock = VirtualClock(world.time)
+        self.network: VirtualNetwork
+        self.spawner: VirtualSpawner
+        self.node: Turning | None = None
+        self._plug_in()
+
+    def _plug_in(self) -> None:
+        boot = self.entropy.branch(f"boot {self.boots}")
+        self.network = VirtualNetwork(self._world.fabric, self.disk, boot.branch("network"))
+        self.spawner = VirtualSpawner(boot.branch("spawner"), self._world.trace)
+
+    def boot(self, start: Callable[["Machine"], NodeT]) -> NodeT:
+        """Start a process: `start` composes a node from this machine's ports."""
+        assert self.node is None, f"{self.name} runs already"
+        self.boots += 1
+        self._world.trace.record(f"machine {self.name} boot {self.boots}")
+        node = start(self)
+        self.node = node
+        return node
+
+    def stopped(self) -> None:
+        """The node has closed itself; the next boot gets fresh sockets and helpers."""
+        self.node = None
+        self._plug_in()
+
+    def kill(self) -> None:
+        """kill -9: no farewell, and everything written stays."""
+        self._world.trace.record(f"machine {self.name} kill")
+        self.spawner.kill()
+        self.network.kill()
+        self.disk.kill()
+        self.stopped()
+
+    def cut_power(self) -> None:
+        """As `kill`, and the disk keeps only what was synced and what the seed lets through."""
+        self._world.trace.record(f"machine {self.name} power cut")
+        self.spawner.kill()
+        self.network.kill()
+        self.disk.crash(self.entropy.branch(f"power cut {self.boots}"))
+        self.stopped()
+
+
+class World:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.entropy = SeededEntropy(seed)
+        self.time = VirtualTime()
+        self.trace = Trace()
+        self.fabric = Fabric(self.entropy.branch("fabric"), self.trace)
+        self.steps = 0
+        self._pace = self.entropy.branch("pace")
+        self._machines: list[Machine] = []
+
+    def machine(self, name: str = "node", *, capacity_bytes: int = CAPACITY_BYTES) -> Machine:
+        machine = Machine(self, name, capacity_bytes=capacity_bytes)
+        self._machines.append(machine)
+        return machine
+
+    def connect(self, host: str, port: int) -> VirtualClient:
+        return self.fabric.connect(host, port)
+
+    def step(self) -> None:
+        """Move time a little and some bytes, then give every running node one turn."""
+        self.steps += 1
+        self.time.advance(self._pace.below(STEP_MS_MAX + 1))
+        self.fabric.deliver()
+        for machine in self._machines:
+            if machine.node is not None:
+                machine.node.turn(0.0)
+
+    def run_until(self, reached: Callable[[], bool], limit_steps: int = STEPS_MAX) -> None:
+        for _ in range(limit_steps):
+            if reached():
+                return
+            self.step()
+        if not reached():
+            tail = "\n".join(self.trace.tail)
+            raise RunTooLong(f"seed {self.seed}: not reached in {limit_steps} steps; the last events:\n{tail}")
