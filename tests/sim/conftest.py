@@ -1,0 +1,72 @@
+"""The guard of the virtual world: what reaches for the real one raises."""
+
+import builtins
+import io
+import os
+import random
+import secrets
+import select
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+FORBIDDEN = [
+    (builtins, "open"),
+    (io, "open"),
+    (os, "open"),
+    (os, "pread"),
+    (os, "preadv"),
+    (os, "pwrite"),
+    (os, "pwritev"),
+    (os, "listdir"),
+    (os, "makedirs"),
+    (os, "mkdir"),
+    (os, "rename"),
+    (os, "replace"),
+    (os, "unlink"),
+    (os, "fsync"),
+    (os, "fdatasync"),
+    (os, "sendfile"),
+    (os, "urandom"),
+    (random, "random"),
+    (random, "randrange"),
+    (secrets, "token_bytes"),
+    (secrets, "randbelow"),
+    (select, "epoll"),
+    (select, "poll"),
+    (select, "select"),
+    (socket, "socket"),
+    (socket, "socketpair"),
+    (socket, "create_connection"),
+    (socket, "getaddrinfo"),
+    (subprocess, "Popen"),
+    (threading.Thread, "start"),
+    (time, "monotonic"),
+    (time, "monotonic_ns"),
+    (time, "sleep"),
+    (time, "time"),
+    (time, "time_ns"),
+]
+
+
+class RealWorldTouched(AssertionError):
+    pass
+
+
+def _refusal(name):
+    def refuse(*arguments, **options):
+        raise RealWorldTouched(f"{name} was called inside the virtual world")
+
+    return refuse
+
+
+@pytest.fixture
+def virtual_world_only(monkeypatch):
+    """Real files, sockets, threads, clocks and randomness raise until the test ends."""
+    with monkeypatch.context() as patch:
+        for owner, name in FORBIDDEN:
+            patch.setattr(owner, name, _refusal(f"{getattr(owner, '__name__', owner)}.{name}"))
+        yield
