@@ -25,5 +25,7 @@ def test_entropy():
     assert len(entropy.random_bytes(16)) == 16
     assert entropy.random_bytes(16) != entropy.random_bytes(16)
     assert {entropy.below(3) for _ in range(200)} == {0, 1, 2}
+    assert entropy.below(1) == 0
+    assert all(0 <= entropy.below(300) < 300 for _ in range(200))
     with pytest.raises(ValueError):
         entropy.below(0)

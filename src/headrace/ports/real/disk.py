@@ -140,6 +140,10 @@ class RealDisk:
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
 
+    def total_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize
+
     def lock(self, path: str) -> FileHandle:
         file = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
         try:
