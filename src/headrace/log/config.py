@@ -1,0 +1,32 @@
+"""How one partition's log is kept: the topic configs it obeys and the bounds of its own."""
+
+from dataclasses import dataclass
+
+MEBIBYTE = 1 << 20
+DAY_MS = 86_400_000
+UNLIMITED = -1
+NEVER = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * DAY_MS
+    segment_index_bytes: int = 10 * MEBIBYTE
+    index_interval_bytes: int = 4096
+    retention_ms: int = 7 * DAY_MS
+    retention_bytes: int = UNLIMITED
+    delete: bool = True
+    compact: bool = False
+    file_delete_delay_ms: int = 60_000
+    flush_messages: int = NEVER
+    flush_ms: int = NEVER
+    max_message_bytes: int = 1_048_588
+    append_time: bool = False
+    preallocate: bool = True
+    preallocation_bytes_min: int = 4 * MEBIBYTE
+    preallocation_bytes_max: int = 64 * MEBIBYTE
+    unclean_tail_bytes_max: int = 64 * MEBIBYTE
+    """What a crash may leave to be scanned; the recovery point is moved at half of it."""
+    snapshot_interval_bytes: int = 32 * MEBIBYTE
+    """How much may be appended before a flush also writes a producer snapshot and syncs the indexes."""

@@ -1,0 +1,228 @@
+"""One log directory: its lock, its identity, its checkpoints and the folders of its partitions."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from headrace.model.ids import TopicId, TopicPartition
+from headrace.ports.disk import Disk
+from headrace.ports.entropy import Entropy
+
+from . import checkpoints, names
+from .config import LogConfig
+from .errors import CorruptFile, WrongDirectory, WrongTopicId
+from .files import read_whole, unlink_if_present, write_atomically
+from .open_files import OpenFiles
+from .partition_log import PartitionLog
+from .work import Work
+
+_CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
+
+
+class LogDirectory:
+    def __init__(
+        self, disk: Disk, path: str, entropy: Entropy, files: OpenFiles, notice: Callable[[str], None]
+    ) -> None:
+        self.disk = disk
+        self.path = path
+        self.files = files
+        self.notice = notice
+        self.clean_shutdown = False
+        self.directory_id = bytes(checkpoints.UUID_BYTES)
+        self.recovery_points: dict[TopicPartition, int] = {}
+        self.start_offsets: dict[TopicPartition, int] = {}
+        self.high_watermarks: dict[TopicPartition, int] = {}
+        self._entropy = entropy
+        self._lock = disk.lock(f"{path}/{names.LOCK}")
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        path: str,
+        *,
+        cluster_id: str,
+        node_id: int,
+        entropy: Entropy,
+        files: OpenFiles | None = None,
+        notice: Callable[[str], None] = lambda text: None,
+    ) -> "LogDirectory":
+        """Lock the directory (DiskLockHeld if another process has it), check whose it is, read its checkpoints."""
+        disk.make_directory(path)
+        directory = cls(disk, path, entropy, files if files is not None else OpenFiles(disk), notice)
+        try:
+            directory._claim(cluster_id, node_id)
+        except (OSError, WrongDirectory):
+            disk.close(directory._lock)
+            raise
+        directory.recovery_points = directory._read_offsets(names.RECOVERY_POINTS)
+        directory.start_offsets = directory._read_offsets(names.START_OFFSETS)
+        directory.high_watermarks = directory._read_offsets(names.HIGH_WATERMARKS)
+        # The marker speaks for the last run only: a crash of this one must find it gone.
+        directory.clean_shutdown = unlink_if_present(disk, f"{path}/{names.CLEAN_SHUTDOWN}")
+        disk.sync_directory(path)
+        return directory
+
+    def _claim(self, cluster_id: str, node_id: int) -> None:
+        path = f"{self.path}/{names.META_PROPERTIES}"
+        if not self.disk.exists(path):
+            self.directory_id = self._entropy.random_bytes(checkpoints.UUID_BYTES)
+            properties = {
+                "version": "1",
+                "cluster.id": cluster_id,
+                "node.id": str(node_id),
+                "directory.id": checkpoints.encode_uuid(self.directory_id),
+            }
+            write_atomically(self.disk, path, checkpoints.encode_properties(properties))
+            return
+        try:
+            found = read_meta_properties(self.disk, self.path)
+            self.directory_id = checkpoints.decode_uuid(found["directory.id"])
+        except (CorruptFile, KeyError) as error:
+            raise WrongDirectory(f"{path} cannot be read ({error}); restore it or choose another directory") from error
+        for key, wanted in (("cluster.id", cluster_id), ("node.id", str(node_id))):
+            if found.get(key) != wanted:
+                raise WrongDirectory(
+                    f"{self.path} belongs to {key} {found.get(key)!r}, this node has {wanted!r}; "
+                    "choose another directory, or start the node it belongs to"
+                )
+
+    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        """A checkpoint that is missing or damaged is as good as an empty one: the segments are scanned instead."""
+        try:
+            return checkpoints.decode_offsets(
+                read_whole(self.disk, f"{self.path}/{name}", checkpoints.CHECKPOINT_BYTES_MAX)
+            )
+        except FileNotFoundError:
+            return {}
+        except CorruptFile as error:
+            self.notice(f"{self.path}/{name}: {error}; going on without it")
+            return {}
+
+    # Partitions
+
+    def partitions(self) -> list[TopicPartition]:
+        found = (names.parse_partition_folder(name) for name in self.disk.list_directory(self.path))
+        return [
+            topic_partition
+            for topic_partition in found
+            if topic_partition is not None and self.disk.is_directory(f"{self.path}/{topic_partition}")
+        ]
+
+    def open_log(
+        self, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig, *, wall_ms: int
+    ) -> PartitionLog:
+        """The partition's log, made when absent; a folder of another topic's id is put aside, never adopted."""
+        folder = f"{self.path}/{topic_partition}"
+        try:
+            return self._open_log(folder, topic_partition, topic_id, config, wall_ms)
+        except WrongTopicId as error:
+            stray = names.retired_folder(topic_partition, error.found.hex(), names.STRAY_FOLDER)
+            self.notice(f"{error}; put aside as {stray}")
+            self.disk.rename(folder, f"{self.path}/{stray}")
+            self._forget_offsets(topic_partition)
+            return self._open_log(folder, topic_partition, topic_id, config, wall_ms)
+
+    def _open_log(
+        self, folder: str, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig, wall_ms: int
+    ) -> PartitionLog:
+        is_new = not self.disk.exists(folder)
+        log = PartitionLog.open(
+            self.disk,
+            folder,
+            topic_partition,
+            topic_id,
+            config,
+            recovery_point=self.recovery_points.get(topic_partition, 0),
+            start_offset=self.start_offsets.get(topic_partition, 0),
+            clean_shutdown=self.clean_shutdown and not is_new,
+            wall_ms=wall_ms,
+            files=self.files,
+        )
+        if is_new:
+            self.disk.sync_directory(self.path)
+        if log.recovered.damage:
+            self.notice(
+                f"{folder}: cut {log.recovered.cut_bytes} bytes behind offset {log.end_offset} ({log.recovered.damage})"
+            )
+        return log
+
+    def delete_log(self, log: PartitionLog) -> Work:
+        """Rename the partition's folder out of the way at once; the work, due after the delete delay, removes it."""
+        log.close(clean=False)
+        unique = self._entropy.random_bytes(checkpoints.UUID_BYTES).hex()
+        target = f"{self.path}/{names.retired_folder(log.topic_partition, unique, names.DELETE_FOLDER)}"
+        self.disk.rename(log.path, target)
+        self._forget_offsets(log.topic_partition)
+        return self._removal(target)
+
+    def leftover_removals(self) -> list[Work]:
+        """Work that removes folders whose deletion an earlier run did not finish."""
+        found = self.disk.list_directory(self.path)
+        return [self._removal(f"{self.path}/{name}") for name in found if name.endswith(names.DELETE_FOLDER)]
+
+    def _removal(self, folder: str) -> Work:
+        disk, parent, notice = self.disk, self.path, self.notice
+
+        def run() -> None:
+            for name in disk.list_directory(folder):
+                disk.unlink(f"{folder}/{name}")
+            disk.remove_directory(folder)
+            disk.sync_directory(parent)
+
+        def done(_result: object, error: BaseException | None) -> None:
+            if error is not None:
+                notice(f"{folder} cannot be removed: {error}; the next start tries again")
+
+        return Work(run, done)
+
+    def _forget_offsets(self, topic_partition: TopicPartition) -> None:
+        for offsets in (self.recovery_points, self.start_offsets, self.high_watermarks):
+            offsets.pop(topic_partition, None)
+
+    # Checkpoints and the end
+
+    def checkpoint_work(self, logs: Iterable[PartitionLog], high_watermarks: Mapping[TopicPartition, int]) -> Work:
+        """Write the three checkpoints of this directory away from the loop."""
+        held = list(logs)
+        for log in held:
+            self.recovery_points[log.topic_partition] = log.recovery_point
+            self.start_offsets[log.topic_partition] = log.start_offset
+            if log.topic_partition in high_watermarks:
+                self.high_watermarks[log.topic_partition] = high_watermarks[log.topic_partition]
+        files = [
+            (f"{self.path}/{name}", checkpoints.encode_offsets(offsets))
+            for name, offsets in (
+                (names.RECOVERY_POINTS, self.recovery_points),
+                (names.START_OFFSETS, self.start_offsets),
+                (names.HIGH_WATERMARKS, self.high_watermarks),
+            )
+        ]
+        disk, path, notice = self.disk, self.path, self.notice
+
+        def run() -> None:
+            for name, content in files:
+                write_atomically(disk, name, content)
+
+        def done(_result: object, error: BaseException | None) -> None:
+            if error is not None:
+                notice(f"the checkpoints of {path} cannot be written: {error}")
+
+        return Work(run, done)
+
+    def checkpoint(self, logs: Iterable[PartitionLog], high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """Write the checkpoints in place, as at the end."""
+        self.checkpoint_work(logs, high_watermarks).here()
+
+    def mark_clean(self) -> None:
+        """After every log was closed and the checkpoints written: the next start need not scan."""
+        write_atomically(self.disk, f"{self.path}/{names.CLEAN_SHUTDOWN}", _CLEAN_SHUTDOWN_CONTENT)
+
+    def close(self) -> None:
+        """Let go of the files and the lock; call when no work is in flight."""
+        self.files.close_all()
+        self.disk.close(self._lock)
+
+
+def read_meta_properties(disk: Disk, path: str) -> dict[str, str]:
+    """What meta.properties of a log directory says; CorruptFile or FileNotFoundError if it cannot."""
+    content = read_whole(disk, f"{path}/{names.META_PROPERTIES}", checkpoints.PROPERTIES_BYTES_MAX)
+    return checkpoints.decode_properties(content)

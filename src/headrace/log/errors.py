@@ -1,0 +1,56 @@
+"""What the log says no to, and whose fault it is."""
+
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicPartition
+
+
+class LogError(Exception):
+    """A request or a folder that this log cannot serve."""
+
+
+class OffsetOutOfRange(LogError):
+    """The reader's fault: it asked below the log's start or above its end."""
+
+    def __init__(self, offset: int, start_offset: int, end_offset: int) -> None:
+        super().__init__(f"offset {offset} is outside {start_offset} to {end_offset}")
+        self.offset = offset
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+
+
+class SequenceRejected(LogError):
+    """The producer's fault: its epoch is old or its sequence does not follow."""
+
+    def __init__(self, error: ErrorCode, text: str) -> None:
+        super().__init__(text)
+        self.error = error
+
+
+class WrongTopicId(LogError):
+    """A folder of an earlier topic of the same name, which is never adopted."""
+
+    def __init__(self, path: str, topic_partition: TopicPartition, found: bytes) -> None:
+        super().__init__(f"{path} belongs to another topic than {topic_partition.topic}: its id is {found.hex()}")
+        self.path = path
+        self.found = found
+
+
+class WrongDirectory(LogError):
+    """A log directory of another node or cluster, or one whose meta.properties cannot be read."""
+
+
+class CorruptFile(LogError):
+    """A checkpoint, index or snapshot that contradicts itself; what it says can be rebuilt from the segments."""
+
+
+class DamagedLog(LogError):
+    """A segment is damaged where a crash cannot have damaged it: below what was synced. Nothing is cut by itself."""
+
+    def __init__(self, path: str, position: int, damage: str) -> None:
+        super().__init__(
+            f"{path} is damaged at position {position}, below its recovery point ({damage}); "
+            "restore the folder from a copy, or cut it there with `headrace log repair`"
+        )
+        self.path = path
+        self.position = position
+        self.damage = damage

@@ -1,0 +1,67 @@
+"""Whole small files: written so that a crash leaves the old or the new one, never half of either."""
+
+from collections.abc import Sequence
+
+from headrace.ports.disk import Buffer, Disk, FileHandle
+
+from .names import TEMPORARY
+
+
+def write_all(disk: Disk, file: FileHandle, buffers: Sequence[Buffer], position: int) -> int:
+    """Write every byte, however often the system takes only a part; the position after them."""
+    iov_max = disk.iov_max
+    index = 0
+    while index < len(buffers):
+        group = list(buffers[index : index + iov_max])
+        index += len(group)
+        while group:
+            written = disk.write_vector(file, group, position)
+            if written <= 0:
+                raise OSError(f"a write at position {position} took no bytes")
+            position += written
+            group = _left_over(group, written)
+    return position
+
+
+def _left_over(buffers: list[Buffer], written: int) -> list[Buffer]:
+    for index, buffer in enumerate(buffers):
+        if written < len(buffer):
+            return [memoryview(buffer)[written:], *buffers[index + 1 :]]
+        written -= len(buffer)
+    return []
+
+
+def replace_file(disk: Disk, path: str, content: bytes) -> None:
+    """Replace the file by a synced one; the new name is durable once its directory is synced."""
+    temporary = path + TEMPORARY
+    file = disk.open(temporary, create=True)
+    try:
+        disk.truncate(file, 0)
+        write_all(disk, file, [content], 0)
+        disk.data_sync(file)
+    finally:
+        disk.close(file)
+    disk.rename(temporary, path)
+
+
+def write_atomically(disk: Disk, path: str, content: bytes) -> None:
+    """Replace the file and make its name durable."""
+    replace_file(disk, path, content)
+    disk.sync_directory(path.rpartition("/")[0] or ".")
+
+
+def read_whole(disk: Disk, path: str, bytes_max: int) -> bytes:
+    """The file's bytes, at most `bytes_max` of them."""
+    file = disk.open(path, writable=False)
+    try:
+        return disk.read(file, min(disk.size(file), bytes_max), 0)
+    finally:
+        disk.close(file)
+
+
+def unlink_if_present(disk: Disk, path: str) -> bool:
+    try:
+        disk.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,87 @@
+"""Where each leader epoch began in the log, and the file that keeps it (`leader-epoch-checkpoint`)."""
+
+from bisect import bisect_right
+
+from .errors import CorruptFile
+
+UNDEFINED = (-1, -1)
+EPOCHS_FILE_BYTES_MAX = 16 << 20
+
+_VERSION = "0"
+
+
+class LeaderEpochs:
+    """Rising pairs of epoch and start offset."""
+
+    def __init__(self) -> None:
+        self.epochs: list[int] = []
+        self.starts: list[int] = []
+        self.latest = -1
+        self.changed = False
+        """Whether the file is behind."""
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """From `start_offset` on batches are of `epoch`; older or equal epochs change nothing."""
+        if epoch <= self.latest or epoch < 0:
+            return False
+        while self.starts and self.starts[-1] >= start_offset:
+            del self.epochs[-1], self.starts[-1]  # that epoch wrote nothing
+        self.epochs.append(epoch)
+        self.starts.append(start_offset)
+        self.latest = epoch
+        self.changed = True
+        return True
+
+    def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
+        """The largest known epoch not above the asked one and the offset where it ended (KIP-279)."""
+        if epoch < 0 or not self.epochs or epoch > self.latest:
+            return UNDEFINED
+        if epoch == self.latest:
+            return epoch, log_end
+        after = bisect_right(self.epochs, epoch)
+        if after == 0:
+            return epoch, self.starts[0]
+        return self.epochs[after - 1], self.starts[after]
+
+    def epoch_at(self, offset: int) -> int:
+        """The epoch of the batch at that offset."""
+        place = bisect_right(self.starts, offset) - 1
+        return self.epochs[place] if place >= 0 else -1
+
+    def truncate_from(self, end_offset: int) -> None:
+        """Everything from `end_offset` on is gone."""
+        while self.starts and self.starts[-1] >= end_offset:
+            del self.epochs[-1], self.starts[-1]
+            self.changed = True
+        self.latest = self.epochs[-1] if self.epochs else -1
+
+    def truncate_before(self, start_offset: int) -> None:
+        """Everything below `start_offset` is gone; the epoch it lies in begins there now."""
+        keep = bisect_right(self.starts, start_offset) - 1
+        if keep < 0 or (self.starts[keep] == start_offset and keep == 0):
+            return
+        del self.epochs[:keep], self.starts[:keep]
+        self.starts[0] = start_offset
+        self.changed = True
+
+    def encode(self) -> bytes:
+        pairs = zip(self.epochs, self.starts, strict=True)
+        lines = [_VERSION, str(len(self.epochs)), *(f"{epoch} {start}" for epoch, start in pairs), ""]
+        return "\n".join(lines).encode()
+
+    @classmethod
+    def decode(cls, content: bytes) -> "LeaderEpochs":
+        epochs = cls()
+        try:
+            lines = content.decode("ascii").split("\n")
+            pairs = [(int(epoch), int(start)) for epoch, start in (line.split() for line in lines[2:] if line)]
+            if lines[0] != _VERSION or int(lines[1]) != len(pairs):
+                raise CorruptFile("the leader epoch checkpoint declares another version or count than it has")
+        except (ValueError, IndexError) as error:
+            raise CorruptFile("the leader epoch checkpoint cannot be read") from error
+        epochs.epochs = [epoch for epoch, _ in pairs]
+        epochs.starts = [start for _, start in pairs]
+        if sorted(set(epochs.epochs)) != epochs.epochs or sorted(set(epochs.starts)) != epochs.starts:
+            raise CorruptFile("the leader epoch checkpoint does not rise")
+        epochs.latest = epochs.epochs[-1] if epochs.epochs else -1
+        return epochs

@@ -1,0 +1,52 @@
+"""The names of files and folders in a log directory, as Kafka spells them."""
+
+import re
+
+from headrace.model.ids import TopicPartition
+
+LOG = ".log"
+INDEX = ".index"
+TIME_INDEX = ".timeindex"
+SNAPSHOT = ".snapshot"
+DELETED = ".deleted"
+TEMPORARY = ".tmp"
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+META_PROPERTIES = "meta.properties"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+
+DELETE_FOLDER = "-delete"
+STRAY_FOLDER = "-stray"
+FOLDER_NAME_BYTES_MAX = 255
+
+_SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex|snapshot)")
+_PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]+)-(\d{1,10})")
+
+
+def segment_stem(folder: str, base_offset: int) -> str:
+    """The path of a segment's files without their suffix."""
+    return f"{folder}/{base_offset:020d}"
+
+
+def parse_segment_file(name: str) -> tuple[int, str] | None:
+    """Base offset and suffix of a segment's file; None for any other name."""
+    match = _SEGMENT_FILE.fullmatch(name)
+    return (int(match[1]), f".{match[2]}") if match else None
+
+
+def parse_partition_folder(name: str) -> TopicPartition | None:
+    if name.endswith((DELETE_FOLDER, STRAY_FOLDER)):
+        return None
+    match = _PARTITION_FOLDER.fullmatch(name)
+    return TopicPartition(match[1], int(match[2])) if match else None
+
+
+def retired_folder(topic_partition: TopicPartition, unique_hex: str, suffix: str) -> str:
+    """Where a partition's folder goes to be removed; the topic's name is cut so that the whole fits a file name."""
+    tail = f"-{topic_partition.partition}.{unique_hex}{suffix}"
+    return topic_partition.topic[: FOLDER_NAME_BYTES_MAX - len(tail)] + tail

@@ -1,0 +1,101 @@
+"""A bounded set of open files: those not used for a while are closed, those in use stay.
+
+A handle given out in a `Slice` is valid until `close_idle`, which the broker calls between turns; whoever keeps a
+slice longer pins its file. So nothing is ever sent from a descriptor that meanwhile names another file.
+"""
+
+from headrace.ports.disk import Disk, FileHandle
+
+OPEN_FILES_MAX = 8192
+SWEEP_FILES_MAX = 64
+"""How many files one call of `close_idle` looks at, so that a turn stays short."""
+
+_CLOSED = FileHandle(-1)
+
+
+class OpenFile:
+    """A file by its name, opened when it is needed."""
+
+    __slots__ = ("handle", "path", "pins", "retired", "used")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.handle = _CLOSED
+        self.pins = 0
+        self.used = False
+        self.retired = False
+
+
+class OpenFiles:
+    def __init__(self, disk: Disk, open_files_max: int = OPEN_FILES_MAX) -> None:
+        self.disk = disk
+        self.open_files_max = open_files_max
+        self._open: dict[FileHandle, OpenFile] = {}
+        self._retired: list[OpenFile] = []
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def handle(self, file: OpenFile) -> FileHandle:
+        """HOT. Its handle, opened again if it was closed meanwhile."""
+        file.used = True
+        if file.handle < 0:
+            file.handle = self.disk.open(file.path)
+            self._open[file.handle] = file
+        return file.handle
+
+    def create(self, path: str) -> OpenFile:
+        file = OpenFile(path)
+        file.handle = self.disk.open(path, create=True)
+        file.used = True
+        self._open[file.handle] = file
+        return file
+
+    def pin(self, handle: FileHandle) -> None:
+        """Keep the file of a slice open beyond this turn."""
+        self._open[handle].pins += 1
+
+    def unpin(self, handle: FileHandle) -> None:
+        file = self._open[handle]
+        assert file.pins > 0, f"{file.path} is not pinned"
+        file.pins -= 1
+
+    def retire(self, file: OpenFile) -> None:
+        """The file will not be used again: close it as soon as nobody reads from it."""
+        if file.handle >= 0 and not file.retired:
+            file.retired = True
+            self._retired.append(file)
+
+    def close_idle(self) -> None:
+        """Between turns: close retired files and, above the limit, those that were not used since the last sweep."""
+        if self._retired:
+            waiting = [file for file in self._retired if file.pins]
+            for file in self._retired:
+                if not file.pins:
+                    self._close(file)
+            self._retired = waiting
+        if len(self._open) > self.open_files_max:
+            self._sweep()
+
+    def close_all(self) -> None:
+        """At the end: nothing may be in flight any more."""
+        for file in list(self._open.values()):
+            self._close(file)
+        self._retired.clear()
+
+    def _sweep(self) -> None:
+        candidates = [file for _, file in zip(range(SWEEP_FILES_MAX), self._open.values(), strict=False)]
+        for file in candidates:
+            if len(self._open) <= self.open_files_max:
+                return
+            if file.used or file.pins:
+                file.used = False
+                self._open[file.handle] = self._open.pop(file.handle)
+            else:
+                self._close(file)
+
+    def _close(self, file: OpenFile) -> None:
+        if file.handle >= 0:
+            del self._open[file.handle]
+            self.disk.close(file.handle)
+            file.handle = _CLOSED

@@ -1,0 +1,162 @@
+"""What the log knows of idempotent producers: who may append what next, and what was a retry.
+
+The rules are those of Kafka 4's brokers for appends from clients: an old epoch is fenced, a new epoch begins at
+sequence 0, a producer the log does not know may begin anywhere, and the last five batches are recognised when they
+come again. Sequences wrap after 2^31-1.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from headrace.model.errors import ErrorCode
+from headrace.wire.records.header import (
+    BASE_SEQUENCE,
+    LAST_OFFSET_DELTA,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    HeaderFields,
+)
+
+from .errors import SequenceRejected
+
+CACHED_BATCHES_MAX = 5
+"""As many as a producer may have in flight."""
+SEQUENCE_MAX = (1 << 31) - 1
+NO_SEQUENCE = -1
+APPEND = -1
+"""What `admit` gives for a batch that is new."""
+
+CachedBatch = tuple[int, int, int, int, int]
+"""First sequence, last sequence, base offset, last offset and timestamp of an appended batch."""
+
+
+class ProducerDescription(NamedTuple):
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    current_transaction_start_offset: int
+
+
+class ProducerState:
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "transaction_start_offset")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.batches: deque[CachedBatch] = deque(maxlen=CACHED_BATCHES_MAX)
+        self.last_timestamp = -1
+        self.coordinator_epoch = -1
+        self.transaction_start_offset = -1
+
+
+class ProducerStates:
+    def __init__(self) -> None:
+        self._states: dict[int, ProducerState] = {}
+        self.duplicate_timestamp = -1
+        """When the batch that `admit` last found to be a duplicate was appended."""
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def admit(self, fields: HeaderFields) -> int:
+        """HOT. APPEND for a batch that may be appended, the original base offset for a duplicate."""
+        state = self._states.get(fields[PRODUCER_ID])
+        if state is None:
+            return APPEND
+        epoch = fields[PRODUCER_EPOCH]
+        sequence = fields[BASE_SEQUENCE]
+        batches = state.batches
+        if epoch == state.epoch:
+            last_sequence = batches[-1][1] if batches else NO_SEQUENCE
+            if sequence == last_sequence + 1 or (sequence == 0 and last_sequence == SEQUENCE_MAX):
+                return APPEND
+            return self._duplicate_of(state, fields)
+        if epoch < state.epoch:
+            raise SequenceRejected(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {fields[PRODUCER_ID]} has epoch {state.epoch}, the batch is from epoch {epoch}",
+            )
+        if sequence != 0:
+            raise SequenceRejected(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {fields[PRODUCER_ID]} begins epoch {epoch} at sequence {sequence}, not at 0",
+            )
+        return APPEND
+
+    def appended(self, fields: HeaderFields, base_offset: int, timestamp: int) -> None:
+        """HOT. The batch is in the log; recovery replays headers through here too."""
+        producer_id = fields[PRODUCER_ID]
+        epoch = fields[PRODUCER_EPOCH]
+        state = self._states.get(producer_id)
+        if state is None:
+            state = self._states[producer_id] = ProducerState(epoch)
+        elif state.epoch != epoch:
+            state.epoch = epoch
+            state.batches.clear()
+        state.last_timestamp = timestamp
+        sequence = fields[BASE_SEQUENCE]
+        if sequence < 0:
+            return  # a transaction marker has no sequence of its own
+        delta = fields[LAST_OFFSET_DELTA]
+        state.batches.append((sequence, sequence_after(sequence, delta), base_offset, base_offset + delta, timestamp))
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """The first offset of a transaction that is still open, or the high watermark."""
+        starts = [s.transaction_start_offset for s in self._states.values() if s.transaction_start_offset >= 0]
+        return min(high_watermark, *starts) if starts else high_watermark
+
+    def expire(self, wall_ms: int, expiration_ms: int) -> int:
+        """Forget producers that were silent for so long; how many there were."""
+        expired = [
+            producer_id
+            for producer_id, state in self._states.items()
+            if wall_ms - state.last_timestamp >= expiration_ms and state.transaction_start_offset < 0
+        ]
+        for producer_id in expired:
+            del self._states[producer_id]
+        return len(expired)
+
+    def describe(self) -> list[ProducerDescription]:
+        return [
+            ProducerDescription(
+                producer_id=producer_id,
+                producer_epoch=state.epoch,
+                last_sequence=state.batches[-1][1] if state.batches else NO_SEQUENCE,
+                last_timestamp=state.last_timestamp,
+                coordinator_epoch=state.coordinator_epoch,
+                current_transaction_start_offset=state.transaction_start_offset,
+            )
+            for producer_id, state in self._states.items()
+        ]
+
+    def states(self) -> Iterator[tuple[int, ProducerState]]:
+        return iter(self._states.items())
+
+    def put(self, producer_id: int, state: ProducerState) -> None:
+        """Take a state out of a snapshot."""
+        self._states[producer_id] = state
+
+    def get(self, producer_id: int) -> ProducerState | None:
+        return self._states.get(producer_id)
+
+    def clear(self) -> None:
+        self._states.clear()
+
+    def _duplicate_of(self, state: ProducerState, fields: HeaderFields) -> int:
+        sequence = fields[BASE_SEQUENCE]
+        last_sequence = sequence_after(sequence, fields[LAST_OFFSET_DELTA])
+        for first, last, base_offset, _last_offset, timestamp in state.batches:
+            if first == sequence and last == last_sequence:
+                self.duplicate_timestamp = timestamp
+                return base_offset
+        raise SequenceRejected(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {fields[PRODUCER_ID]} sent sequence {sequence}, which does not follow what it sent before",
+        )
+
+
+def sequence_after(sequence: int, increment: int) -> int:
+    """The sequence so many records later: 2^31-1 is followed by 0."""
+    return (sequence + increment) & SEQUENCE_MAX

@@ -1,0 +1,245 @@
+"""From the files of a folder to a log that can be appended to, after a clean stop or after a crash at any instant.
+
+Below the recovery point everything was synced and only indexes are looked at; from there on every batch is checked,
+what a crash tore is cut off, and the indexes are written anew. A header of zeros is where preallocated space begins.
+"""
+
+from dataclasses import dataclass, field
+
+from headrace.ports.disk import Disk
+from headrace.wire.records.header import (
+    BASE_OFFSET,
+    LAST_OFFSET_DELTA,
+    LEADER_EPOCH,
+    LENGTH,
+    LOG_OVERHEAD,
+    MAX_TIMESTAMP,
+    PRODUCER_ID,
+)
+
+from . import names, producer_snapshot
+from .config import LogConfig
+from .errors import CorruptFile, DamagedLog
+from .files import read_whole, unlink_if_present
+from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
+from .open_files import OpenFiles
+from .producers import ProducerStates
+from .segment import Segment
+from .walk import NEVER_CHECK, BatchWalk
+
+
+@dataclass(slots=True, kw_only=True)
+class RecoveryReport:
+    """What opening a log had to do; all zeros after a clean stop."""
+
+    scanned_bytes: int = 0
+    cut_bytes: int = 0
+    damage: str = ""
+    indexes_rebuilt: int = 0
+    segments_dropped: int = 0
+    batches_replayed: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Loader:
+    files: OpenFiles
+    folder: str
+    config: LogConfig
+    recovery_point: int
+    clean: bool
+    wall_ms: int
+    report: RecoveryReport = field(default_factory=RecoveryReport)
+
+    @property
+    def disk(self) -> Disk:
+        return self.files.disk
+
+    def load_segments(self) -> list[Segment]:
+        bases = tidy(self.disk, self.folder)
+        segments: list[Segment] = []
+        for place, base_offset in enumerate(bases):
+            above = bases[place + 1] if place + 1 < len(bases) else None
+            segment = Segment(self.files, self.folder, base_offset, self.config, self.wall_ms)
+            segments.append(segment)
+            whole = self._settle(segment, above)
+            if not whole:
+                self._drop(bases[place + 1 :])
+                break
+        return segments
+
+    def _settle(self, segment: Segment, above: int | None) -> bool:
+        """Find the segment's end and check its indexes; False if what follows it no longer does."""
+        file_bytes = self.disk.file_size(segment.log.path)
+        unclean = not self.clean and (above is None or above > self.recovery_point)
+        indexed = self._indexes_are_sound(segment, file_bytes, thorough=unclean)
+        if indexed and not unclean and above is not None:
+            segment.size = segment.allocated = file_bytes
+            segment.next_offset = above
+            self._take_times(segment)
+            return True
+        if not indexed:
+            self.report.indexes_rebuilt += 1
+        self._rewind(segment, indexed=indexed, unclean=unclean)
+        self._scan(segment, file_bytes, unclean=unclean)
+        if above is not None and segment.next_offset > above:
+            raise DamagedLog(segment.log.path, segment.size, f"it runs into the segment at offset {above}")
+        return above is None or not unclean or segment.next_offset == above
+
+    def _indexes_are_sound(self, segment: Segment, file_bytes: int, *, thorough: bool) -> bool:
+        if not (segment.index.load() and segment.time_index.load()):
+            return False
+        last, last_time = segment.index.last, segment.time_index.last
+        if last is not None and not (last[0] >= 0 and 0 < last[1] < file_bytes):
+            return False
+        if last_time is not None and not (last_time[0] >= 0 and last_time[1] >= 0):
+            return False
+        return not thorough or (segment.index.is_rising() and segment.time_index.is_rising())
+
+    def _rewind(self, segment: Segment, *, indexed: bool, unclean: bool) -> None:
+        """Keep the index entries that can be trusted and stand before the batch of the last of them."""
+        if indexed and unclean:
+            keep = segment.index.count_through(self.recovery_point - 1 - segment.base_offset)
+            segment.index.keep(keep)
+        last = segment.index.last
+        if indexed and last is not None and self._batch_ends_at(segment, last[1], segment.base_offset + last[0]):
+            segment.index.keep(len(segment.index) - 1)  # the scan of that batch writes it again
+            segment.time_index.keep(segment.time_index.count_through_second(last[0] - 1))
+            segment.size = last[1]
+            previous = segment.index.last
+            segment.next_offset = segment.base_offset + previous[0] + 1 if previous else segment.base_offset
+            segment.bytes_since_index = self.config.index_interval_bytes + 1
+            self._take_times(segment)
+            return
+        segment.index.reset()
+        segment.time_index.reset()
+
+    def _batch_ends_at(self, segment: Segment, position: int, last_offset: int) -> bool:
+        file = self.files.handle(segment.log)
+        walk = BatchWalk(self.disk, file, position=position, end=self.disk.size(file), next_offset=segment.base_offset)
+        for _position, fields in walk:
+            return fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] == last_offset
+        return False
+
+    def _take_times(self, segment: Segment) -> None:
+        if segment.time_index.last is not None:
+            segment.max_timestamp, relative = segment.time_index.last
+            segment.max_timestamp_offset = segment.base_offset + relative
+
+    def _scan(self, segment: Segment, file_bytes: int, *, unclean: bool) -> None:
+        """Walk to the end, noting every batch as an append would, and cut off what is behind it."""
+        file = self.files.handle(segment.log)
+        walk = BatchWalk(
+            self.disk,
+            file,
+            position=segment.size,
+            end=file_bytes,
+            next_offset=segment.next_offset,
+            check_from_offset=self.recovery_point if unclean else NEVER_CHECK,
+        )
+        begin = segment.size
+        for _position, fields in walk:
+            base = fields[BASE_OFFSET]
+            last = base + fields[LAST_OFFSET_DELTA]
+            place = (base, last, fields[MAX_TIMESTAMP], fields[LENGTH] + LOG_OVERHEAD)
+            segment.note((place,), self.config.index_interval_bytes)
+        self.report.scanned_bytes += segment.size - begin
+        if walk.damage and (not unclean or walk.next_offset < self.recovery_point):
+            raise DamagedLog(segment.log.path, walk.position, walk.damage)
+        segment.allocated = segment.size
+        if begin:
+            self._take_first_timestamp(segment)
+        if segment.size < file_bytes:
+            self.disk.truncate(file, segment.size)
+            # Without the sync a second crash could bring torn bytes back behind batches written since.
+            self.disk.data_sync(file)
+        if walk.damage:
+            self.report.damage = walk.damage
+            self.report.cut_bytes += file_bytes - segment.size
+
+    def _take_first_timestamp(self, segment: Segment) -> None:
+        file = self.files.handle(segment.log)
+        walk = BatchWalk(self.disk, file, position=0, end=segment.size, next_offset=segment.base_offset)
+        for _position, fields in walk:
+            segment.first_timestamp = fields[MAX_TIMESTAMP]
+            return
+
+    def _drop(self, bases: list[int]) -> None:
+        """Segments behind a cut hold offsets that can no longer be reached in order."""
+        for base_offset in bases:
+            stem = names.segment_stem(self.folder, base_offset)
+            for suffix in (names.LOG, names.INDEX, names.TIME_INDEX, names.SNAPSHOT):
+                unlink_if_present(self.disk, stem + suffix)
+        self.report.segments_dropped += len(bases)
+        if bases:
+            self.disk.sync_directory(self.folder)
+
+    def load_epochs(self) -> LeaderEpochs | None:
+        """The epochs the folder's checkpoint knows; None if it is missing or cannot be read."""
+        try:
+            return LeaderEpochs.decode(
+                read_whole(self.disk, f"{self.folder}/{names.LEADER_EPOCHS}", EPOCHS_FILE_BYTES_MAX)
+            )
+        except (CorruptFile, FileNotFoundError):
+            return None
+
+    def load_producers(self, segments: list[Segment]) -> tuple[ProducerStates, int]:
+        """The newest readable snapshot not above the log's end, and its offset; -1 without one.
+
+        Of the others only those at the begin of a segment are kept, as a truncation may need them.
+        """
+        bases = {segment.base_offset for segment in segments}
+        newest: tuple[ProducerStates, int] | None = None
+        for offset in reversed(snapshot_offsets(self.disk, self.folder)):
+            path = names.segment_stem(self.folder, offset) + names.SNAPSHOT
+            if newest is not None:
+                if offset not in bases:
+                    self.disk.unlink(path)
+                continue
+            if offset <= segments[-1].next_offset:
+                try:
+                    content = read_whole(self.disk, path, producer_snapshot.SNAPSHOT_BYTES_MAX)
+                    newest = (producer_snapshot.decode(content), offset)
+                    continue
+                except CorruptFile:
+                    pass
+            self.disk.unlink(path)
+        return newest if newest is not None else (ProducerStates(), -1)
+
+    def replay(
+        self, segments: list[Segment], producers: ProducerStates, epochs: LeaderEpochs, *, snapshot: int, begin: int
+    ) -> None:
+        """Apply the headers from `begin` on: producers from the snapshot on, leader epochs all the way."""
+        for segment in segments:
+            if segment.next_offset <= begin or segment.size == 0:
+                continue
+            found = segment.find(begin) if begin > segment.base_offset else (0, 0, segment.base_offset)
+            if found is None:
+                continue
+            file = self.files.handle(segment.log)
+            walk = BatchWalk(self.disk, file, position=found[0], end=segment.size, next_offset=found[2])
+            for _position, fields in walk:
+                base = fields[BASE_OFFSET]
+                epochs.assign(fields[LEADER_EPOCH], base)
+                if fields[PRODUCER_ID] >= 0 and base >= snapshot:
+                    producers.appended(fields, base, fields[MAX_TIMESTAMP])
+                self.report.batches_replayed += 1
+            if walk.position < segment.size:
+                raise DamagedLog(segment.log.path, walk.position, walk.damage or "zeros where a batch should be")
+
+
+def tidy(disk: Disk, folder: str) -> list[int]:
+    """Remove what an unfinished deletion or write left behind; the base offsets of the segments, rising."""
+    found = disk.list_directory(folder)
+    parsed = [(name, names.parse_segment_file(name)) for name in found]
+    bases = sorted(part[0] for _, part in parsed if part is not None and part[1] == names.LOG)
+    known = set(bases)
+    for name, part in parsed:
+        orphan = part is not None and part[1] in (names.INDEX, names.TIME_INDEX) and part[0] not in known
+        if orphan or name.endswith((names.DELETED, names.TEMPORARY)):
+            disk.unlink(f"{folder}/{name}")
+    return bases
+
+
+def snapshot_offsets(disk: Disk, folder: str) -> list[int]:
+    parsed = [names.parse_segment_file(name) for name in disk.list_directory(folder)]
+    return sorted(part[0] for part in parsed if part is not None and part[1] == names.SNAPSHOT)

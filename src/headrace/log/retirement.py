@@ -1,0 +1,102 @@
+"""Segments on their way out: first out of the log, then renamed, and unlinked when no reader can be left.
+
+Retention takes whole segments from the old end: those below the log's start, those whose newest record is too old,
+and those beyond the size to keep. Only what is below the high watermark may go.
+"""
+
+from typing import TYPE_CHECKING
+
+from headrace.ports.disk import Disk
+
+from . import names
+from .files import unlink_if_present
+from .segment import Segment
+from .work import Work
+
+if TYPE_CHECKING:
+    from .partition_log import PartitionLog
+
+
+class Retirement:
+    def __init__(self, log: "PartitionLog") -> None:
+        self._log = log
+        self._waiting: list[tuple[int, Segment]] = []
+        """When each renamed segment may be unlinked, oldest first."""
+        self._in_flight = False
+
+    def work(self, wall_ms: int, high_watermark: int) -> Work | None:
+        log = self._log
+        if self._in_flight or log.failed or log.closed:
+            return None
+        taken = self._take_due(wall_ms, high_watermark)
+        expired = [segment for due_ms, segment in self._waiting if due_ms <= wall_ms]
+        if not taken and not expired:
+            return None
+        self._in_flight = True
+        disk, folder = log.disk, log.path
+        taken_stems = [segment.stem for segment in taken]
+        expired_stems = [segment.stem for segment in expired]
+        due_ms = wall_ms + log.config.file_delete_delay_ms
+
+        def done(_result: object, error: BaseException | None) -> None:
+            self._in_flight = False
+            for segment in expired:
+                for file in segment.all_files():
+                    log.files.retire(file)
+            self._waiting = [entry for entry in self._waiting if entry[1] not in expired]
+            self._waiting += [(due_ms, segment) for segment in taken]
+            if error is not None:
+                log.work_failed(error)
+
+        return Work(lambda: _rename_and_unlink(disk, folder, taken_stems, expired_stems), done)
+
+    def close(self) -> None:
+        """The next start unlinks what is still waiting."""
+        for _due_ms, segment in self._waiting:
+            for file in segment.all_files():
+                self._log.files.retire(file)
+        self._waiting.clear()
+
+    def _take_due(self, wall_ms: int, high_watermark: int) -> list[Segment]:
+        log = self._log
+        count = self._count_due(wall_ms, high_watermark)
+        if not count:
+            return []
+        if count == len(log.segments):
+            log.roll()
+        taken, log.segments = log.segments[:count], log.segments[count:]
+        log.segments_taken(taken)
+        return taken
+
+    def _count_due(self, wall_ms: int, high_watermark: int) -> int:
+        """How many of the oldest segments go; the active one only when it is too old and holds something."""
+        log, config = self._log, self._log.config
+        by_config = config.delete and not log.staged
+        excess = log.size_bytes - config.retention_bytes if by_config and config.retention_bytes >= 0 else -1
+        for count, segment in enumerate(log.segments):
+            is_active = segment is log.active
+            if segment.next_offset > high_watermark or not segment.size:
+                return count
+            newest_ms = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
+            too_old = by_config and 0 <= config.retention_ms < wall_ms - newest_ms
+            too_much = not is_active and excess >= segment.size
+            below_start = not is_active and segment.next_offset <= log.start_offset
+            if not (too_old or too_much or below_start):
+                return count
+            excess -= segment.size
+        return len(log.segments)
+
+
+def _rename_and_unlink(disk: Disk, folder: str, taken: list[str], expired: list[str]) -> None:
+    """Oldest first, so that a crash between two leaves no gap."""
+    suffixes = (names.LOG, names.INDEX, names.TIME_INDEX, names.SNAPSHOT)
+    for stem in taken:
+        for suffix in suffixes:
+            try:
+                disk.rename(stem + suffix, stem + suffix + names.DELETED)
+            except FileNotFoundError:
+                continue
+    for stem in expired:
+        for suffix in suffixes:
+            unlink_if_present(disk, stem + suffix + names.DELETED)
+    disk.sync_directory(folder)

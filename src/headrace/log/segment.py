@@ -1,0 +1,163 @@
+"""One segment: a run of batches in a `.log` file, with the two sparse indexes that find places in it."""
+
+from collections.abc import Sequence
+
+from headrace.ports.disk import Disk
+from headrace.wire.records.header import HEADER, HEADER_SIZE, LAST_OFFSET_DELTA, LENGTH, LENGTH_AT, LOG_OVERHEAD
+
+from . import names
+from .config import LogConfig
+from .index import OFFSET_ENTRY, TIME_ENTRY, IndexFile
+from .open_files import OpenFile, OpenFiles
+from .walk import HEADER_CHUNK_BYTES
+
+RELATIVE_OFFSET_MAX = (1 << 31) - 1
+"""An index entry holds an offset relative to the segment's base in four bytes."""
+NO_TIMESTAMP = -1
+
+BatchPlace = tuple[int, int, int, int]
+"""Base offset, last offset, maximum timestamp and size of one batch."""
+
+
+class Segment:
+    __slots__ = (
+        "_disk",
+        "_files",
+        "allocated",
+        "base_offset",
+        "bytes_since_index",
+        "created_ms",
+        "first_timestamp",
+        "index",
+        "log",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "next_offset",
+        "size",
+        "stem",
+        "time_index",
+    )
+
+    def __init__(self, files: OpenFiles, folder: str, base_offset: int, config: LogConfig, created_ms: int) -> None:
+        self._disk: Disk = files.disk
+        self._files = files
+        self.base_offset = base_offset
+        self.stem = names.segment_stem(folder, base_offset)
+        self.log = OpenFile(self.stem + names.LOG)
+        self.index = IndexFile(files, self.stem + names.INDEX, OFFSET_ENTRY, config.segment_index_bytes)
+        self.time_index = IndexFile(files, self.stem + names.TIME_INDEX, TIME_ENTRY, config.segment_index_bytes)
+        self.size = 0
+        """Bytes that hold batches; the file may be longer by what is preallocated."""
+        self.allocated = 0
+        self.next_offset = base_offset
+        self.bytes_since_index = 0
+        self.created_ms = created_ms
+        self.first_timestamp = NO_TIMESTAMP
+        """The maximum timestamp of the first batch: the segment's age is counted from it."""
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
+
+    @classmethod
+    def create(cls, files: OpenFiles, folder: str, base_offset: int, config: LogConfig, now_ms: int) -> "Segment":
+        segment = cls(files, folder, base_offset, config, now_ms)
+        segment.log = files.create(segment.stem + names.LOG)
+        files.disk.truncate(segment.log.handle, 0)
+        segment.index.create()
+        segment.time_index.create()
+        return segment
+
+    def note(self, places: Sequence[BatchPlace], index_interval_bytes: int) -> None:
+        """HOT. Account for batches that now follow in the file; live appends and recovery both come here."""
+        position = self.size
+        since_index = self.bytes_since_index
+        if self.first_timestamp < 0 and places:
+            self.first_timestamp = places[0][2]
+        last = self.next_offset - 1
+        for _base, last, timestamp, size in places:
+            if timestamp > self.max_timestamp:
+                self.max_timestamp = timestamp
+                self.max_timestamp_offset = last
+            if since_index > index_interval_bytes:
+                self.index.append(last - self.base_offset, position)
+                self.index_time()
+                since_index = 0
+            position += size
+            since_index += size
+        self.size = position
+        self.bytes_since_index = since_index
+        self.next_offset = last + 1
+
+    def index_time(self) -> None:
+        """Remember the newest time so far, if it is newer than what the time index knows."""
+        last = self.time_index.last
+        if self.max_timestamp > (last[0] if last is not None else NO_TIMESTAMP):
+            self.time_index.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+
+    def has_room(self, size: int, last_offset: int, timestamp: int, config: LogConfig, now_ms: int) -> bool:
+        """HOT. Whether batches of that size, last offset and time still belong into this segment."""
+        if self.size + size > config.segment_bytes or last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            return False
+        if self.size == 0:
+            return True
+        age_ms = timestamp - self.first_timestamp if self.first_timestamp >= 0 else now_ms - self.created_ms
+        return age_ms <= config.segment_ms and not (self.index.is_full or self.time_index.is_full)
+
+    def find(self, offset: int) -> tuple[int, int, int] | None:
+        """Position, size and base offset of the first batch that reaches `offset`; None if all end before it."""
+        entry = self.index.floor(offset - self.base_offset)
+        return self._find_from(entry[1] if entry is not None else 0, offset)
+
+    def _find_from(self, position: int, offset: int) -> tuple[int, int, int] | None:
+        file = self._files.handle(self.log)
+        while position < self.size:
+            block = self._disk.read(file, min(HEADER_CHUNK_BYTES, self.size - position), position)
+            at = 0
+            while at + HEADER_SIZE <= len(block):
+                fields = HEADER.unpack_from(block, at)
+                size = fields[LENGTH] + LOG_OVERHEAD
+                if fields[0] + fields[LAST_OFFSET_DELTA] >= offset:
+                    return position + at, size, fields[0]
+                if size < HEADER_SIZE:
+                    raise OSError(f"{self.log.path} is damaged at position {position + at}")
+                at += size
+            if at == 0:
+                raise OSError(f"{self.log.path} is shorter than {self.size} bytes")
+            position += at
+        return None
+
+    def cut_before(self, start: int, limit: int) -> int:
+        """A batch boundary above `start` and not above `limit`, as near to it as the index knows; else `start`."""
+        entry = self.index.floor_by_second(limit)
+        return entry[1] if entry is not None and entry[1] > start else start
+
+    def whole_batches(self, start: int, bytes_max: int, at_least_one: bool) -> int:
+        """The end of the batches from `start` that fit into `bytes_max`, by their headers; `start` if none does."""
+        file = self._files.handle(self.log)
+        end = start
+        while end < self.size:
+            size = LOG_OVERHEAD + int.from_bytes(self._disk.read(file, 4, end + LENGTH_AT), "big")
+            if end + size - start > bytes_max:
+                return end + size if end == start and at_least_one else end
+            end += size
+        return end
+
+    def truncate(self, position: int, next_offset: int) -> None:
+        """Forget what is from `position` on; the caller cuts the file."""
+        self.index.keep(self.index.count_through(next_offset - 1 - self.base_offset))
+        self.time_index.keep(self.time_index.count_through_second(next_offset - 1 - self.base_offset))
+        self.size = self.allocated = position
+        self.next_offset = next_offset
+        last, last_time = self.index.last, self.time_index.last
+        self.bytes_since_index = position - last[1] if last is not None else position
+        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
+        if last_time is not None:
+            self.max_timestamp, self.max_timestamp_offset = last_time[0], self.base_offset + last_time[1]
+        if position == 0:
+            self.first_timestamp = NO_TIMESTAMP
+
+    def base_offset_at(self, position: int) -> int:
+        """The base offset of the batch at a boundary."""
+        return int.from_bytes(self._disk.read(self._files.handle(self.log), 8, position), "big")
+
+    def all_files(self) -> tuple[OpenFile, OpenFile, OpenFile]:
+        return self.log, self.index.file, self.time_index.file

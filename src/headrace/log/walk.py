@@ -1,0 +1,118 @@
+"""The walk over the batches of a segment file, header by header, up to the first that cannot be one."""
+
+from collections.abc import Iterator
+
+import crc32c
+
+from headrace.ports.disk import Disk, FileHandle
+from headrace.wire.records.header import (
+    BASE_OFFSET,
+    CRC,
+    CRC_COVERS_FROM,
+    CURRENT_MAGIC,
+    HEADER,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA,
+    LENGTH,
+    LOG_OVERHEAD,
+    MAGIC,
+    RECORD_COUNT,
+    HeaderFields,
+)
+
+CHECK_CHUNK_BYTES = 1 << 20
+HEADER_CHUNK_BYTES = 32 * 1024
+"""Small batches share a read; larger ones are stepped over, so that only their headers are read."""
+
+NEVER_CHECK = 1 << 63
+_ZERO_HEADER = bytes(HEADER_SIZE)
+
+
+class BatchWalk:
+    """Iterates over (position, header fields); afterwards `position` is the end of the last good batch.
+
+    `damage` says what stopped the walk before `end`; it stays empty at the end of the file and at a header of zeros,
+    which is where preallocated space begins. Checksums are looked at from `check_from_offset` on.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        file: FileHandle,
+        *,
+        position: int,
+        end: int,
+        next_offset: int,
+        check_from_offset: int = NEVER_CHECK,
+    ) -> None:
+        self._disk = disk
+        self._file = file
+        self._end = end
+        self._check_from_offset = check_from_offset
+        self._buffer = b""
+        self._buffer_at = 0
+        self.position = position
+        self.next_offset = next_offset
+        """The offset after the last good batch."""
+        self.damage = ""
+
+    def __iter__(self) -> Iterator[tuple[int, HeaderFields]]:
+        while self.position < self._end:
+            fields = self._header()
+            if fields is None:
+                return
+            position = self.position
+            self.position = position + fields[LENGTH] + LOG_OVERHEAD
+            self.next_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1
+            yield position, fields
+
+    def batch(self, position: int, fields: HeaderFields) -> bytes:
+        """The whole bytes of a batch the walk gave."""
+        return self._disk.read(self._file, fields[LENGTH] + LOG_OVERHEAD, position)
+
+    def _header(self) -> HeaderFields | None:
+        at = self.position - self._buffer_at
+        if at + HEADER_SIZE > len(self._buffer):
+            chunk = HEADER_CHUNK_BYTES if self._check_from_offset == NEVER_CHECK else CHECK_CHUNK_BYTES
+            self._buffer = self._disk.read(self._file, min(chunk, self._end - self.position), self.position)
+            self._buffer_at = self.position
+            at = 0
+            if len(self._buffer) < HEADER_SIZE:
+                if any(self._buffer):
+                    self.damage = "the file ends within a header"
+                return None
+        fields: HeaderFields = HEADER.unpack_from(self._buffer, at)
+        if fields[LENGTH] == 0 and self._buffer[at : at + HEADER_SIZE] == _ZERO_HEADER:
+            return None
+        self.damage = self._fault(fields)
+        return fields if not self.damage else None
+
+    def _fault(self, fields: HeaderFields) -> str:
+        if fields[MAGIC] != CURRENT_MAGIC:
+            return f"unknown batch format {fields[MAGIC]}"
+        if fields[LENGTH] < HEADER_SIZE - LOG_OVERHEAD:
+            return f"a batch of {fields[LENGTH]} bytes is shorter than its header"
+        if fields[LENGTH] + LOG_OVERHEAD > self._end - self.position:
+            return "the file ends within a batch"
+        if fields[BASE_OFFSET] < self.next_offset:
+            return f"offset {fields[BASE_OFFSET]} follows where {self.next_offset} or more is due"
+        if fields[LAST_OFFSET_DELTA] < 0 or fields[RECORD_COUNT] < 0:
+            return "negative counts in the header"
+        if fields[BASE_OFFSET] >= self._check_from_offset and self._checksum(fields) != fields[CRC]:
+            return "wrong checksum"
+        return ""
+
+    def _checksum(self, fields: HeaderFields) -> int:
+        """Over what is buffered, then in chunks, so that a large batch needs no buffer of its size."""
+        begin = self.position + CRC_COVERS_FROM
+        end = self.position + LOG_OVERHEAD + fields[LENGTH]
+        buffered = memoryview(self._buffer)[begin - self._buffer_at : end - self._buffer_at]
+        crc: int = crc32c.crc32c(buffered)
+        begin += len(buffered)
+        while begin < end:
+            part = self._disk.read(self._file, min(CHECK_CHUNK_BYTES, end - begin), begin)
+            if not part:
+                return -1
+            crc = crc32c.crc32c(part, crc)
+            begin += len(part)
+        return crc
