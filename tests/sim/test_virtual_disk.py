@@ -262,6 +262,7 @@ def test_a_full_disk_writes_short_and_then_refuses_until_space_returns():
     handle = durable_file(disk)
     other = durable_file(disk, "d/other", b"1234")
     assert disk.free_bytes("d") == 6
+    assert disk.total_bytes("d") == 10
     assert disk.write_vector(handle, [b"abcdefgh"], 0) == 6
     with pytest.raises(OSError) as failure:
         disk.write_vector(handle, [b"gh"], 6)

@@ -66,6 +66,9 @@ class Disk(Protocol):
 
     def sync_directory(self, path: str) -> None: ...
     def free_bytes(self, path: str) -> int: ...
+    def total_bytes(self, path: str) -> int:
+        """The size of the file system that holds `path`."""
+
     def lock(self, path: str) -> FileHandle:
         """Create and lock a lock file for this process, writing the process id into it; DiskLockHeld if taken."""
 

@@ -246,6 +246,10 @@ class VirtualDisk:
         self._existing(path)
         return self._free()
 
+    def total_bytes(self, path: str) -> int:
+        self._existing(path)
+        return self.capacity_bytes
+
     def lock(self, path: str) -> FileHandle:
         handle = self.open(path, create=True)
         inode = self._open[handle].inode
