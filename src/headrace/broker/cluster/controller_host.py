@@ -1,0 +1,300 @@
+"""Runs the controller on this node: decide, append, sync, and only then show and answer.
+
+Two images grow from the same records by the same `apply`. The controller's holds what is appended, so that the next
+proposal decides on current state; the committed one holds what is synced, and is all that the rest of the broker
+sees. Every answer waits for its commit, which is an event of a later turn, also when there was nothing to write:
+its decision may rest on records that are not committed yet.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from headrace.broker.cluster.metadata_log import MetadataDamaged, MetadataLog, Replay
+from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.core.controller.commands import (
+    BrokerRegistration,
+    ConfigAlteration,
+    ConfigReplacement,
+    ConfigResult,
+    Decision,
+    NewTopic,
+    PartitionGrowth,
+    ProducerIdBlock,
+    TopicResult,
+    TopicToDelete,
+)
+from headrace.core.controller.controller import Controller
+from headrace.core.controller.delta import MetadataDelta, apply_with_delta
+from headrace.core.controller.records import Endpoint, Record
+from headrace.core.controller.settings import ControllerSettings
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import NodeId, TopicId
+from headrace.ports.clock import Clock
+from headrace.ports.entropy import Entropy
+from headrace.ports.spawner import Spawner
+
+PROPOSALS_PENDING_MAX = 10_000
+
+Response = TypeVar("Response")
+
+
+class _Pending(NamedTuple):
+    """Answered once everything below `end_offset` is committed."""
+
+    end_offset: int
+    records: tuple[Record, ...]
+    proposal: Proposal[Any]
+    response: object
+
+
+def _nothing() -> None:
+    """An operation whose only effect is that its completion comes in a later turn."""
+
+
+class ControllerHost:
+    def __init__(
+        self,
+        log: MetadataLog,
+        replay: Replay,
+        *,
+        settings: ControllerSettings,
+        spawner: Spawner,
+        clock: Clock,
+        entropy: Entropy,
+        notice: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._log = log
+        self._settings = settings
+        self._spawner = spawner
+        self._clock = clock
+        self._entropy = entropy
+        self._notice = notice
+        self.image = replay.image
+        """What is committed. Only this object changes it; it stays the same object for the node's whole life."""
+        self._controller = Controller(replay.image.copy(), settings)
+        self._pending: deque[_Pending] = deque()
+        self._sync_in_flight = False
+        self._subscribers: list[Callable[[MetadataDelta], None]] = []
+        self.offline: str | None = None
+        """Why nothing can be changed any more until the node is started again, or None."""
+        for damage in replay.damaged_snapshots:
+            notice(f"a metadata snapshot is damaged and was passed over: {damage}")
+
+    @property
+    def term(self) -> int:
+        return self._log.term
+
+    @property
+    def recovery_point(self) -> int:
+        """For the recovery point checkpoint of the log directory."""
+        return self._log.recovery_point
+
+    def subscribe(self, on_image_change: Callable[[MetadataDelta], None]) -> None:
+        """Be told what every commit changed, after it is in `image` and before anyone is answered."""
+        self._subscribers.append(on_image_change)
+
+    def configure(self, settings: ControllerSettings) -> None:
+        """Obey changed settings from the next proposal on."""
+        self._settings = settings
+        self._controller.settings = settings
+
+    # Commands
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> Proposal[tuple[TopicResult, ...]]:
+        topic_ids = [new_topic_id(self._entropy) for _ in topics]
+        return self.propose(
+            lambda controller: controller.create_topics(topics, topic_ids=topic_ids, validate_only=validate_only)
+        )
+
+    def delete_topics(self, topics: Sequence[TopicToDelete]) -> Proposal[tuple[TopicResult, ...]]:
+        return self.propose(lambda controller: controller.delete_topics(topics))
+
+    def create_partitions(
+        self, growths: Sequence[PartitionGrowth], *, validate_only: bool = False
+    ) -> Proposal[tuple[TopicResult, ...]]:
+        return self.propose(lambda controller: controller.create_partitions(growths, validate_only=validate_only))
+
+    def alter_configs(
+        self, alterations: Sequence[ConfigAlteration], *, validate_only: bool = False
+    ) -> Proposal[tuple[ConfigResult, ...]]:
+        return self.propose(lambda controller: controller.alter_configs(alterations, validate_only=validate_only))
+
+    def replace_configs(
+        self, replacements: Sequence[ConfigReplacement], *, validate_only: bool = False
+    ) -> Proposal[tuple[ConfigResult, ...]]:
+        return self.propose(lambda controller: controller.replace_configs(replacements, validate_only=validate_only))
+
+    def allocate_producer_ids(self, node_id: NodeId) -> Proposal[ProducerIdBlock]:
+        return self.propose(lambda controller: controller.allocate_producer_ids(node_id))
+
+    def register_broker(
+        self, node_id: NodeId, *, endpoints: Sequence[Endpoint], rack: str | None, host: str
+    ) -> Proposal[BrokerRegistration]:
+        """Once per start, before the broker serves: begins a new leader epoch of everything it leads."""
+        incarnation = self._entropy.random_bytes(16)
+        return self.propose(
+            lambda controller: controller.register_broker(
+                node_id, incarnation=incarnation, endpoints=endpoints, rack=rack, host=host
+            )
+        )
+
+    # Proposals
+
+    def propose(self, decide: Callable[[Controller], Decision[Response]]) -> Proposal[Response]:
+        """Decide now, on everything appended so far; the answer comes when the decision's records are committed."""
+        proposal: Proposal[Response] = Proposal()
+        if self.offline is not None:
+            self._fail_later(proposal, ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, self.offline))
+            return proposal
+        if len(self._pending) >= PROPOSALS_PENDING_MAX:
+            message = f"{PROPOSALS_PENDING_MAX} changes of metadata are waiting to be committed: try again later"
+            self._fail_later(proposal, ProposalFailed(ErrorCode.REQUEST_TIMED_OUT, message))
+            return proposal
+        decision = decide(self._controller)
+        if decision.records:
+            try:
+                self._append(decision.records)
+            except OSError as error:
+                message = f"metadata cannot be written: {error}"
+                self._notice(message)
+                self._fail_later(proposal, ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, message))
+                return proposal
+        end_offset = self._controller.image.version
+        self._pending.append(_Pending(end_offset, decision.records, proposal, decision.response))
+        self._sync()
+        return proposal
+
+    def _append(self, records: tuple[Record, ...]) -> None:
+        controller = self._controller
+        before = controller.image.version
+        try:
+            end_offset = self._log.append(
+                records, metadata_version=controller.image.metadata_version, wall_ms=self._clock.wall_ms()
+            )
+        except OSError:
+            self._reload(before)
+            raise
+        for record in records:
+            controller.apply(record)
+        assert controller.image.version == end_offset, "the image counts other offsets than the log"
+
+    def _reload(self, end_offset: int) -> None:
+        """Throw the controller away and build another from the log, which ends where it did before the failure."""
+        try:
+            self._log, replay = self._log.reopened(end_offset=end_offset, wall_ms=self._clock.wall_ms())
+            if replay.image.version != end_offset:
+                raise MetadataDamaged(self._log.folder, f"the log was cut at offset {replay.image.version}")
+        except (OSError, MetadataDamaged) as error:
+            self._go_offline(str(error))
+            return
+        self._controller = Controller(replay.image, self._settings)
+
+    def _fail_later(self, proposal: Proposal[Any], failure: ProposalFailed) -> None:
+        self._spawner.submit(_nothing, lambda _result, _error: proposal.complete(failure))
+
+    # Commits
+
+    def _sync(self) -> None:
+        """One sync at a time; what is proposed meanwhile shares the next one."""
+        if self._sync_in_flight or not self._pending:
+            return
+        self._sync_in_flight = True
+        log, end_offset = self._log, self._log.end_offset
+        work = log.sync_work()
+
+        def completed(result: object, error: BaseException | None) -> None:
+            if work is not None:
+                work.done(result, error)
+            self._synced(log, end_offset, error)
+
+        self._spawner.submit(_nothing if work is None else work.run, completed)
+
+    def _synced(self, log: MetadataLog, end_offset: int, error: BaseException | None) -> None:
+        self._sync_in_flight = False
+        if isinstance(error, OSError):
+            self._go_offline(f"metadata could not be synced to the disk, start the node again: {error}")
+        elif log is not self._log:
+            self._sync()  # the log was opened anew meanwhile, and synced with that; this tells of the old one
+        elif error is not None:
+            self._give_up(f"metadata was not committed: {error}")
+        else:
+            self._commit(end_offset)
+
+    def _commit(self, end_offset: int) -> None:
+        committed: list[_Pending] = []
+        while self._pending and self._pending[0].end_offset <= end_offset:
+            committed.append(self._pending.popleft())
+        delta = apply_with_delta(self.image, [record for pending in committed for record in pending.records])
+        self._sync()
+        self._snapshot_if_due()
+        if any(pending.records for pending in committed):
+            for subscriber in self._subscribers:
+                subscriber(delta)
+        for pending in committed:
+            pending.proposal.complete(pending.response)
+
+    def _give_up(self, reason: str) -> None:
+        """The commit did not happen, for no fault of the disk: go back to what is committed and go on from there."""
+        self._notice(reason)
+        self._fail_pending(ProposalFailed(ErrorCode.NOT_CONTROLLER, reason))
+        self._reload(self.image.version)
+
+    def _go_offline(self, reason: str) -> None:
+        """A disk that failed to sync is not asked again (promise G9); reads of what is committed go on."""
+        self.offline = reason
+        self._notice(reason)
+        self._controller = Controller(self.image.copy(), self._settings)
+        self._fail_pending(ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, reason))
+
+    def _fail_pending(self, failure: ProposalFailed) -> None:
+        while self._pending:
+            self._fail_later(self._pending.popleft().proposal, failure)
+
+    # Snapshots
+
+    def _snapshot_if_due(self) -> None:
+        if not self._log.snapshot_due:
+            return
+        work = self._log.snapshot_work(
+            self.image, end_offset=self.image.version, wall_ms=self._clock.wall_ms(), ended=self._snapshot_ended
+        )
+        self._spawner.submit(work.run, work.done)
+
+    def _snapshot_ended(self, error: BaseException | None) -> None:
+        if error is not None:
+            self._notice(f"the metadata snapshot could not be written, the log is kept instead: {error}")
+            return
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Segments leave in two steps, renamed and then unlinked."""
+        work = self._log.tidy_work(self._clock.wall_ms())
+        if work is None:
+            return
+
+        def completed(result: object, error: BaseException | None) -> None:
+            work.done(result, error)
+            if error is None:
+                self._tidy()
+            else:
+                self._notice(f"old metadata segments could not be removed: {error}")
+
+        self._spawner.submit(work.run, completed)
+
+    def close(self, *, clean: bool = True) -> None:
+        """The last of the node's work: what was proposed and not committed is synced, but nobody is answered."""
+        self._pending.clear()
+        self._log.close(clean=clean and self.offline is None)
+
+
+def new_topic_id(entropy: Entropy) -> TopicId:
+    """A random UUID of version 4, so that tools which look at such bits find them as they expect."""
+    drawn = bytearray(entropy.random_bytes(16))
+    drawn[6] = drawn[6] & 0x0F | 0x40
+    drawn[8] = drawn[8] & 0x3F | 0x80
+    if drawn[0] >> 2 == 0x3E:  # its base64 form would begin with "-", which command lines take for an option
+        drawn[0] &= 0x7F
+    return TopicId(bytes(drawn))
