@@ -5,7 +5,7 @@ from types import ModuleType
 
 from headrace.wire.generator.classes import class_lines, structs_of
 from headrace.wire.generator.layouts import Layout, message_layout
-from headrace.wire.generator.naming import _LETTERS, FunctionNames
+from headrace.wire.generator.naming import LETTERS, FunctionNames
 from headrace.wire.generator.readers import reader_lines
 from headrace.wire.generator.text import INDENT, imports
 from headrace.wire.generator.writers import writer_lines
@@ -80,7 +80,7 @@ def _struct_names(code: str) -> list[str]:
 
 
 def _struct_lines(code: str) -> list[str]:
-    formats = {letter: getattr(notation, name.upper()).format for name, letter in _LETTERS.items()} | {"X": "x"}
+    formats = {letter: getattr(notation, name.upper()).format for name, letter in LETTERS.items()} | {"X": "x"}
     names = _struct_names(code)
     if not names:
         return []

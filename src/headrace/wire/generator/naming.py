@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from headrace.wire.generator.layouts import Layout, message_layout
 from headrace.wire.schemas.notation import Message, Primitive
 
-_LETTERS = {
+LETTERS = {
     "bool": "F",
     "int8": "B",
     "int16": "H",
@@ -24,18 +24,13 @@ def struct_constant(types: Sequence[Primitive]) -> str:
     """The name of the constant that holds the struct of these types."""
     if len(types) == 1:
         return types[0].name.upper()
-    return "_" + "".join("X" if type_ is EMPTY_TAGS else _LETTERS[type_.name] for type_ in types)
-
-
-def struct_format(types: Sequence[Primitive]) -> str:
-    return ">" + "".join(type_.format for type_ in types)
+    return "_" + "".join("X" if type_ is EMPTY_TAGS else LETTERS[type_.name] for type_ in types)
 
 
 class FunctionNames:
     """Every layout of a message by the first version it appears in."""
 
     def __init__(self, message: Message) -> None:
-        self.message = message
         self._suffixes: dict[Layout, str] = {}
         for version in range(message.versions.first, message.versions.last + 1):
             for layout in _nested(message_layout(message, version)):

@@ -149,6 +149,8 @@ def array(
     named: str = "",
 ) -> Field:
     """Any number of primitives or structs; `named` names the element where the singular of `name` would not do."""
+    if of in (BOOL, FLOAT64):
+        raise ValueError(f"{name}: Kafka has no array of {BOOL.name} or {FLOAT64.name}, and the generator makes none")
     return Field(
         name=name,
         type=of if isinstance(of, Primitive) else Struct(name=named or class_name(singular(name)), fields=tuple(of)),
