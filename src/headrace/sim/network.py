@@ -208,7 +208,10 @@ class Fabric:
         self._listeners[key] = listener
 
     def remove(self, listener: VirtualListener) -> None:
-        self._listeners.pop((listener.host, listener.port), None)
+        """May come twice; by then the address may belong to another."""
+        key = (listener.host, listener.port)
+        if self._listeners.get(key) is listener:
+            del self._listeners[key]
         listener.reset()
 
     def connect(self, host: str, port: int) -> VirtualClient:
