@@ -11,7 +11,7 @@ import click
 
 from headrace.broker.api.registry import SERVED
 from headrace.broker.metrics import Metrics
-from headrace.cli.main import main as headrace_command
+from headrace.cli.main import cli
 from headrace.model import limits
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable, ConfigType
 from headrace.model.configs.definition import render_value
@@ -130,8 +130,8 @@ def cli_page() -> Iterator[str]:
     yield ""
     yield "Every command prints its own page with `--help`; these are all of them."
     settings = {"terminal_width": HELP_COLUMNS, "max_content_width": HELP_COLUMNS}
-    top = click.Context(headrace_command, info_name="headrace", color=False, **settings)
-    for command, context in commands(headrace_command, top):
+    top = click.Context(cli, info_name="headrace", color=False, **settings)
+    for command, context in commands(cli, top):
         yield ""
         yield f"## {context.command_path}"
         yield ""

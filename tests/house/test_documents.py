@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LINK = re.compile(r"\]\((?!https?://)(?P<target>[^)#]*)(?:#(?P<anchor>[^)]*))?\)")
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PACKAGES = "model|wire|core|ports|log|client|broker|sim|testing|cli|tools|requirements|examples"
+SOURCE_PATH = re.compile(rf"`((?:{PACKAGES})/[a-z0-9_./-]*)`")
 RUN_SECONDS_MAX = 60
 
 PROGRAMS = [
@@ -32,6 +34,12 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert target.exists(), f"{link[0]} in {path.name}"
         if link["anchor"]:
             assert link["anchor"] in anchors(target), f"{link[0]} in {path.name}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_source_files_that_are_named_exist(path: Path) -> None:
+    for named in SOURCE_PATH.findall(path.read_text()):
+        assert (ROOT / "src" / "headrace" / named).exists() or (ROOT / named).exists(), f"{named} in {path.name}"
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
