@@ -1,0 +1,254 @@
+"""Proposals: answered in a later turn, after the sync, or failed as a whole."""
+
+import pytest
+
+from headrace.broker.cluster import controller_host
+from headrace.broker.cluster.controller_host import new_topic_id
+from headrace.broker.cluster.producer_ids import ProducerIds
+from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.core.controller.commands import NewTopic, TopicResult, TopicToDelete
+from headrace.core.controller.settings import ControllerSettings
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import ProducerId
+from headrace.sim.entropy import SeededEntropy
+from headrace.sim.faults import DISK_FULL
+from tests.cluster.nodes import METADATA_FOLDER, NODE, ClusterNode, new_machine, topic_names
+
+SYNC = "sync_metadata"
+
+
+def failure(proposal: Proposal[tuple[TopicResult, ...]]) -> ProposalFailed:
+    assert isinstance(proposal.outcome, ProposalFailed)
+    return proposal.outcome
+
+
+class TestCommit:
+    def test_the_answer_comes_in_a_later_turn_and_after_the_image(self) -> None:
+        node = ClusterNode(new_machine())
+        seen: list[tuple[bool, ErrorCode]] = []
+
+        def answered(outcome: tuple[TopicResult, ...] | ProposalFailed) -> None:
+            assert not isinstance(outcome, ProposalFailed)
+            seen.append(("orders" in node.host.image.topics, outcome[0].error))
+
+        proposal = node.create("orders")
+        proposal.then(answered)
+        assert proposal.outcome is None
+        assert not node.host.image.topics, "nothing is shown before it is committed"
+        node.settle(proposal)
+        assert seen == [(True, ErrorCode.NONE)]
+        assert [topic.name for topic in node.deltas[-1].topics_created] == ["orders"]
+
+    def test_a_callback_added_late_is_called_at_once(self) -> None:
+        node = ClusterNode(new_machine())
+        proposal = node.create("orders")
+        node.settle(proposal)
+        outcomes: list[object] = []
+        proposal.then(outcomes.append)
+        assert outcomes == [proposal.outcome]
+
+    def test_a_delayed_commit_delays_the_answer_but_not_the_next_decision(self) -> None:
+        machine = new_machine()
+        node = ClusterNode(machine)
+        machine.spawner.hold(name_contains=SYNC)
+        first, again = node.create("orders"), node.create("orders")
+        check = node.host.create_topics([NewTopic(name="orders")], validate_only=True)
+        for _ in range(20):
+            node.turn()
+        assert (first.outcome, again.outcome, check.outcome) == (None, None, None)
+        assert not node.host.image.topics
+        machine.spawner.release()
+        node.settle(check)
+        assert isinstance(first.outcome, tuple)
+        assert isinstance(again.outcome, tuple)
+        assert isinstance(check.outcome, tuple)
+        assert first.outcome[0].error is ErrorCode.NONE
+        assert again.outcome[0].error is ErrorCode.TOPIC_ALREADY_EXISTS, "it was decided on what was appended"
+        assert check.outcome[0].error is ErrorCode.TOPIC_ALREADY_EXISTS
+
+    def test_many_proposals_share_a_sync(self) -> None:
+        machine = new_machine()
+        node = ClusterNode(machine)
+        syncs = 0
+
+        def count(operation: str, path: str) -> None:
+            nonlocal syncs
+            syncs += operation == "data_sync" and path.endswith(".log")
+
+        machine.disk.on_operation = count
+        proposals = [node.create(f"topic-{number}") for number in range(50)]
+        node.settle(proposals[-1])
+        assert all(isinstance(proposal.outcome, tuple) for proposal in proposals)
+        assert syncs <= 2
+        assert len(node.host.image.topics) == 50
+
+    def test_a_proposal_without_records_is_answered_later_too(self) -> None:
+        node = ClusterNode(new_machine())
+        deltas = len(node.deltas)
+        proposal = node.host.delete_topics([TopicToDelete(name="nowhere")])
+        assert proposal.outcome is None
+        node.settle(proposal)
+        assert isinstance(proposal.outcome, tuple)
+        assert proposal.outcome[0].error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert len(node.deltas) == deltas
+
+    def test_too_many_at_once_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(controller_host, "PROPOSALS_PENDING_MAX", 3)
+        machine = new_machine()
+        node = ClusterNode(machine)
+        machine.spawner.hold(name_contains=SYNC)
+        for number in range(3):
+            node.create(f"topic-{number}")
+        refused = node.create("one-too-many")
+        assert refused.outcome is None
+        node.settle(refused)
+        assert failure(refused).code is ErrorCode.REQUEST_TIMED_OUT
+
+    def test_settings_count_from_the_next_proposal_on(self) -> None:
+        node = ClusterNode(new_machine())
+        node.host.configure(ControllerSettings(default_partition_count=7))
+        proposal = node.host.create_topics([NewTopic(name="orders")])
+        node.settle(proposal)
+        assert len(node.host.image.topics["orders"].partitions) == 7
+
+
+class TestFailure:
+    def test_a_failed_append_fails_its_proposal_and_the_next_one_works(self) -> None:
+        machine = new_machine()
+        node = ClusterNode(machine)
+        node.created("before")
+        machine.spawner.hold(name_contains=SYNC)
+        earlier = node.create("earlier")
+        machine.disk.faults.fail("write_vector", code=DISK_FULL, path_contains=METADATA_FOLDER)
+        failed = node.create("failed")
+        later = node.create("later")
+        assert (earlier.outcome, failed.outcome, later.outcome) == (None, None, None)
+        machine.spawner.release()
+        node.settle(later)
+        assert failure(failed).code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert isinstance(earlier.outcome, tuple)
+        assert isinstance(later.outcome, tuple)
+        assert topic_names(node.host.image) == ["before", "earlier", "later"]
+        assert node.host.offline is None
+        machine.kill()
+        assert topic_names(ClusterNode(machine).host.image) == ["before", "earlier", "later"]
+
+    def test_what_a_failed_append_tore_is_not_read_again(self) -> None:
+        """Half of the batch got to the disk before it was full."""
+        machine = new_machine()
+        node = ClusterNode(machine)
+        node.created("before")
+        machine.disk.faults.short_writes_one_in = 1
+        machine.disk.faults.fail("write_vector", code=DISK_FULL, path_contains=METADATA_FOLDER, skip=1)
+        failed = node.create("failed")
+        machine.disk.faults.short_writes_one_in = 0
+        node.settle(failed)
+        assert failure(failed).code is ErrorCode.KAFKA_STORAGE_ERROR
+        node.created("failed")
+        machine.kill()
+        assert topic_names(ClusterNode(machine).host.image) == ["before", "failed"]
+
+    def test_if_the_log_cannot_be_opened_again_the_controller_goes_offline(self) -> None:
+        machine = new_machine()
+        node = ClusterNode(machine)
+        machine.spawner.hold(name_contains=SYNC)
+        earlier = node.create("earlier")
+        machine.disk.faults.fail("write_vector", code=DISK_FULL, path_contains=METADATA_FOLDER)
+        machine.disk.faults.fail("list_directory")
+        failed = node.create("failed")
+        machine.spawner.release()
+        node.settle(failed)
+        node.settle()
+        assert failure(failed).code is failure(earlier).code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert node.host.offline is not None
+
+    def test_a_failed_sync_fails_all_that_wait_and_takes_the_log_offline(self) -> None:
+        machine = new_machine()
+        node = ClusterNode(machine)
+        node.created("before")
+        machine.disk.faults.fail("data_sync", path_contains=METADATA_FOLDER)
+        proposals = [node.create("one"), node.create("two")]
+        assert [proposal.outcome for proposal in proposals] == [None, None]
+        node.settle()
+        assert {failure(proposal).code for proposal in proposals} == {ErrorCode.KAFKA_STORAGE_ERROR}
+        assert topic_names(node.host.image) == ["before"], "what is committed can still be read"
+        after = node.create("three")
+        assert after.outcome is None
+        node.settle(after)
+        assert failure(after).code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert "start the node again" in failure(after).message
+        assert any("could not be synced" in notice for notice in node.notices)
+
+    def test_a_commit_that_fails_for_no_fault_of_the_disk_is_given_up_and_forgotten(self) -> None:
+        machine = new_machine()
+        node = ClusterNode(machine)
+        node.created("before")
+        machine.spawner.fail_next(RuntimeError("lost leadership"), name_contains=SYNC)
+        proposal = node.create("lost")
+        node.settle(proposal)
+        assert failure(proposal).code is ErrorCode.NOT_CONTROLLER
+        assert node.host.offline is None
+        node.created("lost")  # the controller does not remember the first one
+        machine.kill()
+        assert topic_names(ClusterNode(machine).host.image) == ["before", "lost"]
+
+
+class TestStart:
+    def test_the_term_and_the_leader_epochs_grow(self) -> None:
+        machine = new_machine()
+        node = ClusterNode(machine)
+        node.created("orders")
+        before = node.host.image.topics["orders"].partitions[1]
+        term = node.host.term
+        machine.kill()
+        node = ClusterNode(machine)
+        after = node.host.image.topics["orders"].partitions[1]
+        assert node.host.term == term + 1
+        assert (after.leader, after.leader_epoch) == (before.leader, before.leader_epoch + 1)
+        assert node.host.image.topics["orders"].topic_id == node.replay.image.topics["orders"].topic_id
+
+    def test_the_registration_is_what_clients_are_told(self) -> None:
+        node = ClusterNode(new_machine())
+        assert [endpoint.port for _, endpoint in node.host.image.endpoints("PLAINTEXT")] == [9092]
+        assert node.deltas[0].brokers_changed
+
+
+class TestProducerIds:
+    def test_blocks_are_fetched_when_needed_and_never_given_twice(self) -> None:
+        machine = new_machine()
+        node = ClusterNode(machine)
+        ids = ProducerIds(node.host, NODE)
+        given: list[ProducerId | ProposalFailed] = []
+        assert ids.take() is None
+        for _ in range(1_500):
+            ids.wait(given.append)
+        assert given == []
+        node.settle()
+        assert given == list(range(1_500))
+        assert ids.take() == 1_500
+        machine.kill()
+        node = ClusterNode(machine)
+        ids = ProducerIds(node.host, NODE)
+        ids.wait(given.append)
+        node.settle()
+        assert given[-1] == 2_000, "what was left of the last block is not given again"
+
+    def test_a_failed_block_fails_those_who_wait_and_is_asked_again(self) -> None:
+        machine = new_machine()
+        node = ClusterNode(machine)
+        ids = ProducerIds(node.host, NODE)
+        given: list[ProducerId | ProposalFailed] = []
+        machine.spawner.fail_next(RuntimeError("lost"), name_contains=SYNC)
+        ids.wait(given.append)
+        node.settle()
+        assert isinstance(given[0], ProposalFailed)
+        ids.wait(given.append)
+        node.settle()
+        assert given[1] == 0
+
+
+def test_topic_ids_are_random_uuids_that_no_tool_takes_for_an_option() -> None:
+    entropy = SeededEntropy(3)
+    drawn = [new_topic_id(entropy) for _ in range(2_000)]
+    assert len(set(drawn)) == 2_000
+    assert all(topic_id[6] >> 4 == 4 and topic_id[8] >> 6 == 2 and topic_id[0] >> 2 != 62 for topic_id in drawn)
