@@ -1,0 +1,168 @@
+"""`headrace topics apply FILE`: show what differs between a file of topics and the cluster, ask, and change it."""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import click
+
+from headrace.cli.console import count_text, print_json, print_table, progress
+from headrace.cli.failures import Failure, Misuse
+from headrace.cli.options import bootstrap_option, json_option, yes_option
+from headrace.cli.outcomes import fail_on_errors, named
+from headrace.cli.topic_details import own_configs, topic_configs
+from headrace.cli.topic_files import read_document
+from headrace.cli.topic_plan import Action, ExistingTopic, PlanError, Step, WantedTopic, parse_topics, plan
+from headrace.client import Admin
+from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, NewTopic, ResourceType
+from headrace.model.errors import ErrorCode
+
+BROKER_DEFAULT = -1
+STEPS_PER_REQUEST_MAX = 200
+"""Changes sent in one request, so that progress can be shown and one answer stays small."""
+
+
+@click.command("apply")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Show the difference, have the broker check it, change nothing.")
+@click.option("--prune", is_flag=True, help="Also delete topics and reset configs that the file does not name.")
+@yes_option
+@bootstrap_option
+@json_option
+def apply(bootstrap: str, file: Path, dry_run: bool, prune: bool, yes: bool, as_json: bool) -> None:
+    """Make the topics of the cluster those of FILE.
+
+    FILE is JSON, TOML or YAML: a list of topics, or a table with the list "topics", each with name, and where wanted
+    partitions, replication_factor and configs. Nothing is deleted without --prune.
+    """
+    try:
+        wanted = parse_topics(read_document(file))
+    except PlanError as wrong:
+        raise Misuse(str(wrong)) from None
+    with Admin(bootstrap) as admin:
+        steps = plan(wanted, _existing(admin, wanted, prune=prune), prune=prune)
+        _show(steps, as_json=as_json)
+        _fail_on_refusals(steps)
+        if not steps:
+            return
+        if dry_run:
+            _carry_out(admin, steps, validate_only=True)
+            return
+        if not yes:
+            click.confirm(f"make {count_text(len(steps), 'change')}?", abort=True, err=True)
+        _carry_out(admin, steps, validate_only=False)
+        if not as_json:
+            click.echo(f"made {count_text(len(steps), 'change')}")
+
+
+def _existing(admin: Admin, wanted: Sequence[WantedTopic], *, prune: bool) -> list[ExistingTopic]:
+    topics = [topic for topic in admin.topics() if topic.error == ErrorCode.NONE]
+    names = {topic.name for topic in wanted}
+    configs = topic_configs(admin, [topic.name for topic in topics if topic.name in names])
+    return [
+        ExistingTopic(
+            name=topic.name,
+            partitions=len(topic.partitions),
+            replication_factor=max((len(partition.replicas) for partition in topic.partitions), default=0),
+            configs=own_configs(configs.get(topic.name, ())),
+            internal=topic.internal or topic.name.startswith("__"),
+        )
+        for topic in topics
+        if prune or topic.name in names
+    ]
+
+
+_STYLES = {
+    Action.CREATE: "green",
+    Action.DELETE: "bold red",
+    Action.REFUSE: "bold red",
+    Action.RESET_CONFIG: "yellow",
+    Action.SET_CONFIG: "yellow",
+    Action.ADD_PARTITIONS: "yellow",
+}
+
+
+def _show(steps: Sequence[Step], *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            [
+                {"action": step.action, "topic": step.topic, "what": step.what, "from": step.before, "to": step.after}
+                for step in steps
+            ]
+        )
+        return
+    print_table(
+        ("action", "topic", "what", "from", "to"),
+        ((step.action, step.topic, step.what, step.before, step.after) for step in steps),
+        styles={"action": lambda cell: _STYLES[Action(cell)]},
+        empty="nothing to change: the topics are as the file says",
+    )
+
+
+def _fail_on_refusals(steps: Sequence[Step]) -> None:
+    refused = [step for step in steps if step.action is Action.REFUSE]
+    if refused:
+        first = refused[0]
+        raise Failure(
+            f'topic "{first.topic}" has {first.before}, asked for {first.after}: {first.what}; nothing was changed'
+        )
+
+
+def _carry_out(admin: Admin, steps: Sequence[Step], *, validate_only: bool) -> None:
+    """In the order of the actions; the first refusal ends it."""
+    order = list(Action)
+    with progress("checking" if validate_only else "applying", total=len(steps)) as advance:
+        for action, group in groupby(
+            sorted(steps, key=lambda step: order.index(step.action)), lambda step: step.action
+        ):
+            same = list(group)
+            for start in range(0, len(same), STEPS_PER_REQUEST_MAX):
+                chunk = same[start : start + STEPS_PER_REQUEST_MAX]
+                _PERFORM[action](admin, chunk, validate_only)
+                advance(len(chunk))
+
+
+def _create(admin: Admin, steps: Sequence[Step], validate_only: bool) -> None:
+    new = [
+        NewTopic(
+            step.wanted.name,
+            step.wanted.partitions or BROKER_DEFAULT,
+            step.wanted.replication_factor or BROKER_DEFAULT,
+            dict(step.wanted.configs),
+        )
+        for step in steps
+        if step.wanted is not None
+    ]
+    fail_on_errors(named(admin.create_topics(new, validate_only=validate_only)), "cannot create")
+
+
+def _add_partitions(admin: Admin, steps: Sequence[Step], validate_only: bool) -> None:
+    totals = {step.topic: int(step.after) for step in steps}
+    fail_on_errors(named(admin.create_partitions(totals, validate_only=validate_only)), "cannot add partitions to")
+
+
+def _alter_configs(admin: Admin, steps: Sequence[Step], validate_only: bool) -> None:
+    changes: dict[tuple[int, str], list[ConfigChange]] = {}
+    for step in steps:
+        change = (
+            ConfigChange(ConfigOperation.SET, step.what, step.after)
+            if step.action is Action.SET_CONFIG
+            else ConfigChange(ConfigOperation.DELETE, step.what)
+        )
+        changes.setdefault(ConfigResource(ResourceType.TOPIC, step.topic), []).append(change)
+    outcomes = admin.alter_configs(changes, validate_only=validate_only)
+    fail_on_errors(named({resource.name: outcome for resource, outcome in outcomes.items()}), "cannot alter")
+
+
+def _delete(admin: Admin, steps: Sequence[Step], validate_only: bool) -> None:
+    if not validate_only:
+        fail_on_errors(named(admin.delete_topics([step.topic for step in steps])), "cannot delete")
+
+
+_PERFORM: dict[Action, Callable[[Admin, Sequence[Step], bool], None]] = {
+    Action.CREATE: _create,
+    Action.ADD_PARTITIONS: _add_partitions,
+    Action.SET_CONFIG: _alter_configs,
+    Action.RESET_CONFIG: _alter_configs,
+    Action.DELETE: _delete,
+}

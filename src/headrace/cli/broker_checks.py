@@ -1,0 +1,128 @@
+"""What `headrace doctor` looks at in a running cluster: reachability, leaders, replicas, and settings that surprise."""
+
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from headrace.cli.console import count_text, size_text
+from headrace.cli.findings import Finding, note, ok, problem, warning
+from headrace.cli.machine_checks import DISK_FREE_BYTES_ADVISED
+from headrace.cli.topic_details import topic_configs
+from headrace.client import Admin
+from headrace.client.errors import ClientError
+from headrace.client.types import Broker, ConfigEntry, ConfigSource, LogDirDescription, TopicDescription
+from headrace.model.errors import ErrorCode, error_name
+from headrace.model.ids import NO_NODE
+
+CONNECT_TIMEOUT_SECONDS = 3.0
+NAMES_SHOWN_MAX = 5
+
+
+def check_broker(bootstrap: str, *, expected: bool, timeout_ms: int) -> Iterator[Finding]:
+    """`expected`: the user named this broker, so that none answering there is a problem and not a note."""
+    with Admin(bootstrap, timeout_ms=timeout_ms) as admin:
+        try:
+            cluster = admin.cluster()
+        except ClientError as error:
+            if expected:
+                yield problem("broker", str(error), f"start it, or check the address {bootstrap}")
+            else:
+                yield note(
+                    "broker", f"none answers at {bootstrap}", "start one with headrace broker, or use --bootstrap"
+                )
+            return
+        seen = f"{count_text(len(cluster.brokers), 'broker')} at {bootstrap}, cluster {cluster.cluster_id}"
+        yield ok("broker", seen)
+        for broker in cluster.brokers:
+            yield address_finding(broker, bootstrap)
+        topics = admin.topics()
+        yield from partition_findings(topics)
+        yield from config_findings(topics, topic_configs(admin, [topic.name for topic in topics]))
+        yield from log_dir_findings(admin.log_dirs())
+
+
+def address_finding(broker: Broker, bootstrap: str) -> Finding:
+    about = f"address of broker {broker.node_id}"
+    address = f"{broker.host}:{broker.port}"
+    try:
+        socket.create_connection((broker.host, broker.port), CONNECT_TIMEOUT_SECONDS).close()
+    except OSError as error:
+        advice = f"clients reach {bootstrap} but are sent to {address}: set advertised.listeners to what they can reach"
+        return problem(about, f"{address} cannot be reached from here ({error})", advice)
+    return ok(about, f"{address} can be reached from here")
+
+
+def partition_findings(topics: Sequence[TopicDescription]) -> Iterator[Finding]:
+    placed = [(topic.name, partition) for topic in topics for partition in topic.partitions]
+    offline = [f"{name}-{partition.partition}" for name, partition in placed if partition.leader == NO_NODE]
+    lagging = [
+        f"{name}-{partition.partition}"
+        for name, partition in placed
+        if partition.leader != NO_NODE and len(partition.isr) < len(partition.replicas)
+    ]
+    if offline:
+        seen = f"{count_text(len(offline), 'partition')} without a leader: {_some(offline)}"
+        yield problem("partitions", seen, "bring back the brokers or log directories that hold them")
+    if lagging:
+        seen = f"{count_text(len(lagging), 'partition')} with replicas out of sync: {_some(lagging)}"
+        yield warning("partitions", seen, "see whether brokers are down, slow or cut off")
+    if not offline and not lagging:
+        yield ok("partitions", f"{count_text(len(placed), 'partition')}, all with a leader and in sync")
+
+
+def config_findings(
+    topics: Sequence[TopicDescription], configs: Mapping[str, tuple[ConfigEntry, ...]]
+) -> Iterator[Finding]:
+    values = {name: {entry.name: entry for entry in entries} for name, entries in configs.items()}
+    compacted = [name for name, own in values.items() if "compact" in _value(own, "cleanup.policy").split(",")]
+    if compacted:
+        seen = f"cleanup.policy=compact on {_some(compacted)}"
+        advice = "nothing is compacted yet: the log grows for ever; add delete to the policy where that is acceptable"
+        yield warning("compaction", seen, advice)
+    unclean = [name for name, own in values.items() if _value(own, "unclean.leader.election.enable") == "true"]
+    if unclean:
+        seen = f"unclean.leader.election.enable=true on {_some(unclean)}"
+        yield warning("safety", seen, "acknowledged records can be lost: set it to false where they matter")
+    starved = [
+        topic.name
+        for topic in topics
+        if (wanted := _value(values.get(topic.name, {}), "min.insync.replicas")).isdecimal()
+        and topic.partitions
+        and int(wanted) > max(len(partition.replicas) for partition in topic.partitions)
+    ]
+    if starved:
+        seen = f"min.insync.replicas is above the number of replicas on {_some(starved)}"
+        yield problem("safety", seen, "acks=all is always refused there: lower it or add replicas")
+    unlimited = [name for name, own in values.items() if _keeps_for_ever(own)]
+    if unlimited:
+        yield note("retention", f"nothing is ever deleted from {_some(unlimited)}", "watch the disk")
+
+
+def _keeps_for_ever(own: Mapping[str, ConfigEntry]) -> bool:
+    """By the topic's own choice: retention is off for both age and size."""
+    chosen = any(name in own and own[name].source == ConfigSource.TOPIC for name in ("retention.ms", "retention.bytes"))
+    return chosen and _value(own, "retention.ms") == "-1" and _value(own, "retention.bytes") == "-1"
+
+
+def _value(own: Mapping[str, ConfigEntry], name: str) -> str:
+    entry = own.get(name)
+    return (entry.value or "") if entry is not None else ""
+
+
+def log_dir_findings(folders: Iterable[LogDirDescription]) -> Iterator[Finding]:
+    for folder in folders:
+        about = f"log directory of broker {folder.node_id}"
+        if folder.error != ErrorCode.NONE:
+            seen = f"{Path(folder.path)} is offline ({error_name(folder.error)})"
+            yield problem(about, seen, "look at the broker's log and the disk, repair it, restart the broker")
+        elif 0 <= folder.usable_bytes < DISK_FREE_BYTES_ADVISED:
+            seen = f"{size_text(folder.usable_bytes)} left at {Path(folder.path)}"
+            yield warning(about, seen, "free some, or shorten retention of large topics")
+        else:
+            size = sum(replica.size_bytes for replica in folder.replicas)
+            yield ok(about, f"{size_text(size)} in {count_text(len(folder.replicas), 'partition')} at {folder.path}")
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(sorted(names)[:NAMES_SHOWN_MAX])
+    return shown if len(names) <= NAMES_SHOWN_MAX else f"{shown} and {len(names) - NAMES_SHOWN_MAX} more"

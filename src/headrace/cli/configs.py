@@ -1,0 +1,160 @@
+"""`headrace configs`: which configs there are, what a topic or broker has, and changing it."""
+
+import click
+
+from headrace.cli.console import count_text, print_json, print_table
+from headrace.cli.options import assignments, bootstrap_option, complete_topics, json_option
+from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable
+from headrace.model.configs.definition import render_value
+
+EVERY_BROKER = "all"
+"""What people say for the dynamic configs of all brokers; on the wire the name is empty."""
+
+
+@click.group("configs")
+def command() -> None:
+    """List, describe and alter configs."""
+
+
+@command.command("list")
+@click.option("--topic", "kind", flag_value="topic", help="Only topic configs.")
+@click.option("--broker", "kind", flag_value="broker", help="Only broker configs.")
+@click.argument("text", required=False)
+@json_option
+def list_configs(kind: str | None, text: str | None, as_json: bool) -> None:
+    """List the configs there are, with their defaults; only those with TEXT in the name, if given."""
+    tables = [table for table in (TOPIC_CONFIGS, BROKER_CONFIGS) if kind in (None, table.kind)]
+    found = [(table, key) for table in tables for key in table if text is None or text in key.name]
+    if as_json:
+        print_json([_key_json(table, key) for table, key in found])
+        return
+    print_table(
+        ("of", "name", "type", "default", "changes", "meaning"),
+        (
+            (table.kind, key.name, key.type.name.lower(), render_value(key.default) or "", _scope(table, key),
+             key.description)
+            for table, key in found
+        ),
+        empty=f'no config has "{text}" in its name',
+    )  # fmt: skip
+
+
+def _scope(table: ConfigTable, key: ConfigKey) -> str:
+    return "per-topic" if table is TOPIC_CONFIGS else str(key.scope)
+
+
+def _key_json(table: ConfigTable, key: ConfigKey) -> dict[str, object]:
+    return {
+        "of": table.kind,
+        "name": key.name,
+        "type": key.type.name.lower(),
+        "default": render_value(key.default),
+        "changes": _scope(table, key),
+        "honoured": key.honoured,
+        "meaning": key.description,
+    }
+
+
+def _resource(topic: str | None, broker: str | None) -> tuple[int, str]:
+    """The one resource that was named."""
+    from headrace.client.types import ConfigResource, ResourceType
+
+    if (topic is None) == (broker is None):
+        raise click.UsageError("name one of --topic NAME and --broker ID")
+    if topic is not None:
+        return ConfigResource(ResourceType.TOPIC, topic)
+    return ConfigResource(ResourceType.BROKER, "" if broker in (EVERY_BROKER, None) else broker)
+
+
+def _shown(topic: str | None, broker: str | None) -> str:
+    if topic is not None:
+        return f'topic "{topic}"'
+    return "all brokers" if broker == EVERY_BROKER else f"broker {broker}"
+
+
+_topic_option = click.option("--topic", metavar="NAME", shell_complete=complete_topics, help="The topic.")
+_broker_option = click.option("--broker", metavar="ID", help=f'The broker by its node id, or "{EVERY_BROKER}".')
+
+
+@command.command("describe")
+@_topic_option
+@_broker_option
+@click.option("--all", "everything", is_flag=True, help="Also the configs that have their default.")
+@bootstrap_option
+@json_option
+def describe(bootstrap: str, topic: str | None, broker: str | None, everything: bool, as_json: bool) -> None:
+    """Show the configs of a topic or a broker that are not at their default."""
+    from headrace.cli.topic_details import config_source_text
+    from headrace.client import Admin
+
+    resource = _resource(topic, broker)
+    with Admin(bootstrap) as admin:
+        (entries,) = admin.describe_configs([resource]).values()
+    shown = [entry for entry in entries if everything or as_json or not entry.is_default]
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": entry.name,
+                    "value": entry.value,
+                    "from": config_source_text(entry.source),
+                    "read_only": entry.read_only,
+                    "sensitive": entry.sensitive,
+                    "synonyms": [
+                        {"name": synonym.name, "value": synonym.value, "from": config_source_text(synonym.source)}
+                        for synonym in entry.synonyms
+                    ],
+                }
+                for entry in shown
+            ]
+        )
+        return
+    print_table(
+        ("name", "value", "from"),
+        (
+            (entry.name, "(hidden)" if entry.sensitive else entry.value or "", config_source_text(entry.source))
+            for entry in shown
+        ),
+        empty=f"all configs of {_shown(topic, broker)} have their default; --all shows them",
+    )
+
+
+@command.command("alter")
+@_topic_option
+@_broker_option
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a config; may be repeated.")
+@click.option("--delete", "deleted", metavar="NAME", multiple=True, help="Go back to a config's default.")
+@click.option("--append", "appended", metavar="NAME=VALUE", multiple=True, help="Add to a list.")
+@click.option("--subtract", "subtracted", metavar="NAME=VALUE", multiple=True, help="Take away from a list.")
+@click.option("--dry-run", is_flag=True, help="Have the broker check the change, without making it.")
+@bootstrap_option
+def alter(
+    bootstrap: str,
+    topic: str | None,
+    broker: str | None,
+    settings: tuple[str, ...],
+    deleted: tuple[str, ...],
+    appended: tuple[str, ...],
+    subtracted: tuple[str, ...],
+    dry_run: bool,
+) -> None:
+    """Change configs of a topic, of a broker, or of all brokers while they run."""
+    from headrace.cli.outcomes import fail_on_errors
+    from headrace.client import Admin
+    from headrace.client.types import ConfigChange, ConfigOperation
+
+    resource = _resource(topic, broker)
+    changes = [ConfigChange(ConfigOperation.DELETE, name) for name in deleted]
+    for operation, option, texts in (
+        (ConfigOperation.SET, "--set", settings),
+        (ConfigOperation.APPEND, "--append", appended),
+        (ConfigOperation.SUBTRACT, "--subtract", subtracted),
+    ):
+        changes.extend(ConfigChange(operation, name, text) for name, text in assignments(texts, option).items())
+    if not changes:
+        raise click.UsageError("nothing to change: give --set, --delete, --append or --subtract")
+    with Admin(bootstrap) as admin:
+        outcomes = admin.alter_configs({resource: changes}, validate_only=dry_run)
+    fail_on_errors({_shown(topic, broker): outcome for outcome in outcomes.values()}, "cannot alter")
+    did = "could change" if dry_run else "changed"
+    click.echo(f"{did} {count_text(len(changes), 'config')} of {_shown(topic, broker)}")

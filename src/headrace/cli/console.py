@@ -1,0 +1,102 @@
+"""What commands print: tables for people, JSON for machines, progress while they wait.
+
+rich is imported at the first table, not before: most of the time a command takes is the import of its parts.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+PIPED_WIDTH = 10_000
+"""Columns of a table that goes to a file or a pipe: nothing is folded there."""
+
+
+def print_json(value: object) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    right: Iterable[str] = (),
+    styles: Mapping[str, Callable[[str], str]] | None = None,
+    empty: str = "nothing to show",
+) -> None:
+    """A table that fits the terminal; `right` names columns of numbers, `styles` colours cells by their text."""
+    from rich.table import Table
+
+    shown = [[clean(str(cell)) for cell in row] for row in rows]
+    if not shown:
+        click.echo(empty)
+        return
+    numbers = set(right)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column.upper(), justify="right" if column in numbers else "left", overflow="fold")
+    for row in shown:
+        table.add_row(*(_styled(cell, (styles or {}).get(column)) for column, cell in zip(columns, row, strict=True)))
+    _console().print(table)
+
+
+def _styled(cell: str, style: Callable[[str], str] | None) -> Any:
+    from rich.text import Text
+
+    return Text(cell, style=style(cell) if style else "")
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    # A console per print: tests and pipes swap sys.stdout, and colour depends on where it goes now.
+    is_terminal = sys.stdout.isatty()
+    return Console(file=sys.stdout, width=None if is_terminal else PIPED_WIDTH, highlight=False, soft_wrap=False)
+
+
+def clean(text: str) -> str:
+    """Without control characters: names and values come from the network, and terminals obey escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+
+
+@contextmanager
+def progress(description: str, *, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal's stderr, nothing elsewhere; gives the function that advances it."""
+    if not sys.stderr.isatty():
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+def size_text(count: int) -> str:
+    """Bytes for people: 1536 is 1.5 KiB."""
+    if count < 0:
+        return "unknown"
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def count_text(count: int, noun: str) -> str:
+    """`1 topic`, `2 topics`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,46 @@
+"""`headrace doctor`: what is wrong with this machine or this broker, and what to do."""
+
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from headrace.cli.console import print_json, print_table
+from headrace.cli.failures import EXIT_FAILED
+from headrace.cli.findings import Level
+from headrace.cli.options import bootstrap_option, json_option
+from headrace.model.configs.values import BrokerConfig
+
+BROKER_TIMEOUT_MS = 5_000
+
+_STYLES = {Level.OK: "green", Level.NOTE: "cyan", Level.WARNING: "yellow", Level.PROBLEM: "bold red"}
+
+
+@click.command("doctor")
+@click.option(
+    "--data-dir",
+    "folders",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A data folder to look at; may be repeated. [default: ./headrace-data]",
+)
+@bootstrap_option
+@json_option
+@click.pass_context
+def command(ctx: click.Context, bootstrap: str, folders: tuple[Path, ...], as_json: bool) -> None:
+    """Tell what is wrong with this machine or this broker, and what to do. Exits with 1 if there is a problem."""
+    from headrace.cli.broker_checks import check_broker
+    from headrace.cli.machine_checks import check_data_folder, check_machine
+
+    defaults = BrokerConfig.from_texts()
+    findings = list(check_machine())
+    for folder in folders or tuple(map(Path, defaults.log_dirs)):
+        findings.extend(check_data_folder(folder, free_bytes_min=defaults.disk_free_bytes_min))
+    named = ctx.get_parameter_source("bootstrap") is not ParameterSource.DEFAULT
+    findings.extend(check_broker(bootstrap, expected=named, timeout_ms=BROKER_TIMEOUT_MS))
+    if as_json:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        print_table(("is", "about", "seen", "do"), findings, styles={"is": lambda cell: _STYLES[Level(cell)]})
+    if any(finding.level is Level.PROBLEM for finding in findings):
+        ctx.exit(EXIT_FAILED)

@@ -1,0 +1,37 @@
+"""How a command fails: one line that says what is wrong and what to do next, and an exit code."""
+
+import sys
+from typing import IO, Any
+
+import click
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+class Failure(click.ClickException):
+    """The command could not do what it was asked."""
+
+    exit_code = EXIT_FAILED
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"headrace: {self.message}", file=file or sys.stderr)
+
+
+class Misuse(Failure):
+    """The command was asked for something that cannot be: a wrong config name, a file that says nothing useful."""
+
+    exit_code = EXIT_USAGE
+
+
+def failure_of(error: Exception) -> click.ClickException | None:
+    """The message for an error that is not a fault of this program; None for one that is."""
+    from headrace.model.configs import ConfigError
+
+    if isinstance(error, ConfigError):
+        return Misuse(str(error))
+    client_errors = sys.modules.get("headrace.client.errors")  # only a command that used the client can fail by it
+    if client_errors is not None and isinstance(error, client_errors.ClientError):
+        return Failure(str(error))
+    return None

@@ -1,0 +1,93 @@
+"""The root of the command line: which commands there are, and how they end (0 done, 1 failed, 2 wrongly used)."""
+
+from importlib import import_module
+from typing import NamedTuple
+
+import click
+
+from headrace.cli.failures import EXIT_INTERRUPTED, failure_of
+
+COMPLETION_VARIABLE = "_HEADRACE_COMPLETE"
+
+
+class _Lazy(NamedTuple):
+    module: str
+    help: str
+    """Repeated here, so that listing the commands imports none of them."""
+
+
+COMMANDS = {
+    "broker": _Lazy("broker", "Run a broker in the foreground."),
+    "topics": _Lazy("topics", "List, create, describe, alter, delete and apply topics."),
+    "produce": _Lazy("produce", "Send lines of text to a topic."),
+    "configs": _Lazy("configs", "List, describe and alter configs."),
+    "cluster": _Lazy("cluster", "Describe the cluster."),
+    "doctor": _Lazy("doctor", "Tell what is wrong with this machine or this broker, and what to do."),
+    "completion": _Lazy("completion", "Print the completion script of a shell."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports `headrace.cli.NAME` when command NAME is called, and turns failures into messages."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        lazy = COMMANDS.get(cmd_name)
+        if lazy is None:
+            return None
+        command = import_module(f"headrace.cli.{lazy.module}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            nearest = get_close_matches(name, COMMANDS, n=1)
+            guess = f'did you mean "{nearest[0]}"?' if nearest else f"there are {', '.join(COMMANDS)}."
+            raise click.UsageError(f'unknown command "{name}": {guess}', ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, lazy.help) for name, lazy in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(EXIT_INTERRUPTED)
+        except Exception as error:
+            failure = failure_of(error)
+            if failure is None:
+                raise
+            raise failure from error
+
+
+def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"headrace {version('headrace')}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Every command has its own --help. Documentation: docs/guide.",
+)
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version."
+)
+def cli() -> None:
+    """Headrace: a message log that speaks Kafka's protocol."""
+
+
+def main() -> None:
+    cli.main(prog_name="headrace", complete_var=COMPLETION_VARIABLE)

@@ -1,0 +1,42 @@
+"""Points in time as people write them: a date, a clock time, milliseconds, or how long ago."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+_AGO = re.compile(r"(?P<count>[0-9]{1,9})(?P<unit>ms|s|m|h|d)(?: ago)?")
+_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_MILLISECONDS = re.compile(r"[0-9]{11,15}")
+EXAMPLES = "2026-05-31, 2026-05-31T12:00:00Z, 15m (ago), or milliseconds since 1970"
+
+
+def parse_time(text: str, *, now: datetime) -> int:
+    """Milliseconds since 1970. A time without a zone is one of `now`'s zone; ValueError says how to write one."""
+    wanted = text.strip()
+    if _MILLISECONDS.fullmatch(wanted):
+        return int(wanted)
+    ago = _AGO.fullmatch(wanted)
+    if ago:
+        return _milliseconds(now - timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])}))
+    try:
+        moment = datetime.fromisoformat(wanted)
+    except ValueError:
+        raise ValueError(f'"{text}" is not a time: write {EXAMPLES}') from None
+    if moment.tzinfo is None:
+        # astimezone of a naive time uses the rules of that day (summer time), a fixed offset would not.
+        moment = moment.astimezone() if now.tzinfo is None else moment.replace(tzinfo=now.tzinfo)
+    return _milliseconds(moment)
+
+
+def _milliseconds(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+def time_text(timestamp_ms: int) -> str:
+    """In UTC, to the millisecond; a dash where a record has no time."""
+    if timestamp_ms < 0:
+        return "-"
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,191 @@
+"""`headrace topics`: list, create, describe, alter, delete; `apply` is in its own module."""
+
+import click
+
+from headrace.cli.apply import apply
+from headrace.cli.console import count_text, print_json, print_table
+from headrace.cli.failures import Failure
+from headrace.cli.options import assignments, bootstrap_option, complete_topics, json_option, yes_option
+from headrace.cli.outcomes import fail_on_errors, named
+from headrace.cli.topic_details import TopicDetails, print_details, topic_details
+from headrace.client import Admin
+from headrace.client.types import (
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    TopicDescription,
+)
+from headrace.model.errors import ErrorCode
+
+BROKER_DEFAULT = -1
+
+
+@click.group("topics")
+def command() -> None:
+    """List, create, describe, alter, delete and apply topics."""
+
+
+command.add_command(apply)
+
+
+@command.command("list")
+@click.option("--all", "with_internal", is_flag=True, help="Also internal topics.")
+@bootstrap_option
+@json_option
+def list_topics(bootstrap: str, with_internal: bool, as_json: bool) -> None:
+    """List topics."""
+    with Admin(bootstrap) as admin:
+        topics = [topic for topic in admin.topics() if with_internal or not topic.internal]
+    if as_json:
+        print_json([_topic_json(topic) for topic in topics])
+        return
+    print_table(
+        ("name", "partitions", "replicas"),
+        ((topic.name, len(topic.partitions), replication_factor(topic)) for topic in topics),
+        right=("partitions", "replicas"),
+        empty="no topics yet: headrace topics create NAME makes one",
+    )
+
+
+def replication_factor(topic: TopicDescription) -> int:
+    return max((len(partition.replicas) for partition in topic.partitions), default=0)
+
+
+def _topic_json(topic: TopicDescription) -> dict[str, object]:
+    return {
+        "name": topic.name,
+        "partitions": len(topic.partitions),
+        "replication_factor": replication_factor(topic),
+        "internal": topic.internal,
+    }
+
+
+@command.command("create")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("--partitions", type=click.IntRange(1), help="How many partitions; the broker's default if not given.")
+@click.option("--replication-factor", type=click.IntRange(1, 32767), help="How many replicas; the broker's default.")
+@click.option("--config", "configs", metavar="NAME=VALUE", multiple=True, help="A topic config; may be repeated.")
+@click.option("--if-not-exists", is_flag=True, help="Do not fail if the topic is there already.")
+@bootstrap_option
+def create(
+    bootstrap: str,
+    names: tuple[str, ...],
+    partitions: int | None,
+    replication_factor: int | None,
+    configs: tuple[str, ...],
+    if_not_exists: bool,
+) -> None:
+    """Create topics, all with the same settings."""
+    settings = assignments(configs, "--config")
+    wanted = [
+        NewTopic(name, partitions or BROKER_DEFAULT, replication_factor or BROKER_DEFAULT, dict(settings))
+        for name in names
+    ]
+    with Admin(bootstrap) as admin:
+        outcomes = admin.create_topics(wanted)
+    accepted = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS) if if_not_exists else (ErrorCode.NONE,)
+    for name, outcome in outcomes.items():
+        if outcome.error == ErrorCode.NONE:
+            click.echo(f'created topic "{name}"')
+        elif outcome.error in accepted:
+            click.echo(f'topic "{name}" exists already')
+    refused = {name: outcome for name, outcome in outcomes.items() if outcome.error not in accepted}
+    fail_on_errors(named(refused), "cannot create")
+
+
+@command.command("describe")
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_topics)
+@click.option("--all-configs", is_flag=True, help="Also the configs that have their default.")
+@bootstrap_option
+@json_option
+def describe(bootstrap: str, names: tuple[str, ...], all_configs: bool, as_json: bool) -> None:
+    """Describe topics: partitions, leaders, offsets, sizes and configs; all topics if none is named."""
+    with Admin(bootstrap) as admin:
+        found = admin.topics(names or None)
+        _fail_on_missing(found)
+        details = topic_details(admin, found)
+    if as_json:
+        print_json([_details_json(topic) for topic in details])
+        return
+    for number, topic in enumerate(details):
+        if number:
+            click.echo()
+        print_details(topic, all_configs=all_configs)
+    if not details:
+        click.echo("no topics yet: headrace topics create NAME makes one")
+
+
+def _details_json(topic: TopicDetails) -> dict[str, object]:
+    return {
+        "name": topic.name,
+        "id": topic.topic_id,
+        "internal": topic.internal,
+        "partitions": [partition._asdict() for partition in topic.partitions],
+        "configs": {entry.name: entry.value for entry in topic.configs},
+        "own_configs": topic.own_configs,
+    }
+
+
+def _fail_on_missing(topics: tuple[TopicDescription, ...]) -> None:
+    from headrace.client.types import Outcome
+
+    fail_on_errors(named({topic.name: Outcome(topic.error) for topic in topics}), "cannot describe")
+
+
+@command.command("alter")
+@click.argument("name", shell_complete=complete_topics)
+@click.option("--partitions", type=click.IntRange(1), help="Grow to this many partitions.")
+@click.option("--config", "configs", metavar="NAME=VALUE", multiple=True, help="Set a config; may be repeated.")
+@click.option("--delete-config", "deleted", metavar="NAME", multiple=True, help="Go back to a config's default.")
+@bootstrap_option
+def alter(
+    bootstrap: str, name: str, partitions: int | None, configs: tuple[str, ...], deleted: tuple[str, ...]
+) -> None:
+    """Change a topic: more partitions, other configs."""
+    changes = [ConfigChange(ConfigOperation.SET, key, value) for key, value in assignments(configs, "--config").items()]
+    changes.extend(ConfigChange(ConfigOperation.DELETE, key) for key in deleted)
+    if partitions is None and not changes:
+        raise click.UsageError("nothing to change: give --partitions, --config or --delete-config")
+    with Admin(bootstrap) as admin:
+        if partitions is not None:
+            _grow(admin, name, partitions)
+        if changes:
+            resource = ConfigResource(ResourceType.TOPIC, name)
+            outcomes = admin.alter_configs({resource: changes})
+            fail_on_errors({f'topic "{name}"': outcome for outcome in outcomes.values()}, "cannot alter")
+            click.echo(f'changed {count_text(len(changes), "config")} of topic "{name}"')
+
+
+def _grow(admin: Admin, name: str, partitions: int) -> None:
+    (topic,) = admin.topics([name])
+    _fail_on_missing((topic,))
+    current = len(topic.partitions)
+    if partitions < current:
+        raise Failure(
+            f'topic "{name}" has {count_text(current, "partition")}, asked for {partitions}: partitions can only grow'
+        )
+    if partitions == current:
+        click.echo(f'topic "{name}" has {count_text(current, "partition")} already')
+        return
+    fail_on_errors(named(admin.create_partitions({name: partitions})), "cannot alter")
+    click.echo(f'topic "{name}" has {count_text(partitions, "partition")} now')
+
+
+@command.command("delete")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_topics)
+@yes_option
+@bootstrap_option
+def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
+    """Delete topics and all their records."""
+    with Admin(bootstrap) as admin:
+        _fail_on_missing(admin.topics(names))
+        if not yes:
+            shown = ", ".join(f'"{name}"' for name in names)
+            click.confirm(f"delete {count_text(len(names), 'topic')} and all records ({shown})?", abort=True, err=True)
+        outcomes = admin.delete_topics(names)
+    for name, outcome in outcomes.items():
+        if outcome.error == ErrorCode.NONE:
+            click.echo(f'deleted topic "{name}"')
+    fail_on_errors(named(outcomes), "cannot delete")

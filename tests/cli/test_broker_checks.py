@@ -1,0 +1,82 @@
+"""What doctor says of a cluster, given what the cluster answers."""
+
+import socket
+
+from headrace.cli.broker_checks import address_finding, config_findings, log_dir_findings, partition_findings
+from headrace.cli.findings import Level
+from headrace.client.types import (
+    Broker,
+    ConfigEntry,
+    ConfigSource,
+    LogDirDescription,
+    PartitionDescription,
+    ReplicaSize,
+    TopicDescription,
+)
+from headrace.model.errors import ErrorCode
+
+
+def topic(
+    name: str, *, leader: int = 1, replicas: tuple[int, ...] = (1,), isr: tuple[int, ...] = (1,)
+) -> TopicDescription:
+    partition = PartitionDescription(partition=0, leader=leader, leader_epoch=0, replicas=replicas, isr=isr, offline=())
+    return TopicDescription(name=name, partitions=(partition,))
+
+
+def entry(name: str, value: str, source: ConfigSource = ConfigSource.TOPIC) -> ConfigEntry:
+    return ConfigEntry(name=name, value=value, source=source, is_default=False, read_only=False, sensitive=False)
+
+
+def test_an_address_that_can_be_reached_and_one_that_cannot() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert address_finding(Broker(1, "127.0.0.1", port), "b").level is Level.OK
+    closed = address_finding(Broker(1, "127.0.0.1", port), "b")
+    assert closed.level is Level.PROBLEM
+    assert "advertised.listeners" in closed.advice
+
+
+def test_partitions() -> None:
+    assert [finding.level for finding in partition_findings([topic("a")])] == [Level.OK]
+    offline, lagging = partition_findings([topic("a", leader=-1), topic("b", replicas=(1, 2))])
+    assert offline.level is Level.PROBLEM
+    assert "a-0" in offline.seen
+    assert lagging.level is Level.WARNING
+    assert "b-0" in lagging.seen
+
+
+def test_long_lists_are_cut() -> None:
+    (offline,) = partition_findings([topic(f"t{n}", leader=-1) for n in range(9)])
+    assert offline.seen.endswith("t0-0, t1-0, t2-0, t3-0, t4-0 and 4 more")
+
+
+def test_configs_that_surprise() -> None:
+    topics = [topic("c"), topic("u"), topic("m"), topic("r"), topic("fine")]
+    configs = {
+        "c": (entry("cleanup.policy", "compact,delete"),),
+        "u": (entry("unclean.leader.election.enable", "true"),),
+        "m": (entry("min.insync.replicas", "2"),),
+        "r": (entry("retention.ms", "-1"), entry("retention.bytes", "-1", ConfigSource.DEFAULT)),
+        "fine": (entry("cleanup.policy", "delete"), entry("min.insync.replicas", "1")),
+    }
+    findings = list(config_findings(topics, configs))
+    assert [finding.level for finding in findings] == [Level.WARNING, Level.WARNING, Level.PROBLEM, Level.NOTE]
+    assert "nothing is compacted yet" in findings[0].advice
+    assert [name in finding.seen for name, finding in zip("cumr", findings, strict=True)] == [True] * 4
+    assert not list(config_findings([topic("fine")], {"fine": configs["fine"]}))
+
+
+def test_log_directories() -> None:
+    replica = ReplicaSize(topic="a", partition=0, size_bytes=2048, offset_lag=0, is_future=False)
+    folders = [
+        LogDirDescription(
+            node_id=1, path="/a", error=ErrorCode.NONE, total_bytes=9, usable_bytes=-1, replicas=(replica,)
+        ),
+        LogDirDescription(node_id=1, path="/b", error=ErrorCode.NONE, total_bytes=9, usable_bytes=5, replicas=()),
+        LogDirDescription(
+            node_id=1, path="/c", error=ErrorCode.KAFKA_STORAGE_ERROR, total_bytes=9, usable_bytes=5, replicas=()
+        ),
+    ]
+    findings = list(log_dir_findings(folders))
+    assert [finding.level for finding in findings] == [Level.OK, Level.WARNING, Level.PROBLEM]
+    assert "2.0 KiB in 1 partition" in findings[0].seen
