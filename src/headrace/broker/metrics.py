@@ -86,6 +86,9 @@ class Metrics:
         self.protocol_errors = 0
         self.parked_requests = 0
         """Requests that had to wait for an event."""
+        self.parked_fetches = 0
+        """Fetches that wait for records now."""
+        self.handler_failures = 0
         self.turns = Histogram()
         self.turn_ms_max = 0.0
         """The longest turn since the last scrape: how late the loop can be."""
@@ -146,7 +149,9 @@ class Metrics:
         yield _gauge(
             "headrace_connections", "Open client connections.", self.connections_opened - self.connections_closed
         )
+        yield _gauge("headrace_fetches_parked", "Fetches that wait for records.", self.parked_fetches)
         for name, help_text, value in (
+            ("handler_failures", "Requests that failed by a fault of the broker.", self.handler_failures),
             ("batches_appended", "Record batches appended.", self.batches_appended),
             ("records_appended", "Records appended.", self.records_appended),
             ("bytes_appended", "Bytes of record batches appended.", self.bytes_appended),

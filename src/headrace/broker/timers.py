@@ -13,6 +13,12 @@ class Timers:
         self._clock = clock
         self._heap: list[tuple[float, int, Callable[[], object]]] = []
         self._sequence = 0
+        self._this_turn: list[Callable[[], object]] = []
+        self._next_turn: list[Callable[[], object]] = []
+
+    def next_turn(self, call: Callable[[], object]) -> None:
+        """Go on in the next turn, after others had theirs."""
+        self._next_turn.append(call)
 
     def at(self, deadline_ms: float, call: Callable[[], object]) -> None:
         self._sequence += 1
@@ -23,6 +29,8 @@ class Timers:
 
     def wait_ms(self, now_ms: float) -> float:
         """How long the loop may sleep; negative when there is nothing to wait for."""
+        if self._this_turn or self._next_turn:
+            return 0.0
         if not self._heap:
             return -1.0
         return max(0.0, self._heap[0][0] - now_ms)
@@ -31,3 +39,6 @@ class Timers:
         heap = self._heap
         while heap and heap[0][0] <= now_ms:
             heappop(heap)[2]()
+        calls, self._this_turn, self._next_turn = self._this_turn, self._next_turn, []
+        for call in calls:
+            call()

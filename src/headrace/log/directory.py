@@ -108,22 +108,36 @@ class LogDirectory:
         ]
 
     def open_log(
-        self, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig, *, wall_ms: int
+        self,
+        topic_partition: TopicPartition,
+        topic_id: TopicId,
+        config: LogConfig,
+        *,
+        wall_ms: int,
     ) -> PartitionLog:
-        """The partition's log, made when absent; a folder of another topic's id is put aside, never adopted."""
-        folder = f"{self.path}/{topic_partition}"
+        """The partition's log, made when absent; a folder of another topic's id is put aside, never adopted.
+
+        May be called by a helper, away from the loop, for partitions that nobody uses yet.
+        """
         try:
-            return self._open_log(folder, topic_partition, topic_id, config, wall_ms)
+            return self._open_log(topic_partition, topic_id, config, wall_ms)
         except WrongTopicId as error:
-            stray = names.retired_folder(topic_partition, error.found.hex(), names.STRAY_FOLDER)
-            self.notice(f"{error}; put aside as {stray}")
-            self.disk.rename(folder, f"{self.path}/{stray}")
-            self._forget_offsets(topic_partition)
-            return self._open_log(folder, topic_partition, topic_id, config, wall_ms)
+            self.notice(str(error))
+            self.put_aside(topic_partition)
+            return self._open_log(topic_partition, topic_id, config, wall_ms)
+
+    def put_aside(self, topic_partition: TopicPartition) -> None:
+        """A folder that belongs to no topic of this cluster is kept under another name for its owner to look at."""
+        unique = self._entropy.random_bytes(checkpoints.UUID_BYTES).hex()
+        stray = names.retired_folder(topic_partition, unique, names.STRAY_FOLDER)
+        self.notice(f"{self.path}/{topic_partition} belongs to no topic here: put aside as {stray}")
+        self.disk.rename(f"{self.path}/{topic_partition}", f"{self.path}/{stray}")
+        self._forget_offsets(topic_partition)
 
     def _open_log(
-        self, folder: str, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig, wall_ms: int
+        self, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig, wall_ms: int
     ) -> PartitionLog:
+        folder = f"{self.path}/{topic_partition}"
         is_new = not self.disk.exists(folder)
         log = PartitionLog.open(
             self.disk,

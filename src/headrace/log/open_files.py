@@ -66,6 +66,11 @@ class OpenFiles:
             file.retired = True
             self._retired.append(file)
 
+    def put_away(self, file: OpenFile) -> None:
+        """Close it now, as nobody else can know its handle; the next use opens it again."""
+        assert not file.pins, f"{file.path} is pinned"
+        self._close(file)
+
     def close_idle(self) -> None:
         """Between turns: close retired files and, above the limit, those that were not used since the last sweep."""
         if self._retired:
@@ -84,7 +89,8 @@ class OpenFiles:
         self._retired.clear()
 
     def _sweep(self) -> None:
-        candidates = [file for _, file in zip(range(SWEEP_FILES_MAX), self._open.values(), strict=False)]
+        # Copied in one step: a helper that opens a new partition's files may add to them meanwhile.
+        candidates = list(self._open.values())[:SWEEP_FILES_MAX]
         for file in candidates:
             if len(self._open) <= self.open_files_max:
                 return

@@ -419,7 +419,6 @@ class PartitionLog:
             for file in segment.all_files():
                 self.files.retire(file)
         self._retirement.close()
-        self.files.close_idle()
 
     def is_preallocating(self, segment: Segment) -> bool:
         return self._preallocation.segment is segment

@@ -31,3 +31,9 @@ COPIED_SLICE_BYTES_MAX = 16 << 10
 
 HOUSEKEEPING_INTERVAL_MS = 500
 """How often flushes, retention, idle connections and checkpoints are looked at."""
+
+FETCH_WAIT_MS_MAX = 300_000
+"""A longer long poll is answered, empty, after this time; the client asks again."""
+
+PRODUCE_WAIT_MS_MAX = 300_000
+"""The longest wait for acknowledgements, whatever a request allows."""

@@ -19,7 +19,10 @@ UNWRITABLE = (struct.error, TypeError, AttributeError, UnicodeEncodeError, Overf
 
 
 def decode(readers: Sequence[Reader[T]], name: str, buffer: Buffer, position: int, end: int, version: int) -> T:
-    """The message in `buffer[position:end]`, which it must fill. Its bytes are copied once, so nothing is held."""
+    """The message in `buffer[position:end]`. Its bytes are copied once, so nothing is held.
+
+    Bytes behind it are passed over, as Kafka does: librdkafka's Metadata request for all topics carries three.
+    """
     _check_bounds(buffer, position, end)
     return _decode(readers, name, bytes(buffer[position:end]), version)
 
@@ -51,9 +54,7 @@ def _decode(readers: Sequence[Reader[T]], name: str, body: Buffer, version: int)
     if not 0 <= version < len(readers):
         raise ProtocolError(f"{name} has no version {version}")
     try:
-        message, stop = readers[version](body, 0)
+        message, _stop = readers[version](body, 0)
     except MALFORMED as error:
         raise ProtocolError(f"{name} version {version} ends too early or is not well formed: {error}") from error
-    if stop != len(body):
-        raise ProtocolError(f"{name} version {version} leaves {len(body) - stop} bytes over")
     return message

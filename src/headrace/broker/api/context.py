@@ -1,8 +1,8 @@
 """What a handler is given beside the request: who asks, through which listener, and the broker to call.
 
-A handler module holds `handle(request, ctx)` and returns the response message, or `ctx.park(...)` when the answer
-comes in a later turn: keep the `Parked` and call its `complete(response)` from an event. Handlers may raise
-`ProtocolError` to have the connection closed.
+A handler module holds `handle(request, ctx)` and returns the response message (or its encoded body), or
+`ctx.park(...)` when the answer comes in a later turn: keep the `Parked` and call its `complete(response)` from an
+event. Handlers may raise `ProtocolError` to have the connection closed.
 """
 
 from collections.abc import Callable

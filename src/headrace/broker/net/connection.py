@@ -1,12 +1,23 @@
 """One client's connection: what it has sent so far, and its answers in the order of its requests."""
 
 from collections import deque
+from typing import Protocol
 
 from headrace.model.access import ANONYMOUS, Principal
 from headrace.ports.disk import Slice
 from headrace.ports.network import READABLE, Transport
 
+NO_PARTIAL_FRAME = -1.0
+
 Part = bytes | bytearray | memoryview | Slice
+
+
+class ParkedRequest(Protocol):
+    def abandon(self) -> None:
+        """The client is gone: stop waiting."""
+
+    def answer_now(self) -> None:
+        """The node stops: answer with what there is."""
 
 
 class Answer:
@@ -47,10 +58,13 @@ class Connection:
         "largest_frame",
         "last_active_ms",
         "listener_name",
-        "muted_until_ms",
+        "muted",
+        "parked",
+        "partial_since_ms",
         "peer_host",
         "principal",
         "rest",
+        "starved",
         "token",
         "transport",
         "unsent",
@@ -72,14 +86,18 @@ class Connection:
         self.closing = False
         self.closed = False
         self.last_active_ms = now_ms
-        self.muted_until_ms = 0.0
+        self.muted = False
+        self.starved = False
         # What was received of a frame that is not whole yet: small ones in `rest`, a large one in its own `frame`.
         self.rest: bytes | None = None
         self.frame: memoryview | None = None
         self.frame_size = 0
         self.frame_received = 0
         self.largest_frame = 0
+        self.partial_since_ms = NO_PARTIAL_FRAME
         self.answers: deque[Answer] = deque()
+        self.parked: dict[ParkedRequest, None] = {}
+        """Requests that wait for an event somewhere and must not outlive the connection."""
         self.unsent: deque[Part] = deque()
         self.unsent_since_ms = 0.0
 

@@ -1,0 +1,58 @@
+"""ApiVersions (18): what this node speaks, the same before and after authentication."""
+
+import re
+from typing import TYPE_CHECKING
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.registry import SERVED
+from headrace.core.controller.records import METADATA_VERSION, METADATA_VERSION_LATEST, METADATA_VERSION_MIN
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ApiVersionsResponseApiKey,
+    ApiVersionsResponseFinalizedFeature,
+    ApiVersionsResponseSupportedFeature,
+)
+
+if TYPE_CHECKING:
+    from headrace.broker.broker import Broker
+
+_CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""What KIP-511 allows as a client's name and version."""
+
+_SOFTWARE_FROM = 3
+
+
+def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
+    software = (request.client_software_name, request.client_software_version)
+    if ctx.version >= _SOFTWARE_FROM:
+        if not all(_CLIENT_SOFTWARE.fullmatch(text) for text in software):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        ctx.connection.client_software = software
+    return _served(ctx.broker, ErrorCode.NONE)
+
+
+def unsupported(broker: "Broker") -> ApiVersionsResponse:
+    """For a newer version than ours: the client reads from it which to use instead."""
+    return _served(broker, ErrorCode.UNSUPPORTED_VERSION)
+
+
+def _served(broker: "Broker", error: ErrorCode) -> ApiVersionsResponse:
+    return ApiVersionsResponse(
+        error_code=error,
+        api_keys=tuple(
+            ApiVersionsResponseApiKey(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
+            for api in SERVED
+        ),
+        supported_features=(
+            ApiVersionsResponseSupportedFeature(
+                name=METADATA_VERSION, min_version=METADATA_VERSION_MIN, max_version=METADATA_VERSION_LATEST
+            ),
+        ),
+        finalized_features_epoch=broker.image.version,
+        finalized_features=tuple(
+            ApiVersionsResponseFinalizedFeature(name=name, max_version_level=level, min_version_level=level)
+            for name, level in broker.image.features.items()
+        ),
+    )

@@ -1,0 +1,53 @@
+"""DeleteRecords (21): forget everything below an offset."""
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.partitions.leader import LedTopic
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.delete_records import (
+    DeleteRecordsRequest,
+    DeleteRecordsRequestPartition,
+    DeleteRecordsResponse,
+    DeleteRecordsResponsePartition,
+    DeleteRecordsResponseTopic,
+)
+
+HIGH_WATERMARK = -1
+NO_LOW_WATERMARK = -1
+
+
+def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse:
+    topics = []
+    for topic in request.topics:
+        allowed = ctx.authorized(Operation.DELETE, ResourceType.TOPIC, topic.name)
+        led = ctx.broker.partitions.by_name.get(topic.name.encode())
+        results = tuple(
+            _advance(ctx, led, asked)
+            if allowed
+            else _failed(asked.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            for asked in topic.partitions
+        )
+        topics.append(DeleteRecordsResponseTopic(name=topic.name, partitions=results))
+    return DeleteRecordsResponse(throttle_time_ms=ctx.throttle_time_ms, topics=tuple(topics))
+
+
+def _advance(
+    ctx: RequestContext, led: LedTopic | None, asked: DeleteRecordsRequestPartition
+) -> DeleteRecordsResponsePartition:
+    partition = ctx.broker.partitions.partition_of(led, asked.partition_index)
+    if isinstance(partition, ErrorCode):
+        return _failed(asked.partition_index, partition)
+    if not partition.config.cleanup_delete:
+        return _failed(asked.partition_index, ErrorCode.POLICY_VIOLATION)
+    high_watermark = partition.leader.high_watermark
+    offset = high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
+    if not 0 <= offset <= high_watermark:
+        return _failed(asked.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
+    ctx.broker.partitions.advance_start(partition, offset)
+    return DeleteRecordsResponsePartition(
+        partition_index=asked.partition_index, low_watermark=partition.log.start_offset
+    )
+
+
+def _failed(partition: int, error: ErrorCode) -> DeleteRecordsResponsePartition:
+    return DeleteRecordsResponsePartition(partition_index=partition, low_watermark=NO_LOW_WATERMARK, error_code=error)

@@ -1,0 +1,65 @@
+"""DescribeLogDirs (35): what each log directory holds, and how much room it has left."""
+
+from collections.abc import Callable
+
+from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.gather import Gathering
+from headrace.broker.partitions.leader import LedPartition
+from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.ports.disk import Disk
+from headrace.wire.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResponsePartition,
+    DescribeLogDirsResponseResult,
+    DescribeLogDirsResponseTopic,
+)
+
+
+def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse | Parked:
+    if not ctx.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    wanted: dict[str, frozenset[int]] | None = None
+    if request.topics is not None:
+        wanted = {topic.topic: frozenset(topic.partitions) for topic in request.topics}
+    gathering: Gathering[DescribeLogDirsResponseResult] = Gathering(ctx)
+    disk = ctx.broker.disk
+    for directory, partitions in ctx.broker.partitions.by_directory():
+        topics = _topics(partitions, wanted)
+
+        def result(
+            space: tuple[int, int] | None,
+            error: BaseException | None,
+            directory: str = directory,
+            topics: tuple[DescribeLogDirsResponseTopic, ...] = topics,
+        ) -> DescribeLogDirsResponseResult:
+            if space is None:
+                return DescribeLogDirsResponseResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory)
+            total_bytes, usable_bytes = space
+            return DescribeLogDirsResponseResult(
+                log_dir=directory, topics=topics, total_bytes=total_bytes, usable_bytes=usable_bytes
+            )
+
+        gathering.add_later(_space(disk, directory), result)
+    return gathering.response(
+        lambda results: DescribeLogDirsResponse(throttle_time_ms=ctx.throttle_time_ms, results=tuple(results))
+    )
+
+
+def _space(disk: Disk, directory: str) -> Callable[[], tuple[int, int]]:
+    return lambda: (disk.total_bytes(directory), disk.free_bytes(directory))
+
+
+def _topics(
+    partitions: list[LedPartition], wanted: dict[str, frozenset[int]] | None
+) -> tuple[DescribeLogDirsResponseTopic, ...]:
+    by_topic: dict[str, list[DescribeLogDirsResponsePartition]] = {}
+    for partition in partitions:
+        if wanted is None or partition.index in wanted.get(partition.topic, ()):
+            by_topic.setdefault(partition.topic, []).append(
+                DescribeLogDirsResponsePartition(
+                    partition_index=partition.index, partition_size=partition.log.size_bytes, offset_lag=0
+                )
+            )
+    return tuple(DescribeLogDirsResponseTopic(name=topic, partitions=tuple(held)) for topic, held in by_topic.items())

@@ -1,0 +1,133 @@
+"""From a frame to its handler: reads the header, finds the route, and seals the answer into its place.
+
+Produce and Fetch have routes of their own, which get offsets into the frame. Every other API goes the common way:
+its codec makes a message, its handler a response message, or parks.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from struct import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headrace.broker.api import fetch, produce
+from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.registry import SERVED, ServedApi
+from headrace.broker.net.connection import Answer, Connection
+from headrace.wire.apis import ApiKey, Codec, codec, is_flexible
+from headrace.wire.errors import ProtocolError
+from headrace.wire.frames import response_frame
+from headrace.wire.scan import skip_tagged_fields, truncated
+
+if TYPE_CHECKING:
+    from headrace.broker.broker import Broker
+
+_HEADER = Struct(">hhih")
+_HEADER_BYTES = 10
+_NOT_ANSWERED_YET = 1
+
+TunedHandler = Callable[["Broker", Connection, memoryview, int, int, int, int], None]
+
+
+class Route(NamedTuple):
+    api: ServedApi
+    flexible_from: int
+    tuned: TunedHandler | None
+
+
+def _routes() -> dict[int, Route]:
+    tuned: dict[int, TunedHandler] = {ApiKey.PRODUCE: produce.handle, ApiKey.FETCH: fetch.handle}
+    routes = {}
+    for api in SERVED:
+        flexible_from = next(
+            (version for version in range(api.max_version + 1) if is_flexible(api.key, version)), api.max_version + 1
+        )
+        routes[int(api.key)] = Route(api, flexible_from, tuned.get(api.key))
+    return routes
+
+
+class Dispatcher:
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._routes = _routes()
+        self._handlers: dict[int, tuple[Callable[[Any, RequestContext], object], Codec]] = {}
+
+    def handle_frame(self, connection: Connection, frame: memoryview, start: int, end: int) -> None:
+        """One whole request. Raises ProtocolError when the connection cannot go on after it."""
+        if end - start < _HEADER_BYTES:
+            raise truncated()
+        api_key, version, correlation_id, client_id_length = _HEADER.unpack_from(frame, start)
+        position = start + _HEADER_BYTES
+        if client_id_length > 0:
+            position += client_id_length
+            if position > end:
+                raise truncated()
+        route = self._routes.get(api_key)
+        if route is None:
+            raise ProtocolError(f"API key {api_key} is not served")
+        if not route.api.min_version <= version <= route.api.max_version:
+            if api_key != ApiKey.API_VERSIONS:
+                raise ProtocolError(f"{route.api.key.name} version {version} is not served")
+            self._metrics_count(api_key)
+            self._answer_api_versions_error(connection, correlation_id)
+            return
+        if version >= route.flexible_from:
+            position = skip_tagged_fields(frame, position, end)
+        self._metrics_count(api_key)
+        if route.tuned is not None:
+            route.tuned(self._broker, connection, frame, position, end, version, correlation_id)
+        else:
+            client_id = bytes(frame[start + _HEADER_BYTES : start + _HEADER_BYTES + max(client_id_length, 0)])
+            self._handle_message(route, connection, frame, position, end, version, correlation_id, client_id)
+
+    def _metrics_count(self, api_key: int) -> None:
+        self._broker.metrics.requests[api_key] += 1
+
+    def _handle_message(
+        self,
+        route: Route,
+        connection: Connection,
+        frame: memoryview,
+        position: int,
+        end: int,
+        version: int,
+        correlation_id: int,
+        client_id: bytes,
+    ) -> None:
+        handle, message_codec = self._handler(route.api)
+        request = message_codec.decode_request(frame, position, end, version)
+        answer = Answer(connection, None, _NOT_ANSWERED_YET)
+        connection.answers.append(answer)
+        key = int(route.api.key)
+        began_ms = self._broker.clock.monotonic_ms()
+
+        def encode(response: object) -> bytes:
+            self._broker.metrics.request_answered(key, self._broker.clock.monotonic_ms() - began_ms)
+            body = response if isinstance(response, bytes) else message_codec.encode_response(response, version)
+            return response_frame(key, version, correlation_id, body)
+
+        context = RequestContext(
+            broker=self._broker,
+            connection=connection,
+            version=version,
+            client_id=client_id.decode(errors="replace") or None,
+            answer=answer,
+            encode=encode,
+        )
+        response = handle(request, context)
+        if not isinstance(response, Parked):
+            answer.complete(encode(response))
+
+    def _handler(self, api: ServedApi) -> tuple[Callable[[Any, RequestContext], object], Codec]:
+        found = self._handlers.get(api.key)
+        if found is None:
+            module = import_module(f"headrace.broker.api.{api.module}")
+            found = self._handlers[api.key] = (module.handle, codec(api.key))
+        return found
+
+    def _answer_api_versions_error(self, connection: Connection, correlation_id: int) -> None:
+        from headrace.broker.api import api_versions
+
+        body = codec(ApiKey.API_VERSIONS).encode_response(api_versions.unsupported(self._broker), 0)
+        answer = Answer(connection, response_frame(ApiKey.API_VERSIONS, 0, correlation_id, body), 0)
+        connection.answers.append(answer)
+        connection.mark_dirty()

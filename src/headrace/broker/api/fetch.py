@@ -1,0 +1,169 @@
+"""Fetch (1): offsets in, runs of segment files out. Builds no messages; sessions, waiting and reading are called."""
+
+from typing import TYPE_CHECKING, cast
+
+from headrace.broker.net.connection import Answer, Connection, Part
+from headrace.broker.partitions.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+)
+from headrace.broker.partitions.reader import RunningFetch, WantedRead
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.model.limits import FETCH_PARTITIONS_MAX
+from headrace.wire.errors import ProtocolError
+from headrace.wire.fetch import (
+    SESSIONS_FROM,
+    TOPIC_IDS_FROM,
+    FetchRequest,
+    PartitionData,
+    encode_response,
+    scan_request,
+)
+
+if TYPE_CHECKING:
+    from headrace.broker.broker import Broker
+
+_PARKED = 1
+FIRST_FOLLOWER_ID = 0
+
+
+def handle(
+    broker: "Broker",
+    connection: Connection,
+    frame: memoryview,
+    position: int,
+    end: int,
+    version: int,
+    correlation_id: int,
+) -> None:
+    request = scan_request(frame, position, end, version)
+    answer = Answer(connection, None, _PARKED)
+    connection.answers.append(answer)
+    session, error = _session(broker, request, version)
+    # A follower's fetch moves the high watermark: no client may claim to be one (CVE-2018-1288).
+    if request.replica_id >= FIRST_FOLLOWER_ID:
+        error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    if error is not ErrorCode.NONE:
+        if version < SESSIONS_FROM:
+            raise ProtocolError(f"a fetch of version {version} that cannot be told of {error.name}")
+        answer.complete(_encoded(version, correlation_id, error, NO_SESSION, []))
+        return
+    wants = _wants(broker, connection, request, session, version)
+
+    def respond(wants: list[WantedRead], results: list[PartitionData]) -> None:
+        if connection.closed:
+            return
+        topics = _grouped(wants, results, session, full=request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH))
+        session_id = session.session_id if session is not None else NO_SESSION
+        answer.complete(_encoded(version, correlation_id, ErrorCode.NONE, session_id, topics))
+
+    RunningFetch(
+        broker,
+        connection,
+        wants,
+        wait_ms_max=request.wait_ms_max,
+        bytes_min=request.bytes_min,
+        bytes_max=min(request.bytes_max, broker.config.fetch_bytes_max),
+        isolation_level=request.isolation_level,
+        respond=respond,
+    ).start()
+
+
+def _session(broker: "Broker", request: FetchRequest, version: int) -> tuple[FetchSession | None, ErrorCode]:
+    """The session this request belongs to, brought up to date, or None for a fetch that stands alone."""
+    sessions = broker.fetch_sessions
+    if version < SESSIONS_FROM:
+        return None, ErrorCode.NONE
+    by_id = version >= TOPIC_IDS_FROM
+    if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if request.session_id != NO_SESSION:
+            sessions.close(request.session_id)
+        session = None
+        if request.session_epoch == INITIAL_EPOCH and request.topics:
+            session = sessions.create(by_id=by_id)
+        if session is not None:
+            session.update(request.topics, [])
+        return session, ErrorCode.NONE
+    session = sessions.find(request.session_id)
+    if session is None:
+        return None, ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    if session.by_id != by_id:
+        return None, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    if session.epoch != request.session_epoch:
+        return None, ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    session.advance(broker.clock.monotonic_ms())
+    session.update(request.topics, request.forgotten)
+    return session, ErrorCode.NONE
+
+
+def _wants(
+    broker: "Broker", connection: Connection, request: FetchRequest, session: FetchSession | None, version: int
+) -> list[WantedRead]:
+    by_id = version >= TOPIC_IDS_FROM
+    find = broker.partitions.by_id.get if by_id else broker.partitions.by_name.get
+    wants: list[WantedRead] = []
+    if session is not None:
+        for (key, index), asked in session.partitions.items():
+            wants.append(WantedRead(key, find(key), index, asked.offset, asked.leader_epoch, asked.bytes_max, by_id))
+    else:
+        for key, partitions in request.topics:
+            topic = find(key)
+            for index, offset, leader_epoch, bytes_max in partitions:
+                wants.append(WantedRead(key, topic, index, offset, leader_epoch, bytes_max, by_id))
+    if len(wants) > FETCH_PARTITIONS_MAX:
+        raise ProtocolError(f"a fetch of {len(wants)} partitions; at most {FETCH_PARTITIONS_MAX} are served at once")
+    if broker.access.open_to_all:
+        return wants
+    readable = {
+        want.topic.name: broker.access.authorize(
+            connection.principal, Operation.READ, ResourceType.TOPIC, want.topic.name
+        )
+        for want in wants
+        if want.topic is not None
+    }
+    return [want if want.topic is None or readable[want.topic.name] else want._replace(topic=None) for want in wants]
+
+
+def _grouped(
+    wants: list[WantedRead], results: list[PartitionData], session: FetchSession | None, *, full: bool
+) -> list[tuple[bytes, list[PartitionData]]]:
+    """Results by topic. Within a session only what changed is told, and who gave records goes to the back."""
+    topics: list[tuple[bytes, list[PartitionData]]] = []
+    for wanted, data in zip(wants, results, strict=True):
+        if session is not None:
+            key = (wanted.topic_key, wanted.partition)
+            known = session.partitions.get(key)
+            if known is not None:
+                news = (
+                    data.records is not None
+                    or data.error
+                    or data.high_watermark != known.told_high_watermark
+                    or data.log_start_offset != known.told_log_start
+                )
+                if not news and not full:
+                    continue
+                known.told_high_watermark = data.high_watermark if not data.error else -1
+                known.told_log_start = data.log_start_offset
+                if data.records is not None:
+                    session.partitions.move_to_end(key)
+        if topics and topics[-1][0] == wanted.topic_key:
+            topics[-1][1].append(data)
+        else:
+            topics.append((wanted.topic_key, [data]))
+    return topics
+
+
+def _encoded(
+    version: int,
+    correlation_id: int,
+    error: ErrorCode,
+    session_id: int,
+    topics: list[tuple[bytes, list[PartitionData]]],
+) -> list[Part]:
+    parts = encode_response(
+        version, correlation_id, throttle_time_ms=0, error=error, session_id=session_id, topics=topics
+    )
+    return cast(list[Part], parts)

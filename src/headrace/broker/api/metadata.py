@@ -1,0 +1,237 @@
+"""Metadata (3): brokers, topics and who leads what, from the committed image.
+
+A topic's bytes are kept until the image changes, so that clients which refresh a thousand topics cost little. A
+request for many topics is answered over several turns, a slice at a time.
+"""
+
+from typing import TYPE_CHECKING
+
+from headrace.broker.api.context import Parked, RequestContext
+from headrace.core.controller.commands import NewTopic, Refused
+from headrace.core.controller.image import TopicImage
+from headrace.core.controller.names import check_topic_name
+from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import NO_TOPIC_ID, TopicId
+from headrace.model.limits import METADATA_TOPICS_MAX, METADATA_TOPICS_PER_SLICE
+from headrace.wire.errors import ProtocolError
+from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.wire.metadata import (
+    NO_AUTHORIZED_OPERATIONS,
+    BrokerMetadata,
+    PartitionMetadata,
+    encode_response,
+    encode_topic,
+    topic_layout,
+)
+
+if TYPE_CHECKING:
+    from headrace.broker.broker import Broker
+
+INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state"))
+_NULL_MEANS_ALL_FROM = 1
+_AUTO_CREATION_FLAG_FROM = 4
+
+_TOPIC_OPERATIONS = (
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DELETE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+_CLUSTER_OPERATIONS = (
+    Operation.CREATE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.CLUSTER_ACTION,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+    Operation.IDEMPOTENT_WRITE,
+)
+
+
+class TopicFragments:
+    """Encoded topics by layout, good until the metadata image or a partition's health changes."""
+
+    def __init__(self) -> None:
+        self._fragments: dict[tuple[str, int, int], bytes] = {}
+
+    def clear(self) -> None:
+        self._fragments.clear()
+
+    def topic(self, broker: "Broker", topic: TopicImage, version: int, authorized_operations: int) -> bytes:
+        key = (topic.name, topic_layout(version), authorized_operations)
+        found = self._fragments.get(key)
+        if found is None:
+            found = self._fragments[key] = encode_topic(
+                version,
+                error_code=ErrorCode.NONE,
+                name=topic.name,
+                topic_id=topic.topic_id,
+                is_internal=topic.name in INTERNAL_TOPICS,
+                partitions=_partitions(broker, topic),
+                authorized_operations=authorized_operations,
+            )
+        return found
+
+
+def handle(request: MetadataRequest, ctx: RequestContext) -> bytes | Parked:
+    wanted = _wanted(request, ctx)
+    if len(wanted) > METADATA_TOPICS_MAX:
+        raise ProtocolError(f"metadata of {len(wanted)} topics; at most {METADATA_TOPICS_MAX} are given at once")
+    missing = _topics_to_create(request, ctx, wanted)
+    if missing:
+        parked = ctx.park()
+        ctx.broker.create_topics(missing, lambda: _Answering(request, ctx, wanted).into(parked))
+        return parked
+    answering = _Answering(request, ctx, wanted)
+    if len(wanted) <= METADATA_TOPICS_PER_SLICE:
+        answering.step()
+        return answering.body()
+    parked = ctx.park()
+    answering.into(parked)
+    return parked
+
+
+class _Answering:
+    """One response in the making."""
+
+    def __init__(self, request: MetadataRequest, ctx: RequestContext, wanted: list[MetadataRequestTopic]) -> None:
+        self._request = request
+        self._ctx = ctx
+        self._wanted = wanted
+        self._position = 0
+        self._fragments: list[bytes] = []
+
+    def into(self, parked: Parked) -> None:
+        """A slice a turn, then the answer."""
+        if parked.abandoned():
+            return
+        self.step()
+        if self._position < len(self._wanted):
+            self._ctx.broker.timers.next_turn(lambda: self.into(parked))
+        else:
+            parked.complete(self.body())
+
+    def step(self) -> None:
+        end = min(self._position + METADATA_TOPICS_PER_SLICE, len(self._wanted))
+        ask_operations = self._request.include_topic_authorized_operations
+        for topic in self._wanted[self._position : end]:
+            fragment = _fragment(self._ctx, topic, ask_operations)
+            if fragment is not None:
+                self._fragments.append(fragment)
+        self._position = end
+
+    def body(self) -> bytes:
+        broker, version = self._ctx.broker, self._ctx.version
+        operations = NO_AUTHORIZED_OPERATIONS
+        if self._request.include_cluster_authorized_operations:
+            operations = _operations(self._ctx, _CLUSTER_OPERATIONS, ResourceType.CLUSTER, CLUSTER_NAME)
+        return encode_response(
+            version,
+            throttle_time_ms=self._ctx.throttle_time_ms,
+            brokers=[
+                BrokerMetadata(node_id, endpoint.host, endpoint.port, broker.image.brokers[node_id].rack)
+                for node_id, endpoint in broker.image.endpoints(self._ctx.listener_name)
+            ],
+            cluster_id=broker.cluster_id,
+            controller_id=broker.node_id,
+            topics=self._fragments,
+            cluster_authorized_operations=operations,
+        )
+
+
+def _wanted(request: MetadataRequest, ctx: RequestContext) -> list[MetadataRequestTopic]:
+    """Topics by name or id; all of them for null, and before version 1 for an empty list."""
+    if request.topics is None or (not request.topics and ctx.version < _NULL_MEANS_ALL_FROM):
+        return [MetadataRequestTopic(name=name) for name in ctx.broker.image.topics]
+    for topic in request.topics:
+        if topic.name is None and topic.topic_id == NO_TOPIC_ID:
+            raise ProtocolError("a topic without a name or an id in a Metadata request")
+    return list(request.topics)
+
+
+def _topics_to_create(
+    request: MetadataRequest, ctx: RequestContext, wanted: list[MetadataRequestTopic]
+) -> list[NewTopic]:
+    if not ctx.broker.config.auto_create_topics or request.topics is None:
+        return []
+    if ctx.version >= _AUTO_CREATION_FLAG_FROM and not request.allow_auto_topic_creation:
+        return []
+    known = ctx.broker.image.topics
+    return [
+        NewTopic(name=topic.name)
+        for topic in wanted
+        if topic.name is not None
+        and topic.name not in known
+        and _is_legal(topic.name)
+        and ctx.authorized(Operation.CREATE, ResourceType.TOPIC, topic.name)
+    ]
+
+
+def _fragment(ctx: RequestContext, wanted: MetadataRequestTopic, ask_operations: bool) -> bytes | None:
+    broker, version = ctx.broker, ctx.version
+    by_id = wanted.topic_id != NO_TOPIC_ID
+    topic = (
+        broker.image.topics_by_id.get(TopicId(wanted.topic_id)) if by_id else broker.image.topics.get(wanted.name or "")
+    )
+    if topic is None:
+        if by_id:
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+        elif not _is_legal(wanted.name or ""):
+            error = ErrorCode.INVALID_TOPIC_EXCEPTION
+        else:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return _without_partitions(version, error, wanted)
+    if not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        return _without_partitions(version, ErrorCode.TOPIC_AUTHORIZATION_FAILED, wanted)
+    operations = NO_AUTHORIZED_OPERATIONS
+    if ask_operations:
+        operations = _operations(ctx, _TOPIC_OPERATIONS, ResourceType.TOPIC, topic.name)
+    return broker.topic_fragments.topic(broker, topic, version, operations)
+
+
+def _is_legal(name: str) -> bool:
+    try:
+        check_topic_name(name)
+    except Refused:
+        return False
+    return True
+
+
+def _without_partitions(version: int, error: ErrorCode, wanted: MetadataRequestTopic) -> bytes:
+    return encode_topic(
+        version,
+        error_code=error,
+        name=wanted.name,
+        topic_id=wanted.topic_id,
+        is_internal=False,
+        partitions=(),
+    )
+
+
+def _partitions(broker: "Broker", topic: TopicImage) -> list[PartitionMetadata]:
+    led = broker.partitions.by_name.get(topic.name.encode())
+    described = []
+    for index, state in enumerate(topic.partitions):
+        partition = led.partitions[index] if led is not None and index < len(led.partitions) else None
+        offline = partition is not None and partition.offline
+        described.append(
+            PartitionMetadata(
+                ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
+                index,
+                -1 if offline else state.leader,
+                state.leader_epoch,
+                state.replicas,
+                () if offline else state.isr,
+                state.replicas if offline else (),
+            )
+        )
+    return described
+
+
+def _operations(ctx: RequestContext, operations: tuple[Operation, ...], resource_type: ResourceType, name: str) -> int:
+    return sum(1 << operation for operation in operations if ctx.authorized(operation, resource_type, name))

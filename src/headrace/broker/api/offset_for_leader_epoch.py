@@ -1,0 +1,45 @@
+"""OffsetForLeaderEpoch (23): where an epoch ended here, so that a reader can tell whether its log has diverged."""
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.partitions.leader import LedTopic
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochRequestPartition,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderEpochResponsePartition,
+    OffsetForLeaderEpochResponseTopic,
+)
+
+
+def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetForLeaderEpochResponse:
+    topics = []
+    for topic in request.topics:
+        allowed = ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
+        led = ctx.broker.partitions.by_name.get(topic.topic.encode())
+        results = tuple(
+            _end_of_epoch(ctx, led, asked)
+            if allowed
+            else OffsetForLeaderEpochResponsePartition(
+                partition=asked.partition, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            )
+            for asked in topic.partitions
+        )
+        topics.append(OffsetForLeaderEpochResponseTopic(topic=topic.topic, partitions=results))
+    return OffsetForLeaderEpochResponse(throttle_time_ms=ctx.throttle_time_ms, topics=tuple(topics))
+
+
+def _end_of_epoch(
+    ctx: RequestContext, led: LedTopic | None, asked: OffsetForLeaderEpochRequestPartition
+) -> OffsetForLeaderEpochResponsePartition:
+    partition = ctx.broker.partitions.partition_of(led, asked.partition)
+    if isinstance(partition, ErrorCode):
+        return OffsetForLeaderEpochResponsePartition(partition=asked.partition, error_code=partition)
+    error = partition.check_leader_epoch(asked.current_leader_epoch)
+    if error is not ErrorCode.NONE:
+        return OffsetForLeaderEpochResponsePartition(partition=asked.partition, error_code=error)
+    leader_epoch, end_offset = partition.log.epoch_end(asked.leader_epoch)
+    return OffsetForLeaderEpochResponsePartition(
+        partition=asked.partition, leader_epoch=leader_epoch, end_offset=end_offset
+    )

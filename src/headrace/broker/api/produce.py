@@ -1,0 +1,105 @@
+"""Produce (0): record sets in, base offsets out. The hottest path of the broker: tuples and offsets, no messages."""
+
+from typing import TYPE_CHECKING
+
+from headrace.broker.net.connection import Answer, Connection
+from headrace.broker.partitions.leader import ACKS_ALL, NO_APPEND_TIME, LedPartition, LedTopic
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.produce import (
+    TOPIC_IDS_FROM,
+    TRANSACTIONAL_ID_FROM,
+    PartitionAnswer,
+    encode_response,
+    scan_request,
+)
+
+if TYPE_CHECKING:
+    from headrace.broker.broker import Broker
+
+_NONE = ErrorCode.NONE
+NO_PARTITIONS: list[LedPartition | None] = []
+
+Confirmation = tuple[LedPartition, int]
+"""(the partition, the offset that acks=all waits for, or 0)."""
+
+
+def handle(
+    broker: "Broker",
+    connection: Connection,
+    frame: memoryview,
+    position: int,
+    end: int,
+    version: int,
+    correlation_id: int,
+) -> None:
+    transactional_id, acks, timeout_ms, topics = scan_request(frame, position, end, version)
+    refusal = _refusal(version, acks, transactional_id)
+    wall_ms = broker.clock.wall_ms()
+    find_topic = broker.partitions.by_id.get if version >= TOPIC_IDS_FROM else broker.partitions.by_name.get
+    answers: list[tuple[bytes, list[PartitionAnswer]]] = []
+    confirmations: list[Confirmation | None] = []
+    failed = False
+    for topic, record_sets in topics:
+        led_topic = find_topic(topic)
+        topic_error = refusal or _topic_error(broker, connection, led_topic, version)
+        partitions = led_topic.partitions if led_topic is not None else NO_PARTITIONS
+        results: list[PartitionAnswer] = []
+        for index, start, stop in record_sets:
+            partition = partitions[index] if 0 <= index < len(partitions) else None
+            if topic_error or partition is None:
+                error = topic_error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                results.append((index, error, -1, NO_APPEND_TIME, -1))
+                confirmations.append(None)
+                failed = True
+                continue
+            error, base_offset, append_time, end_offset = partition.append(frame, start, stop, version, acks, wall_ms)
+            if error is _NONE:
+                results.append((index, 0, base_offset, append_time, partition.log.start_offset))
+                confirmations.append((partition, end_offset if acks == ACKS_ALL else 0))
+            else:
+                broker.metrics.produce_errors[error] += 1
+                results.append((index, error, -1, NO_APPEND_TIME, -1))
+                confirmations.append(None)
+                failed = True
+        answers.append((topic, results))
+    if acks == 0:
+        _finish_unanswered(connection, confirmations, failed)
+        return
+    parts, errors_at = encode_response(version, correlation_id, answers, 0)
+    answer = Answer(connection, parts, 0)
+    for confirmation, error_at in zip(confirmations, errors_at, strict=True):
+        if confirmation is not None:
+            confirmation[0].confirm_later(answer, confirmation[1], error_at, timeout_ms)
+    connection.answers.append(answer)
+    connection.mark_dirty()
+
+
+def _finish_unanswered(connection: Connection, confirmations: list[Confirmation | None], failed: bool) -> None:
+    """With acks=0 nothing is said; a failure shows by a closed connection, so that the client asks again who leads."""
+    unsaid = Answer(connection, None, 0)
+    for confirmation in confirmations:
+        if confirmation is not None:
+            confirmation[0].confirm_later(unsaid, 0, 0, 0)
+    connection.closing = connection.closing or failed
+
+
+def _refusal(version: int, acks: int, transactional_id: bytes | None) -> ErrorCode:
+    """An error that holds for the whole request."""
+    if version < TRANSACTIONAL_ID_FROM:
+        return ErrorCode.UNSUPPORTED_VERSION  # message formats before v2 are not stored
+    if acks not in (ACKS_ALL, 0, 1):
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    if transactional_id is not None:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING  # no transactional id has been given out
+    return _NONE
+
+
+def _topic_error(broker: "Broker", connection: Connection, topic: LedTopic | None, version: int) -> ErrorCode:
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID if version >= TOPIC_IDS_FROM else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if broker.access.open_to_all:
+        return _NONE
+    if broker.access.authorize(connection.principal, Operation.WRITE, ResourceType.TOPIC, topic.name):
+        return _NONE
+    return ErrorCode.TOPIC_AUTHORIZATION_FAILED

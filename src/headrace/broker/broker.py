@@ -1,0 +1,110 @@
+"""What a request handler can reach: the partitions, the committed metadata, the controller, and the node's ports."""
+
+from collections.abc import Callable, Sequence
+
+from headrace.broker.access import OpenAccess
+from headrace.broker.api.metadata import TopicFragments
+from headrace.broker.cluster.controller_host import ControllerHost
+from headrace.broker.logs import NodeLogger
+from headrace.broker.metrics import Metrics
+from headrace.broker.partitions.fetch_sessions import FetchSessions
+from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.timers import Timers
+from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.delta import MetadataDelta
+from headrace.core.controller.image import MetadataImage
+from headrace.core.controller.settings import ControllerSettings
+from headrace.log.open_files import OpenFiles
+from headrace.model.configs.values import BrokerConfig
+from headrace.model.ids import NodeId
+from headrace.ports.bundle import Ports
+from headrace.ports.disk import Slice
+
+READ_AHEAD_BYTES = 128 << 10
+"""How much a helper reads at once to make cold pages hot."""
+
+
+class Broker:
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        ports: Ports,
+        cluster_id: str,
+        controller: ControllerHost,
+        partitions: PartitionTable,
+        files: OpenFiles,
+        timers: Timers,
+        metrics: Metrics,
+        logger: NodeLogger,
+    ) -> None:
+        self.config = config
+        self.clock = ports.clock
+        self.disk = ports.disk
+        self.entropy = ports.entropy
+        self.spawner = ports.spawner
+        self.cluster_id = cluster_id
+        self.node_id = NodeId(config.node_id)
+        self.controller = controller
+        self.partitions = partitions
+        self._files = files
+        self.timers = timers
+        self.metrics = metrics
+        self.logger = logger
+        self.access = OpenAccess()
+        self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
+        self.topic_fragments = TopicFragments()
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed metadata: what clients are told."""
+        return self.controller.image
+
+    def image_changed(self, delta: MetadataDelta) -> None:
+        """A committed change of metadata reaches everything that follows it."""
+        self.topic_fragments.clear()
+        if delta.broker_configs_changed:
+            self._configure()
+        self.partitions.apply(delta, self.image)
+
+    def _configure(self) -> None:
+        """Dynamic broker configs; topics that do not override them follow."""
+        self.config = self.config.with_dynamic(
+            cluster=self.image.cluster_configs(), broker=self.image.broker_configs(self.node_id)
+        )
+        self.partitions.config = self.config
+        self.controller.configure(ControllerSettings.of(self.config))
+        self.fetch_sessions.sessions_max = self.config.fetch_sessions_max
+        for name in self.image.topics:
+            self.partitions.configure_topic(name, self.image)
+
+    def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
+        """For clients that name a topic into being; how it went shows in the metadata they get."""
+        proposal = self.controller.create_topics(topics)
+        proposal.then(lambda _outcome: self.partitions.when_ready(then))
+
+    def when_hot(self, slices: Sequence[Slice], then: Callable[[], None]) -> None:
+        """Go on when sending these parts of files will not make the loop wait for the device."""
+        is_hot = self.disk.is_hot
+        cold = [part for part in slices if not is_hot(part.file, part.position, part.length)]
+        if not cold:
+            then()
+            return
+        disk = self.disk
+
+        def read_ahead() -> None:
+            for file, position, length in cold:
+                for start in range(position, position + length, READ_AHEAD_BYTES):
+                    disk.read(file, min(READ_AHEAD_BYTES, position + length - start), start)
+
+        def done(_result: None, _error: BaseException | None) -> None:
+            then()  # a failed read shows again, and is dealt with, when the answer is sent
+            for part in cold:
+                self._files.unpin(part.file)
+
+        for part in cold:
+            self._files.pin(part.file)
+        self.spawner.submit(read_ahead, done)
+
+    def end_turn(self) -> None:
+        self.partitions.end_turn()

@@ -1,0 +1,99 @@
+"""What has to be looked at from time to time: reserving space, flushing, retention, checkpoints, open files.
+
+Each round looks at the partitions that were written to since the last; work that grows with the number of
+partitions is done in slices of a named size, one a turn.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.timers import Timers
+from headrace.log.open_files import OpenFiles
+from headrace.model.limits import HOUSEKEEPING_INTERVAL_MS
+from headrace.ports.clock import Clock
+from headrace.ports.disk import FileHandle
+
+PARTITIONS_PER_SLICE = 200
+
+
+class Housekeeping:
+    def __init__(
+        self,
+        *,
+        table: PartitionTable,
+        files: OpenFiles,
+        files_in_use: Callable[[], Iterator[FileHandle]],
+        clock: Clock,
+        timers: Timers,
+    ) -> None:
+        self._table = table
+        self._files = files
+        self._files_in_use = files_in_use
+        self._clock = clock
+        self._timers = timers
+
+    def start(self) -> None:
+        config = self._table.config
+        self._every(HOUSEKEEPING_INTERVAL_MS, self._look_at_active)
+        self._every(config.retention_check_interval_ms, self._look_at_all)
+        self._every(
+            min(
+                config.recovery_checkpoint_interval_ms,
+                config.log_start_checkpoint_interval_ms,
+                config.high_watermark_checkpoint_interval_ms,
+            ),
+            self._table.checkpoint_if_moved,
+        )
+
+    def _every(self, interval_ms: float, call: Callable[[], None]) -> None:
+        def again() -> None:
+            self._timers.after(interval_ms, again)
+            call()
+
+        self._timers.after(interval_ms, again)
+
+    def _look_at_active(self) -> None:
+        table, wall_ms = self._table, self._clock.wall_ms()
+        active, table.active = table.active, {}
+        for partition in active:
+            if partition.offline:
+                continue
+            table.submit_all((partition.log.preallocation_work(),))
+            if partition.log.flush_due(wall_ms):
+                table.flush(partition)
+            if partition.log.recovery_point < partition.log.end_offset:
+                table.active[partition] = None
+        self._close_idle_files()
+
+    def _look_at_all(self) -> None:
+        self._expire(iter(tuple(self._table)))
+
+    def _expire(self, partitions: Iterator[LedPartition]) -> None:
+        """Retention and forgotten producers, a slice of partitions a turn."""
+        wall_ms = self._clock.wall_ms()
+        looked_at = 0
+        for partition in islice(partitions, PARTITIONS_PER_SLICE):
+            looked_at += 1
+            if not partition.offline:
+                high_watermark = int(partition.leader.high_watermark)
+                self._table.submit_all((partition.log.retention_work(wall_ms, high_watermark),))
+                partition.log.producers.expire(wall_ms, self._table.config.producer_id_expiration_ms)
+        if looked_at == PARTITIONS_PER_SLICE:
+            self._timers.next_turn(lambda: self._expire(partitions))
+
+    def _close_idle_files(self) -> None:
+        """Files of answers that are still being sent stay open, whatever else happens to them."""
+        with_pins(self._files, tuple(self._files_in_use()), self._files.close_idle)
+
+
+def with_pins(files: OpenFiles, handles: Iterable[FileHandle], call: Callable[[], None]) -> None:
+    pinned = list(handles)
+    for handle in pinned:
+        files.pin(handle)
+    try:
+        call()
+    finally:
+        for handle in pinned:
+            files.unpin(handle)

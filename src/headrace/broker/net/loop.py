@@ -1,0 +1,362 @@
+"""The one loop of a node. Each turn: drain every ready socket, do what is due, write, then answer.
+
+`turn` is the whole of the broker's concurrency: nothing else calls into the node, and whatever may wait has been
+handed to the Spawner and comes back as an event of a later turn.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from headrace.broker.logs import NodeLogger
+from headrace.broker.metrics import Metrics
+from headrace.broker.net.buffers import BufferPool
+from headrace.broker.net.connection import NO_PARTIAL_FRAME, Connection
+from headrace.broker.net.receiver import HandleFrame, Receiver
+from headrace.broker.net.sender import Sender
+from headrace.broker.timers import Timers
+from headrace.model.limits import (
+    CONNECTIONS_ACCEPTED_PER_TURN_MAX,
+    POOLED_BUFFERS_BYTES_MAX,
+    REQUESTS_IN_FLIGHT_MAX,
+)
+from headrace.ports.clock import Clock
+from headrace.ports.disk import Disk, FileHandle, Slice
+from headrace.ports.network import BROKEN, READABLE, WRITABLE, Listener, Network, Token
+from headrace.ports.spawner import Spawner
+from headrace.wire.errors import ProtocolError
+
+CONNECTION_CHECK_INTERVAL_MS = 1000
+ACCEPT_PAUSE_MS = 100
+"""How long a listener rests when the process has no file descriptor left for another connection."""
+
+
+class ConnectionLimits:
+    """What one client, and all of them together, may hold of this node."""
+
+    __slots__ = ("connections_max", "connections_per_host_max", "idle_ms_max", "slow_ms_max")
+
+    def __init__(
+        self, *, connections_max: int, connections_per_host_max: int, idle_ms_max: float, slow_ms_max: float
+    ) -> None:
+        self.connections_max = connections_max
+        self.connections_per_host_max = connections_per_host_max
+        self.idle_ms_max = idle_ms_max
+        self.slow_ms_max = slow_ms_max
+
+
+class Loop:
+    def __init__(
+        self,
+        *,
+        network: Network,
+        clock: Clock,
+        disk: Disk,
+        spawner: Spawner,
+        timers: Timers,
+        metrics: Metrics,
+        logger: NodeLogger,
+        limits: ConnectionLimits,
+        frame_bytes_max: int,
+        large_frames_bytes_max: int,
+        handle_frame: HandleFrame,
+        end_turn: Callable[[], None],
+    ) -> None:
+        self._network = network
+        self._clock = clock
+        self._spawner = spawner
+        self._timers = timers
+        self._metrics = metrics
+        self._logger = logger
+        self.limits = limits
+        self._end_turn = end_turn
+        pool = BufferPool(lent_bytes_max=large_frames_bytes_max, kept_bytes_max=POOLED_BUFFERS_BYTES_MAX)
+        self._receiver = Receiver(frame_bytes_max=frame_bytes_max, pool=pool, handle_frame=handle_frame)
+        self._sender = Sender(disk, more_flag=network.more)
+        self._listeners: dict[int, Listener] = {}
+        self._other_handlers: dict[int, Callable[[int], None]] = {}
+        """Who is told of events on tokens that are no client connections: listeners, the metrics page."""
+        self._connections: dict[int, Connection] = {}
+        self._connections_per_host: dict[str, int] = {}
+        self.dirty: list[Connection] = []
+        """Connections with an answer that may be ready; sent to at the end of the turn."""
+        self._unread: list[Connection] = []
+        """Connections that may be read again and still hold frames received before they were not."""
+        self._now_ms = clock.monotonic_ms()
+        timers.after(CONNECTION_CHECK_INTERVAL_MS, self._check_connections)
+
+    # Listeners
+
+    def add_listener(self, listener: Listener, name: str) -> None:
+        self._listeners[listener.token] = listener
+        self.attach(listener.token, lambda _event: self._accept_from(listener, name))
+
+    def close_listeners(self) -> None:
+        for listener in self._listeners.values():
+            self.detach(listener.token)
+            listener.close()
+        self._listeners.clear()
+
+    def attach(self, token: Token, handle: Callable[[int], None]) -> None:
+        """Watch something that is not a client connection; `handle` gets its events."""
+        self._other_handlers[token] = handle
+        self._network.watch(token, READABLE)
+
+    def detach(self, token: Token) -> None:
+        if self._other_handlers.pop(token, None) is not None:
+            self._network.forget(token)
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    # The turn
+
+    def turn(self, wait_ms_max: float) -> None:
+        """Wait for something to happen, at most that long (negative: as long as it takes), and see it through."""
+        wait_ms = self._timers.wait_ms(self._now_ms)
+        if self.dirty or self._unread:
+            wait_ms = 0.0
+        elif wait_ms < 0 or 0 <= wait_ms_max < wait_ms:
+            wait_ms = wait_ms_max
+        events = self._network.poll(wait_ms)
+        began_ms = self._now_ms = self._clock.monotonic_ms()
+        connections = self._connections
+        for token, event in events:
+            connection = connections.get(token)
+            if connection is None:
+                handle = self._other_handlers.get(token)
+                if handle is not None:  # else it was closed earlier in this turn
+                    handle(event)
+            elif event & BROKEN and not event & READABLE:
+                self.close(connection)
+            else:
+                if event & WRITABLE:
+                    self._send_rest(connection)
+                if event & READABLE and not connection.closed:
+                    self._receive(connection)
+        self._read_again()
+        self._spawner.run_completions()
+        self._timers.run_due(began_ms)
+        self._end_turn()
+        self._send_answers()
+        self._receiver.end_turn()
+        self._feed_starved()
+        self._metrics.loop_turn(self._clock.monotonic_ms() - began_ms)
+
+    def _receive(self, connection: Connection) -> None:
+        try:
+            received = self._receiver.receive(connection)
+        except BlockingIOError:
+            return
+        except ProtocolError as error:
+            self._reject(connection, error)
+            return
+        except OSError:
+            self.close(connection)
+            return
+        except Exception as error:
+            self._fail(connection, error)
+            return
+        if received < 0:
+            self.close(connection)
+            return
+        connection.last_active_ms = self._now_ms
+        self._metrics.bytes_in += received
+        if connection.closing:
+            self.close(connection)
+        elif connection.rest is not None or connection.frame is not None:
+            if connection.partial_since_ms == NO_PARTIAL_FRAME:
+                connection.partial_since_ms = self._now_ms
+            self._choose_interest(connection)
+
+    def _read_again(self) -> None:
+        """Frames that were received before their connection had too many unanswered requests."""
+        waiting, self._unread = self._unread, []
+        for connection in waiting:
+            if connection.closed:
+                continue
+            try:
+                if not self._receiver.resume(connection):
+                    self._unread.append(connection)
+                    continue
+            except ProtocolError as error:
+                self._reject(connection, error)
+                continue
+            except Exception as error:
+                self._fail(connection, error)
+                continue
+            if connection.closing:
+                self.close(connection)
+            else:
+                self._choose_interest(connection)
+
+    def _send_answers(self) -> None:
+        for connection in self.dirty:
+            connection.dirty = False
+            if connection.closing:
+                self.close(connection)
+            if connection.closed or connection.unsent:
+                continue
+            unanswered = len(connection.answers)
+            try:
+                self._metrics.bytes_out += self._sender.send_ready(connection)
+            except OSError:
+                self.close(connection)
+                continue
+            if connection.unsent:
+                connection.unsent_since_ms = self._now_ms
+                self._choose_interest(connection)
+            elif unanswered >= REQUESTS_IN_FLIGHT_MAX:
+                self._choose_interest(connection)
+        self.dirty.clear()
+
+    def _send_rest(self, connection: Connection) -> None:
+        """The peer has room again."""
+        try:
+            sent = self._sender.send_unsent(connection)
+        except OSError:
+            self.close(connection)
+            return
+        self._metrics.bytes_out += sent
+        if sent:
+            connection.unsent_since_ms = connection.last_active_ms = self._now_ms
+        if not connection.unsent:
+            self._choose_interest(connection)
+            connection.mark_dirty()
+
+    def _choose_interest(self, connection: Connection) -> None:
+        """A peer that does not take its answers, or owes us patience, is not read."""
+        if connection.unsent:
+            interest = WRITABLE
+        elif connection.muted or connection.starved or len(connection.answers) >= REQUESTS_IN_FLIGHT_MAX:
+            interest = 0
+        else:
+            interest = READABLE
+            if connection.interest != READABLE and connection.rest is not None:
+                self._unread.append(connection)
+        if interest != connection.interest:
+            connection.interest = interest
+            self._network.watch(connection.token, interest)
+
+    def _feed_starved(self) -> None:
+        """Large frames that waited for a buffer get another try, in the order in which they came."""
+        starved = self._receiver.starved
+        for _ in range(len(starved)):
+            connection = starved.popleft()
+            if not connection.closed:
+                connection.starved = False
+                self._unread.append(connection)
+                self._choose_interest(connection)
+
+    # Connections
+
+    def _accept_from(self, listener: Listener, name: str) -> None:
+        for _ in range(CONNECTIONS_ACCEPTED_PER_TURN_MAX):
+            try:
+                transport = listener.accept()
+            except OSError as error:
+                self._logger.warning("cannot accept connections for now", listener=name, error=str(error))
+                self._network.watch(listener.token, 0)
+                self._timers.after(ACCEPT_PAUSE_MS, lambda: self._listen_again(listener))
+                return
+            if transport is None:
+                return
+            connection = Connection(transport, name, self.dirty, self._now_ms)
+            held = self._connections_per_host.get(connection.peer_host, 0)
+            if len(self._connections) >= self.limits.connections_max or held >= self.limits.connections_per_host_max:
+                self._metrics.connections_refused += 1
+                transport.close()
+                continue
+            self._connections_per_host[connection.peer_host] = held + 1
+            self._connections[connection.token] = connection
+            self._metrics.connections_opened += 1
+            self._network.watch(connection.token, READABLE)
+
+    def _listen_again(self, listener: Listener) -> None:
+        if listener.token in self._listeners:
+            self._network.watch(listener.token, READABLE)
+
+    def mute(self, connection: Connection, duration_ms: float) -> None:
+        """Do not read from this connection for a while (throttling)."""
+        connection.muted = True
+        self._choose_interest(connection)
+        self._timers.after(duration_ms, lambda: self._unmute(connection))
+
+    def _unmute(self, connection: Connection) -> None:
+        connection.muted = False
+        if not connection.closed:
+            self._choose_interest(connection)
+
+    def _reject(self, connection: Connection, error: ProtocolError) -> None:
+        """The peer's fault: count it, say it once, close."""
+        self._metrics.protocol_errors += 1
+        self._logger.info("connection closed for bad input", peer=connection.transport.peer_address, reason=str(error))
+        self.close(connection)
+
+    def _fail(self, connection: Connection, error: Exception) -> None:
+        """Our fault: say it loudly; the client finds its connection closed, and nobody else notices."""
+        self._metrics.handler_failures += 1
+        self._logger.error("a request failed inside the broker", peer=connection.transport.peer_address, cause=error)
+        self.close(connection)
+
+    def close(self, connection: Connection) -> None:
+        if connection.closed:
+            return
+        connection.closed = True
+        self._receiver.discard(connection)
+        self._network.forget(connection.token)
+        connection.transport.close()
+        connection.answers.clear()
+        connection.unsent.clear()
+        for parked in tuple(connection.parked):
+            parked.abandon()
+        connection.parked.clear()
+        del self._connections[connection.token]
+        held = self._connections_per_host[connection.peer_host] - 1
+        if held:
+            self._connections_per_host[connection.peer_host] = held
+        else:
+            del self._connections_per_host[connection.peer_host]
+        self._metrics.connections_closed += 1
+
+    def begin_stop(self) -> None:
+        """No new connections and no new requests; whoever waits for news is answered with what there is."""
+        self.close_listeners()
+        for connection in tuple(self._connections.values()):
+            connection.muted = True
+            self._choose_interest(connection)
+            for parked in tuple(connection.parked):
+                parked.answer_now()
+
+    @property
+    def owes_answers(self) -> bool:
+        return any(connection.answers or connection.unsent for connection in self._connections.values())
+
+    def files_in_use(self) -> Iterator[FileHandle]:
+        """Of answers that are not sent yet; such files must stay open."""
+        for connection in self._connections.values():
+            for part in connection.unsent:
+                if isinstance(part, Slice):
+                    yield part.file
+            for answer in connection.answers:
+                if isinstance(answer.parts, list):
+                    yield from (part.file for part in answer.parts if isinstance(part, Slice))
+
+    def close_connections(self) -> None:
+        for connection in tuple(self._connections.values()):
+            self.close(connection)
+
+    def _check_connections(self) -> None:
+        """Close those that are idle, or do not take what they asked for, longer than the limits say."""
+        self._timers.after(CONNECTION_CHECK_INTERVAL_MS, self._check_connections)
+        idle_before = self._now_ms - self.limits.idle_ms_max
+        slow_before = self._now_ms - self.limits.slow_ms_max
+        late: Sequence[Connection] = [
+            connection
+            for connection in self._connections.values()
+            if (connection.unsent and connection.unsent_since_ms < slow_before)
+            or (connection.partial_since_ms != NO_PARTIAL_FRAME and connection.partial_since_ms < slow_before)
+            or (connection.last_active_ms < idle_before and not connection.answers)
+        ]
+        for connection in late:
+            self._metrics.connections_timed_out += 1
+            self.close(connection)

@@ -1,0 +1,153 @@
+"""From bytes to frames: every ready connection is drained into one arena, large frames into pooled buffers.
+
+The bytes of a turn stay where they were received until the turn's writes are done, so a record batch goes from the
+socket to the file without a copy. A buffer grows with the bytes received, never with the length declared: a peer
+is given at once only as much as it has already sent in one frame before.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from struct import Struct
+
+from headrace.broker.net.buffers import BufferPool
+from headrace.broker.net.connection import NO_PARTIAL_FRAME, Connection
+from headrace.model.limits import (
+    LARGE_FRAME_BYTES,
+    LARGE_FRAME_FIRST_BYTES,
+    RECEIVE_ARENA_BYTES,
+    RECEIVE_ONCE_BYTES,
+    REQUESTS_IN_FLIGHT_MAX,
+)
+from headrace.wire.errors import ProtocolError
+
+_SIZE = Struct(">i")
+_SIZE_BYTES = 4
+_SMALLEST_FRAME_BYTES = 8
+"""An api key, a version and a correlation id."""
+
+_ROOM_WORTH_A_CALL_BYTES = 4096
+
+HandleFrame = Callable[[Connection, memoryview, int, int], None]
+
+
+class Receiver:
+    def __init__(self, *, frame_bytes_max: int, pool: BufferPool, handle_frame: HandleFrame) -> None:
+        self._frame_bytes_max = frame_bytes_max
+        self._pool = pool
+        self._handle_frame = handle_frame
+        self._arena = memoryview(bytearray(RECEIVE_ARENA_BYTES))
+        self._used = 0
+        self._done_frames: list[memoryview] = []
+        self.starved: deque[Connection] = deque()
+        """Connections whose large frame waits for a buffer."""
+
+    def end_turn(self) -> None:
+        """The turn's writes are done: arena and large buffers may be used again."""
+        self._used = 0
+        for frame in self._done_frames:
+            self._pool.give_back(frame)
+        self._done_frames.clear()
+
+    def receive(self, connection: Connection) -> int:
+        """Take what has arrived and handle the whole frames in it; the number of bytes, -1 when the peer has ended.
+
+        Raises ProtocolError for a frame that cannot be one, OSError when the connection is broken.
+        """
+        if connection.frame is not None:
+            return self._receive_large(connection, connection.frame)
+        start, rest = self._used, connection.rest
+        position = start + len(rest) if rest is not None else start
+        if RECEIVE_ARENA_BYTES - position < _ROOM_WORTH_A_CALL_BYTES:
+            return 0  # the arena is full: the connection is still readable in the next turn
+        room = self._arena[position : min(position + RECEIVE_ONCE_BYTES, RECEIVE_ARENA_BYTES)]
+        received = connection.transport.recv_into(room)
+        if received == 0:
+            return -1
+        if rest is not None:
+            self._arena[start:position] = rest
+            connection.rest = None
+        self._used = end = position + received
+        self._handle_whole_frames(connection, start, end)
+        return received
+
+    def resume(self, connection: Connection) -> bool:
+        """Handle frames that were left in `rest` when the connection stopped being read; False: no room this turn."""
+        rest = connection.rest
+        if rest is None:
+            return True
+        start = self._used
+        end = start + len(rest)
+        if end > RECEIVE_ARENA_BYTES:
+            return False
+        self._arena[start:end] = rest
+        connection.rest = None
+        self._used = end
+        self._handle_whole_frames(connection, start, end)
+        return True
+
+    def discard(self, connection: Connection) -> None:
+        """The connection is closed: its unfinished frame is dropped."""
+        if connection.frame is not None:
+            self._pool.give_back(connection.frame)
+            connection.frame = None
+        connection.rest = None
+
+    def _handle_whole_frames(self, connection: Connection, position: int, end: int) -> None:
+        arena, handle_frame = self._arena, self._handle_frame
+        while end - position >= _SIZE_BYTES:
+            (size,) = _SIZE.unpack_from(arena, position)
+            if not _SMALLEST_FRAME_BYTES <= size <= self._frame_bytes_max:
+                raise ProtocolError(
+                    f"a frame of {size} bytes; allowed are {_SMALLEST_FRAME_BYTES} to {self._frame_bytes_max}"
+                )
+            frame_start = position + _SIZE_BYTES
+            frame_end = frame_start + size
+            if frame_end > end:
+                if size > LARGE_FRAME_BYTES and self._begin_large(connection, size, arena[frame_start:end]):
+                    return
+                break
+            if len(connection.answers) >= REQUESTS_IN_FLIGHT_MAX:
+                break
+            connection.partial_since_ms = NO_PARTIAL_FRAME
+            handle_frame(connection, arena, frame_start, frame_end)
+            position = frame_end
+            if connection.closing:
+                return
+        if position < end:
+            connection.rest = bytes(arena[position:end])
+
+    def _begin_large(self, connection: Connection, size: int, first: memoryview) -> bool:
+        frame = self._pool.take(min(size, max(connection.largest_frame, LARGE_FRAME_FIRST_BYTES, 2 * len(first))))
+        if frame is None:
+            self.starved.append(connection)
+            connection.starved = True
+            return False
+        frame[: len(first)] = first
+        connection.frame = frame
+        connection.frame_size = size
+        connection.frame_received = len(first)
+        return True
+
+    def _receive_large(self, connection: Connection, frame: memoryview) -> int:
+        size, have = connection.frame_size, connection.frame_received
+        received = connection.transport.recv_into(frame[have : min(size, len(frame))])
+        if received == 0:
+            return -1
+        connection.frame_received = have = have + received
+        if have == size:
+            connection.frame = None
+            connection.largest_frame = max(connection.largest_frame, size)
+            connection.partial_since_ms = NO_PARTIAL_FRAME
+            self._done_frames.append(frame)
+            self._handle_frame(connection, frame, 0, size)
+        elif have == len(frame):
+            self._grow(connection, frame)
+        return received
+
+    def _grow(self, connection: Connection, frame: memoryview) -> None:
+        larger = self._pool.take(min(connection.frame_size, 2 * len(frame)))
+        if larger is None:
+            raise ProtocolError("no buffer is left for the rest of a large frame")
+        larger[: len(frame)] = frame
+        connection.frame = larger
+        self._pool.give_back(frame)

@@ -1,0 +1,360 @@
+"""The composition root: a config and five ports become a node, and a node becomes a process.
+
+`Node` is the whole broker on whatever ports it is given; calling `turn` again and again is all it takes to run it.
+`run` is the process around it: real ports, signals, and the order of the end.
+"""
+
+import base64
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from headrace.broker.api.dispatch import Dispatcher
+from headrace.broker.broker import Broker
+from headrace.broker.cluster.controller_host import ControllerHost
+from headrace.broker.cluster.metadata_log import METADATA_PARTITION, MetadataLog
+from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.broker.housekeeping import Housekeeping
+from headrace.broker.logs import NodeLogger
+from headrace.broker.metrics import Family, Metrics
+from headrace.broker.net.loop import ConnectionLimits, Loop
+from headrace.broker.net.scrape import ScrapeServer
+from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.timers import Timers
+from headrace.core.controller.commands import BrokerRegistration
+from headrace.core.controller.records import Endpoint
+from headrace.core.controller.settings import ControllerSettings
+from headrace.log.directory import LogDirectory, read_meta_properties
+from headrace.log.open_files import OpenFiles
+from headrace.model.configs.listeners import Listener as ListenerConfig
+from headrace.model.configs.listeners import address_text
+from headrace.model.configs.values import BrokerConfig
+from headrace.model.ids import NodeId
+from headrace.ports.bundle import Ports
+from headrace.ports.disk import Disk
+from headrace.ports.entropy import Entropy
+from headrace.ports.network import Listener
+
+UUID_BYTES = 16
+PLAINTEXT = "PLAINTEXT"
+STOP_TURN_MS = 50
+"""How often a stopping node looks whether its clients have their answers."""
+
+
+class Node:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        ports: Ports,
+        *,
+        host_name: str = "localhost",
+        write_log: Callable[[str], object] = sys.stderr.write,
+    ) -> None:
+        """`host_name` is what clients are told where a listener is bound to all addresses of the machine."""
+        self.config = config
+        self._host_name = host_name
+        self._ports = ports
+        self.metrics = Metrics()
+        self.logger = NodeLogger(
+            clock=ports.clock,
+            write=write_log,
+            format=config.log_format,
+            level=config.log_level,
+            node=config.node_id,
+        )
+        self.ready = False
+        self.stopping = False
+        self.failed = False
+        """The directory of the metadata is lost: the node cannot go on."""
+        self._timers = Timers(ports.clock)
+        self._files = OpenFiles(ports.disk, config.open_files_max)
+        self._listeners: list[tuple[ListenerConfig, list[Listener]]] = []
+        self.scrape_port: int | None = None
+        self._scrapes: ScrapeServer | None = None
+        self._directories = self._open_directories()
+        try:
+            self._compose()
+            self._bind()
+        except BaseException:
+            self._release()
+            raise
+        self._begin()
+
+    # Composition
+
+    def _open_directories(self) -> list[LogDirectory]:
+        disk, entropy = self._ports.disk, self._ports.entropy
+        self.cluster_id = _cluster_id(disk, entropy, self.config.log_dirs)
+        opened: list[LogDirectory] = []
+        try:
+            for path in self.config.log_dirs:
+                directory = LogDirectory.open(
+                    disk,
+                    path,
+                    cluster_id=self.cluster_id,
+                    node_id=self.config.node_id,
+                    entropy=entropy,
+                    files=self._files,
+                    notice=self.logger.warning,
+                )
+                opened.append(directory)
+        except BaseException:
+            for directory in opened:
+                directory.close()
+            raise
+        return opened
+
+    def _compose(self) -> None:
+        config, ports = self.config, self._ports
+        home = self._directories[0]
+        log, replay = MetadataLog.open(
+            ports.disk,
+            home.path,
+            recovery_point=home.recovery_points.get(METADATA_PARTITION, 0),
+            clean_shutdown=home.clean_shutdown,
+            wall_ms=ports.clock.wall_ms(),
+        )
+        controller = ControllerHost(
+            log,
+            replay,
+            settings=ControllerSettings.of(config),
+            spawner=ports.spawner,
+            clock=ports.clock,
+            entropy=ports.entropy,
+            notice=self.logger.warning,
+        )
+        partitions = PartitionTable(
+            node_id=NodeId(config.node_id),
+            config=config,
+            directories=self._directories,
+            clock=ports.clock,
+            spawner=ports.spawner,
+            timers=self._timers,
+            logger=self.logger,
+            on_directory_failed=self._directory_failed,
+        )
+        self.broker = Broker(
+            config=config,
+            ports=ports,
+            cluster_id=self.cluster_id,
+            controller=controller,
+            partitions=partitions,
+            files=self._files,
+            timers=self._timers,
+            metrics=self.metrics,
+            logger=self.logger,
+        )
+        self.loop = Loop(
+            network=ports.network,
+            clock=ports.clock,
+            disk=ports.disk,
+            spawner=ports.spawner,
+            timers=self._timers,
+            metrics=self.metrics,
+            logger=self.logger,
+            limits=ConnectionLimits(
+                connections_max=config.connections_max,
+                connections_per_host_max=config.connections_per_address_max,
+                idle_ms_max=config.connections_idle_ms_max,
+                slow_ms_max=config.slow_client_timeout_ms,
+            ),
+            frame_bytes_max=config.request_bytes_max,
+            large_frames_bytes_max=config.total_inflight_bytes_max,
+            handle_frame=Dispatcher(self.broker).handle_frame,
+            end_turn=self.broker.end_turn,
+        )
+        self._housekeeping = Housekeeping(
+            table=partitions,
+            files=self._files,
+            files_in_use=self.loop.files_in_use,
+            clock=ports.clock,
+            timers=self._timers,
+        )
+
+    def _bind(self) -> None:
+        """Take the addresses at once, so that a taken port is told at once; clients are let in when all is open."""
+        for listener in self.config.listeners:
+            self._listeners.append((listener, self._ports.network.listen(listener.host, listener.port)))
+        if self.config.metrics_address is not None:
+            self._scrapes = ScrapeServer(
+                loop=self.loop,
+                network=self._ports.network,
+                timers=self._timers,
+                render=lambda: self.metrics.render((self._families(),)),
+            )
+            self.scrape_port = self._scrapes.listen(*self.config.metrics_address)
+
+    def _begin(self) -> None:
+        """Register with the controller; its commit comes in a later turn."""
+        registration = self.broker.controller.register_broker(
+            self.broker.node_id,
+            endpoints=[
+                Endpoint(
+                    listener.name,
+                    self._host_name if advertised.any_host else advertised.host,
+                    advertised.port or bound[0].port,
+                    PLAINTEXT,
+                )
+                for (listener, bound), advertised in zip(self._listeners, self.config.advertised_listeners, strict=True)
+            ],
+            rack=self.config.rack,
+            host=self._host_name,
+        )
+        registration.then(self._registered)
+
+    def _registered(self, outcome: BrokerRegistration | ProposalFailed) -> None:
+        if isinstance(outcome, ProposalFailed):
+            self._metadata_failed()
+            return
+        self.broker.partitions.open_all(self.broker.image)
+        self.broker.controller.subscribe(self.broker.image_changed)
+        self._housekeeping.start()
+        for config, listeners in self._listeners:
+            for listener in listeners:
+                self.loop.add_listener(listener, config.name)
+        self.ready = True
+
+    # Running
+
+    @property
+    def addresses(self) -> list[str]:
+        """HOST:PORT of every listener, as bound."""
+        return [address_text(config.host, bound[0].port) for config, bound in self._listeners]
+
+    def turn(self, timeout_ms: float = 0.0) -> None:
+        self.loop.turn(timeout_ms)
+
+    def wake(self) -> None:
+        """Make a turn that waits return; may be called from another thread or a signal handler."""
+        self._ports.network.wake()
+
+    # Ending
+
+    def begin_stop(self) -> None:
+        """Take no new clients, and let those that wait have their answers."""
+        if not self.stopping:
+            self.stopping = True
+            self.loop.begin_stop()
+
+    @property
+    def drained(self) -> bool:
+        """Nothing is owed to a client any more."""
+        return not self.loop.owes_answers
+
+    def close(self) -> None:
+        """Write, sync and mark everything; the next start need not scan. Call between turns."""
+        self.loop.close_listeners()
+        self.loop.close_connections()
+        self._ports.spawner.close()
+        if self.ready and not self.failed:
+            self.broker.controller.close()
+            self.broker.partitions.close()
+        self._release()
+
+    def _release(self) -> None:
+        if self._scrapes is not None:
+            self._scrapes.close()
+        for _, bound in self._listeners:
+            for listener in bound:
+                listener.close()
+        for directory in self._directories:
+            directory.close()
+        self._ports.network.close()
+
+    # Trouble
+
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        self.broker.topic_fragments.clear()
+        if directory is self._directories[0]:
+            self._metadata_failed()
+
+    def _metadata_failed(self) -> None:
+        self.logger.error("the metadata directory failed: this node cannot go on", directory=self._directories[0].path)
+        self.failed = True
+
+    def _families(self) -> Iterator[Family]:
+        """What is counted where it lives rather than in the metrics."""
+        broker = self.broker
+        yield Family("headrace_partitions", "gauge", "Partitions on this node.", (((), len(broker.partitions)),))
+        yield Family("headrace_fetch_sessions", "gauge", "Open fetch sessions.", (((), len(broker.fetch_sessions)),))
+        yield Family(
+            "headrace_log_size_bytes",
+            "gauge",
+            "Bytes of a partition's log on disk.",
+            (
+                ((("topic", partition.topic), ("partition", str(partition.index))), partition.log.size_bytes)
+                for partition in tuple(broker.partitions)
+            ),
+        )
+        yield Family(
+            "headrace_log_end_offset",
+            "gauge",
+            "The offset the next record of a partition gets.",
+            (
+                ((("topic", partition.topic), ("partition", str(partition.index))), partition.log.end_offset)
+                for partition in tuple(broker.partitions)
+            ),
+        )
+
+
+def _cluster_id(disk: Disk, entropy: Entropy, log_dirs: tuple[str, ...]) -> str:
+    """What the directories say, or a new one for a new cluster."""
+    for path in log_dirs:
+        try:
+            return read_meta_properties(disk, path)["cluster.id"]
+        except (FileNotFoundError, KeyError):
+            continue
+    return base64.urlsafe_b64encode(entropy.random_bytes(UUID_BYTES)).decode().rstrip("=")
+
+
+def real_ports() -> Ports:
+    from headrace.ports.real.clock import RealClock
+    from headrace.ports.real.disk import RealDisk
+    from headrace.ports.real.entropy import RealEntropy
+    from headrace.ports.real.network import RealNetwork
+    from headrace.ports.real.spawner import ThreadSpawner
+
+    network = RealNetwork()
+    return Ports(RealClock(), RealDisk(), network, RealEntropy(), ThreadSpawner(network.wake))
+
+
+def run(config: BrokerConfig, *, on_ready: Callable[[Node], None] = lambda node: None) -> int:
+    """Run a broker in this process until a signal ends it; the exit status."""
+    import gc
+
+    from headrace.ports.real.disk import raise_open_file_limit
+
+    raise_open_file_limit()
+    node = Node(config, real_ports(), host_name=os.uname().nodename)
+    signals = 0
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal signals
+        signals += 1
+        if signals > 1:
+            os._exit(1)
+        node.wake()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    announced = False
+    while not signals and not node.failed:
+        node.turn(-1)
+        if node.ready and not announced:
+            announced = True
+            # What lives now lives as long as the node: collections need not look at it again.
+            gc.collect()
+            gc.freeze()
+            on_ready(node)
+    return _end(node)
+
+
+def _end(node: Node) -> int:
+    node.begin_stop()
+    deadline_ms = node.broker.clock.monotonic_ms() + node.config.shutdown_timeout_ms
+    while not node.failed and not node.drained and node.broker.clock.monotonic_ms() < deadline_ms:
+        node.turn(STOP_TURN_MS)
+    node.close()
+    return 1 if node.failed else 0

@@ -1,0 +1,102 @@
+"""Fetch sessions (KIP-227): the broker remembers what a consumer reads, so that a request names only what changed."""
+
+from collections import OrderedDict
+
+from headrace.ports.clock import Clock
+from headrace.ports.entropy import Entropy
+
+NO_SESSION = 0
+FINAL_EPOCH = -1
+INITIAL_EPOCH = 0
+EPOCH_MAX = (1 << 31) - 1
+EVICTABLE_AFTER_MS = 120_000
+"""A session that was not used for so long makes room for a new one."""
+
+PartitionKey = tuple[bytes, int]
+"""(topic name or id as the session's requests give it, partition)."""
+
+
+class SessionPartition:
+    """One partition of a session: what is asked of it, and what the consumer was last told."""
+
+    __slots__ = ("bytes_max", "leader_epoch", "offset", "told_high_watermark", "told_log_start")
+
+    def __init__(self, offset: int, leader_epoch: int, bytes_max: int) -> None:
+        self.ask(offset, leader_epoch, bytes_max)
+        self.told_high_watermark = -1
+        self.told_log_start = -1
+
+    def ask(self, offset: int, leader_epoch: int, bytes_max: int) -> None:
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.bytes_max = bytes_max
+
+
+class FetchSession:
+    __slots__ = ("by_id", "epoch", "last_used_ms", "partitions", "session_id")
+
+    def __init__(self, session_id: int, *, by_id: bool, now_ms: float) -> None:
+        self.session_id = session_id
+        self.by_id = by_id
+        self.epoch = 1
+        self.last_used_ms = now_ms
+        self.partitions: OrderedDict[PartitionKey, SessionPartition] = OrderedDict()
+        """In the order in which they are read: one that gave records goes to the end, so that all get their turn."""
+
+    def advance(self, now_ms: float) -> None:
+        self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
+        self.last_used_ms = now_ms
+
+    def update(
+        self,
+        topics: list[tuple[bytes, list[tuple[int, int, int, int]]]],
+        forgotten: list[tuple[bytes, list[int]]],
+    ) -> None:
+        partitions = self.partitions
+        for topic, wanted in topics:
+            for index, offset, leader_epoch, bytes_max in wanted:
+                known = partitions.get((topic, index))
+                if known is None:
+                    partitions[topic, index] = SessionPartition(offset, leader_epoch, bytes_max)
+                else:
+                    known.ask(offset, leader_epoch, bytes_max)
+        for topic, indexes in forgotten:
+            for index in indexes:
+                partitions.pop((topic, index), None)
+
+
+class FetchSessions:
+    """A bounded number of sessions; the longest unused one is given up when a new one needs its place."""
+
+    def __init__(self, clock: Clock, entropy: Entropy, *, sessions_max: int) -> None:
+        self._clock = clock
+        self._entropy = entropy
+        self.sessions_max = sessions_max
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def find(self, session_id: int) -> FetchSession | None:
+        session = self._sessions.get(session_id)
+        if session is not None:
+            self._sessions.move_to_end(session_id)
+        return session
+
+    def close(self, session_id: int) -> None:
+        self._sessions.pop(session_id, None)
+
+    def create(self, *, by_id: bool) -> FetchSession | None:
+        """A new session, or None when all places are taken by sessions in use: the client then works without."""
+        now_ms = self._clock.monotonic_ms()
+        if len(self._sessions) >= self.sessions_max:
+            oldest = next(iter(self._sessions.values()), None)
+            if oldest is None or now_ms - oldest.last_used_ms < EVICTABLE_AFTER_MS:
+                return None
+            del self._sessions[oldest.session_id]
+        session_id = 1 + self._entropy.below(EPOCH_MAX)
+        while session_id in self._sessions:
+            session_id = 1 + self._entropy.below(EPOCH_MAX)
+        session = FetchSession(session_id, by_id=by_id, now_ms=now_ms)
+        self._sessions[session_id] = session
+        return session

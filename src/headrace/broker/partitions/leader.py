@@ -1,0 +1,275 @@
+"""One partition that this node leads: appends of a turn, their acknowledgement, and who waits for the next record.
+
+Within a turn the batches of many requests are staged and written by one call; the answers are sealed before the
+write and sent after it. Only an answer that must wait longer than its turn (for an fsync, for followers), or
+whose write fails, is touched again.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from headrace.broker.net.connection import Answer
+from headrace.broker.timers import Timers
+from headrace.core.replication.leader import Leader
+from headrace.log.errors import SequenceRejected
+from headrace.log.partition_log import PartitionLog
+from headrace.model.configs.values import TopicConfig
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import Offset, TopicId
+from headrace.model.limits import PRODUCE_WAIT_MS_MAX
+from headrace.wire.errors import ProtocolError
+from headrace.wire.produce import with_error
+from headrace.wire.records.header import (
+    BASE_TIMESTAMP,
+    HEADER,
+    HEADER_SIZE,
+    MAX_TIMESTAMP,
+    PRODUCER_ID,
+    RECORD_COUNT,
+    HeaderFields,
+)
+from headrace.wire.records.validation import all_records_have_keys, check_produced
+
+ACKS_ALL = -1
+NO_APPEND_TIME = -1
+ENOUGH_FOR_ANYONE_BYTES = 1 << 31
+
+_NONE = ErrorCode.NONE
+_INVALID_RECORD = ErrorCode.INVALID_RECORD
+_unpack_header = HEADER.unpack_from
+
+
+class FetchWaiter(Protocol):
+    """A parked fetch: told of every byte that became readable, it counts until it has enough."""
+
+    def readable(self, partition: "LedPartition", new_bytes: int) -> None: ...
+
+
+class AckWait:
+    """An answer that waits until `end_offset` is committed here, or until its deadline."""
+
+    __slots__ = ("answer", "done", "end_offset", "error_at")
+
+    def __init__(self, answer: Answer, end_offset: int, error_at: int) -> None:
+        self.answer = answer
+        self.end_offset = end_offset
+        self.error_at = error_at
+        self.done = False
+
+    def end(self, error: ErrorCode = _NONE) -> None:
+        if self.done:
+            return
+        self.done = True
+        answer = self.answer
+        if error is not _NONE:
+            mend(answer, self.error_at, error)
+        answer.waits -= 1
+        if not answer.waits:
+            answer.connection.mark_dirty()
+
+
+def mend(answer: Answer, error_at: int, error: ErrorCode) -> None:
+    """Turn the success that was sealed into an answer into an error.
+
+    A producer with acks=0 is told nothing: its answer has no parts, and a failure shows by a closed connection.
+    """
+    if answer.parts is None:
+        answer.connection.closing = True
+        answer.connection.mark_dirty()
+        return
+    assert isinstance(answer.parts, bytes | bytearray)
+    answer.parts = with_error(answer.parts, error_at, error)
+
+
+class LedTopic:
+    """The partitions of one topic, by number; None where one is still being opened."""
+
+    __slots__ = ("name", "partitions", "topic_id")
+
+    def __init__(self, name: str, topic_id: TopicId) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions: list[LedPartition | None] = []
+
+
+class LedPartition:
+    __slots__ = (
+        "_acks",
+        "_fetch_waiters",
+        "_on_failure",
+        "_timers",
+        "_touched",
+        "_unconfirmed",
+        "_unseen_bytes",
+        "config",
+        "index",
+        "leader",
+        "log",
+        "offline",
+        "topic",
+        "topic_id",
+        "touched",
+    )
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        index: int,
+        topic_id: TopicId,
+        log: PartitionLog,
+        leader: Leader,
+        config: TopicConfig,
+        timers: Timers,
+        touched: "list[LedPartition]",
+        on_failure: "Callable[[LedPartition, OSError], None]",
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.topic_id = topic_id
+        self.log = log
+        self.leader = leader
+        self.config = config
+        self.offline = False
+        self._timers = timers
+        self._touched = touched
+        self.touched = False
+        self._on_failure = on_failure
+        self._unconfirmed: list[tuple[Answer, int, int, int]] = []
+        self._acks: deque[AckWait] = deque()
+        self._fetch_waiters: dict[FetchWaiter, None] = {}
+        self._unseen_bytes = 0
+
+    # Produce
+
+    def append(
+        self, frame: memoryview, start: int, end: int, api_version: int, acks: int, wall_ms: int
+    ) -> tuple[ErrorCode, int, int, int]:
+        """Check one record set and stage it: (error, base offset, append time, offset behind its last record)."""
+        if end - start < HEADER_SIZE:
+            return _INVALID_RECORD if end <= start else ErrorCode.CORRUPT_MESSAGE, -1, NO_APPEND_TIME, 0
+        if self.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR, -1, NO_APPEND_TIME, 0
+        if acks == ACKS_ALL and not self.leader.acks_all_allowed:
+            return ErrorCode.NOT_ENOUGH_REPLICAS, -1, NO_APPEND_TIME, 0
+        batch = frame[start:end]
+        fields: HeaderFields = _unpack_header(batch)
+        config = self.config
+        error = check_produced(batch, fields, api_version=api_version, max_message_bytes=config.message_bytes_max)
+        if error is not _NONE:
+            return error, -1, NO_APPEND_TIME, 0
+        if config.log_append_time:
+            append_time = wall_ms
+        else:
+            append_time = NO_APPEND_TIME
+            # Per batch, from its header: the first and the largest timestamp.
+            if (
+                fields[MAX_TIMESTAMP] - wall_ms > config.timestamp_after_ms_max
+                or wall_ms - fields[BASE_TIMESTAMP] > config.timestamp_before_ms_max
+            ):
+                return ErrorCode.INVALID_TIMESTAMP, -1, NO_APPEND_TIME, 0
+        if config.cleanup_compact and not _keys_present(batch):
+            return _INVALID_RECORD, -1, NO_APPEND_TIME, 0
+        log = self.log
+        count = fields[RECORD_COUNT]
+        if fields[PRODUCER_ID] >= 0:
+            try:
+                original = log.producers.admit(fields)
+            except SequenceRejected as rejected:
+                return rejected.error, -1, NO_APPEND_TIME, 0
+            if original >= 0:
+                return _NONE, original, append_time, original + count
+        base_offset = log.stage(batch, fields, self.leader.leader_epoch, wall_ms)
+        self._unseen_bytes += end - start
+        return _NONE, base_offset, append_time, base_offset + count
+
+    def confirm_later(self, answer: Answer, acks_end_offset: int, error_at: int, timeout_ms: int) -> None:
+        """This turn's write decides the answer; with acks=all also the commit of `acks_end_offset` (else 0)."""
+        if not self.touched:
+            self.touched = True
+            self._touched.append(self)
+        self._unconfirmed.append((answer, acks_end_offset, error_at, timeout_ms))
+
+    def end_turn(self) -> None:
+        """Write what was staged, move the high watermark, and let go who waited for that."""
+        self.touched = False
+        try:
+            self.log.write_staged()
+        except OSError as error:
+            self._on_failure(self, error)
+            return
+        raised = self.leader.log_appended(Offset(self.log.end_offset))
+        high_watermark = self.leader.high_watermark
+        if high_watermark < self.log.end_offset or self._acks:
+            self._park_acks(high_watermark)
+        self._unconfirmed.clear()
+        if raised:
+            self.high_watermark_raised()
+
+    def _park_acks(self, high_watermark: int) -> None:
+        for answer, end_offset, error_at, timeout_ms in self._unconfirmed:
+            if end_offset > high_watermark:
+                wait = AckWait(answer, end_offset, error_at)
+                answer.waits += 1
+                self._acks.append(wait)
+                self._timers.after(min(timeout_ms, PRODUCE_WAIT_MS_MAX), _expiry(wait))
+
+    def high_watermark_raised(self) -> None:
+        high_watermark, acks = self.leader.high_watermark, self._acks
+        while acks and (acks[0].done or acks[0].end_offset <= high_watermark):
+            acks.popleft().end()
+        new_bytes, self._unseen_bytes = self._unseen_bytes, 0
+        if self._fetch_waiters:
+            for waiter in tuple(self._fetch_waiters):
+                waiter.readable(self, new_bytes)
+
+    def log_flushed(self, end_offset: int) -> None:
+        if self.leader.log_flushed(Offset(end_offset)):
+            self.high_watermark_raised()
+
+    def take_offline(self, error: ErrorCode) -> None:
+        """Nothing more is written or read here; whoever waits is told."""
+        self.offline = True
+        for answer, _, error_at, _ in self._unconfirmed:
+            mend(answer, error_at, error)
+        self._unconfirmed.clear()
+        while self._acks:
+            self._acks.popleft().end(error)
+        for waiter in tuple(self._fetch_waiters):
+            waiter.readable(self, ENOUGH_FOR_ANYONE_BYTES)
+
+    # Fetch
+
+    def add_waiter(self, waiter: FetchWaiter) -> None:
+        self._fetch_waiters[waiter] = None
+
+    def remove_waiter(self, waiter: FetchWaiter) -> None:
+        self._fetch_waiters.pop(waiter, None)
+
+    def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
+        """What a client believes about the leader, against what is so (KIP-320)."""
+        if current_leader_epoch == -1 or current_leader_epoch == self.leader.leader_epoch:
+            return _NONE
+        if current_leader_epoch < self.leader.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def configure(self, config: TopicConfig) -> None:
+        self.config = config
+        raised = self.leader.configure(
+            flush_before_commit=config.flush_messages == 1, min_insync_replicas=config.min_insync_replicas
+        )
+        if raised:
+            self.high_watermark_raised()
+
+
+def _expiry(wait: AckWait) -> Callable[[], None]:
+    return lambda: wait.end(ErrorCode.REQUEST_TIMED_OUT)
+
+
+def _keys_present(batch: memoryview) -> bool:
+    try:
+        return all_records_have_keys(batch)
+    except ProtocolError:
+        return False

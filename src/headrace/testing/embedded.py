@@ -1,0 +1,196 @@
+"""A whole broker for a test: the server's own code, on a free port, in a folder that vanishes.
+
+In memory it runs in a thread of the test's process. A test that keeps its interpreter busy slows such a broker; with
+`process=True` it gets one of its own.
+"""
+
+import atexit
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from headrace.model.configs.values import BrokerConfig
+from headrace.testing.private_folders import make_private_folder, remove_private_folder
+
+if TYPE_CHECKING:
+    from headrace.client import Admin
+
+START_MS_MAX = 30_000
+STOP_MS_MAX = 10_000
+TOPIC_NAME_LENGTH_MAX = 200
+
+TEST_DEFAULTS: Mapping[str, str] = {
+    "listeners": "PLAINTEXT://127.0.0.1:0",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "headrace.preallocate.bytes": "0",
+    "headrace.log.level": "warning",
+}
+
+
+class EmbeddedBroker:
+    """Give Kafka's property names in `config`; with `data_dir` the data outlives the broker."""
+
+    def __init__(
+        self, *, data_dir: str | None = None, process: bool = False, config: Mapping[str, str] | None = None
+    ) -> None:
+        self._data_dir = data_dir
+        self._own_process = process
+        self._config = dict(config or {})
+        self._folder: str | None = None
+        self._runner: _ThreadRunner | _ProcessRunner | None = None
+        self._topics_named = 0
+
+    # Life
+
+    def start(self) -> Self:
+        assert self._runner is None, "this broker runs already"
+        folder = self._data_dir
+        if folder is None:
+            folder = self._folder = make_private_folder()
+            atexit.register(self.stop)
+        texts = {**TEST_DEFAULTS, "log.dirs": folder, **self._config}
+        try:
+            self._runner = _ProcessRunner(texts) if self._own_process else _ThreadRunner(texts)
+        except BaseException:
+            self._remove_folder()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop cleanly and remove a private folder; once is enough, twice does no harm."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.stop()
+        self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            remove_private_folder(folder)
+            atexit.unregister(self.stop)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # Use
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """HOST:PORT, as every Kafka client takes it."""
+        assert self._runner is not None, "start the broker first: `with EmbeddedBroker() as broker:`"
+        return self._runner.address
+
+    @property
+    def process_id(self) -> int:
+        """Of the process the broker runs in: this one, or its own."""
+        assert self._runner is not None, "start the broker first: `with EmbeddedBroker() as broker:`"
+        return self._runner.process_id
+
+    def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
+        """Create a topic and give its name back; it can be used at once."""
+        from headrace.client import NewTopic
+
+        with self._admin() as admin:
+            outcome = admin.create_topics([NewTopic(name, partitions=partitions, configs=dict(configs or {}))])[name]
+        if outcome.error:
+            raise ValueError(f'topic "{name}" cannot be created: {outcome.message or outcome.error.name}')
+        return name
+
+    def delete_topic(self, name: str) -> None:
+        with self._admin() as admin:
+            outcome = admin.delete_topics([name])[name]
+        if outcome.error:
+            raise ValueError(f'topic "{name}" cannot be deleted: {outcome.message or outcome.error.name}')
+
+    def unused_topic_name(self, text: str) -> str:
+        """A legal topic name made from any text, another one at each call."""
+        self._topics_named += 1
+        legal = re.sub(r"[^a-zA-Z0-9-]+", "-", text).strip("-")[:TOPIC_NAME_LENGTH_MAX]
+        return f"{legal or 'topic'}-{self._topics_named}"
+
+    def _admin(self) -> "Admin":
+        from headrace.client import Admin
+
+        return Admin(self.bootstrap_servers)
+
+
+class _ThreadRunner:
+    """The node in a thread of this process."""
+
+    process_id = os.getpid()
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        from headrace.broker.node import Node, real_ports
+
+        self.process_id = os.getpid()
+        self._node: Node = Node(BrokerConfig.from_texts(texts), real_ports())
+        self._stop = False
+        self._failure: BaseException | None = None
+        while not self._node.ready and not self._node.failed:
+            self._node.turn(START_MS_MAX)
+        self.address = self._node.addresses[0]
+        self._thread = threading.Thread(target=self._run, name=f"headrace {self.address}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._stop and not self._node.failed:
+                self._node.turn(-1)
+        except BaseException as error:
+            self._failure = error
+        finally:
+            self._node.close()
+
+    def stop(self) -> None:
+        if os.getpid() != self.process_id:
+            return  # a forked child has the object but not the thread
+        self._stop = True
+        self._node.wake()
+        self._thread.join(STOP_MS_MAX / 1000)
+        if self._failure is not None:
+            raise RuntimeError("the embedded broker failed while it ran") from self._failure
+
+
+class _ProcessRunner:
+    """`headrace broker` in a process of its own."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        settings = [argument for key, value in texts.items() for argument in ("--set", f"{key}={value}")]
+        self._process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
+            [sys.executable, "-m", "headrace.cli.main", "broker", *settings],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.process_id = self._process.pid
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        match = re.fullmatch(r"headrace listening on (\S+)\n", line)
+        if match is None:
+            self._process.kill()
+            self._process.wait()
+            raise RuntimeError(f"the broker process did not start; it said {line!r}, more is on stderr")
+        self.address = match[1]
+
+    def stop(self) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(STOP_MS_MAX / 1000)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()

@@ -1,0 +1,50 @@
+"""Folders that vanish: in memory where the system has such a place, removed at exit, or by the next who comes by."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+PREFIX = "headrace-embedded-"
+MEMORY_FOLDER = "/dev/shm"  # noqa: S108  (a tmpfs; each folder in it is private to its owner)
+LEFTOVERS_REMOVED_MAX = 100
+"""Folders of dead owners that one start removes."""
+
+
+def make_private_folder() -> str:
+    """A new folder for this process only, on tmpfs if there is one."""
+    place = _place()
+    remove_leftovers(place)
+    return tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=place)
+
+
+def remove_private_folder(path: str) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def remove_leftovers(place: str) -> None:
+    """Folders whose owner died without removing them."""
+    removed = 0
+    for folder in Path(place).glob(f"{PREFIX}*"):
+        owner = folder.name.removeprefix(PREFIX).partition("-")[0]
+        if owner.isdecimal() and not _is_alive(int(owner)):
+            remove_private_folder(str(folder))
+            removed += 1
+            if removed == LEFTOVERS_REMOVED_MAX:
+                return
+
+
+def _place() -> str:
+    if os.path.isdir(MEMORY_FOLDER) and os.access(MEMORY_FOLDER, os.W_OK):
+        return MEMORY_FOLDER
+    return tempfile.gettempdir()
+
+
+def _is_alive(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

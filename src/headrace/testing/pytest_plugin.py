@@ -1,0 +1,39 @@
+"""Fixtures for tests that need a broker: one each, one for the whole run, or just a topic of their own."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from headrace.testing.embedded import EmbeddedBroker
+
+
+def _embedded() -> "EmbeddedBroker":
+    # Imported late: a test run that uses no fixture of this plugin does not pay for the broker.
+    from headrace.testing.embedded import EmbeddedBroker
+
+    return EmbeddedBroker()
+
+
+@pytest.fixture
+def headrace_broker() -> "Iterator[EmbeddedBroker]":
+    """A broker of this test's own, empty, up in milliseconds."""
+    with _embedded() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def headrace_session_broker() -> "Iterator[EmbeddedBroker]":
+    """One broker for all tests of the run (of the worker, under pytest-xdist)."""
+    with _embedded() as broker:
+        yield broker
+
+
+@pytest.fixture
+def headrace_topic(headrace_session_broker: "EmbeddedBroker", request: pytest.FixtureRequest) -> "Iterator[str]":
+    """A topic of this test's own on the session's broker, named after the test, deleted afterwards."""
+    broker = headrace_session_broker
+    topic = broker.create_topic(broker.unused_topic_name(request.node.name))
+    yield topic
+    broker.delete_topic(topic)

@@ -1,0 +1,146 @@
+"""Produce, tuned: the request as tuples of offsets into its frame, the answer packed in one go.
+
+`headrace.wire.messages.produce` is the slow clear form of the same bytes; a test holds the two equal.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+
+from headrace.wire.errors import ProtocolError
+from headrace.wire.scan import (
+    bytes_span,
+    element_count,
+    skip_tagged_fields,
+    string_span,
+    truncated,
+    varint_bytes,
+)
+
+FLEXIBLE_FROM = 9
+TOPIC_IDS_FROM = 13
+TRANSACTIONAL_ID_FROM = 3
+
+_ACKS_AND_TIMEOUT = Struct(">hi")
+_PARTITION_INDEX = Struct(">i")
+_FRAME_HEAD = Struct(">ii")
+_INT32 = Struct(">i")
+_INT16 = Struct(">h")
+
+PartitionSpan = tuple[int, int, int]
+"""(partition, start, end) of one record set in the frame; start is -1 when there is none."""
+
+TopicSpans = tuple[bytes, list[PartitionSpan]]
+"""(topic name, or from version 13 its id; its record sets)."""
+
+
+def scan_request(
+    buffer: memoryview, position: int, end: int, version: int
+) -> tuple[bytes | None, int, int, list[TopicSpans]]:
+    """(transactional id, acks, timeout in ms, topics), nothing copied but the names."""
+    compact = version >= FLEXIBLE_FROM
+    transactional_id: bytes | None = None
+    if version >= TRANSACTIONAL_ID_FROM:
+        start, position = string_span(buffer, position, end, compact=compact)
+        if start >= 0:
+            transactional_id = bytes(buffer[start:position])
+    if position + 6 > end:
+        raise truncated()
+    acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(buffer, position)
+    topic_count, position = element_count(buffer, position + 6, end, compact=compact, smallest=2)
+    topics: list[TopicSpans] = []
+    for _ in range(topic_count):
+        topic, position = _scan_topic(buffer, position, end, version, compact)
+        topics.append(topic)
+    if compact:
+        skip_tagged_fields(buffer, position, end)
+    return transactional_id, acks, timeout_ms, topics
+
+
+def _scan_topic(buffer: memoryview, position: int, end: int, version: int, compact: bool) -> tuple[TopicSpans, int]:
+    if version >= TOPIC_IDS_FROM:
+        start, position = position, position + 16
+        if position > end:
+            raise truncated()
+    else:
+        start, position = string_span(buffer, position, end, compact=compact)
+        if start < 0:
+            raise ProtocolError("a null topic name in a Produce request")
+    topic = bytes(buffer[start:position])
+    count, position = element_count(buffer, position, end, compact=compact, smallest=5)
+    partitions: list[PartitionSpan] = []
+    for _ in range(count):
+        if position + 4 > end:
+            raise truncated()
+        (partition,) = _PARTITION_INDEX.unpack_from(buffer, position)
+        start, position = bytes_span(buffer, position + 4, end, compact=compact)
+        partitions.append((partition, start, position))
+        if compact:
+            position = skip_tagged_fields(buffer, position, end)
+    if compact:
+        position = skip_tagged_fields(buffer, position, end)
+    return (topic, partitions), position
+
+
+PartitionAnswer = tuple[int, int, int, int, int]
+"""(partition, error, base offset, append time, log start offset)."""
+
+_ERROR_AND_OFFSET = Struct(">hq")
+_ERROR_AT = 4
+_EMPTY_SUFFIX = b""
+_OLD_SUFFIX = b"\x00\x00\x00\x00\xff\xff"  # no record errors, no message
+_FLEXIBLE_SUFFIX = b"\x01\x00\x00"  # the same two and no tagged fields
+
+
+def _partition_layout(version: int) -> tuple[Struct, int, bytes]:
+    """(fixed fields, how many of a PartitionAnswer they take, what follows them)."""
+    if version < 2:
+        return Struct(">ihq"), 3, _EMPTY_SUFFIX
+    if version < 5:
+        return Struct(">ihqq"), 4, _EMPTY_SUFFIX
+    if version < 8:
+        return Struct(">ihqqq"), 5, _EMPTY_SUFFIX
+    return Struct(">ihqqq"), 5, _OLD_SUFFIX if version < FLEXIBLE_FROM else _FLEXIBLE_SUFFIX
+
+
+_LAYOUTS = tuple(_partition_layout(version) for version in range(14))
+
+
+def encode_response(
+    version: int, correlation_id: int, topics: Sequence[tuple[bytes, Sequence[PartitionAnswer]]], throttle_time_ms: int
+) -> tuple[bytes, list[int]]:
+    """(the whole frame, where in it the error of each partition stands, in order) so that an answer can be mended."""
+    layout, taken, suffix = _LAYOUTS[version]
+    compact = version >= FLEXIBLE_FROM
+    pieces = [b"\x00", varint_bytes(len(topics) + 1)] if compact else [_INT32.pack(len(topics))]
+    at = 8 + sum(map(len, pieces))
+    errors_at: list[int] = []
+    stride = layout.size + len(suffix)
+    for topic, partitions in topics:
+        if version >= TOPIC_IDS_FROM:
+            head = topic + varint_bytes(len(partitions) + 1)
+        elif compact:
+            head = varint_bytes(len(topic) + 1) + topic + varint_bytes(len(partitions) + 1)
+        else:
+            head = _INT16.pack(len(topic)) + topic + _INT32.pack(len(partitions))
+        pieces.append(head)
+        at += len(head)
+        for answer in partitions:
+            pieces.append(layout.pack(*answer[:taken]) + suffix)
+            errors_at.append(at + _ERROR_AT)
+            at += stride
+        if compact:
+            pieces.append(b"\x00")
+            at += 1
+    if version >= 1:
+        pieces.append(_INT32.pack(throttle_time_ms))
+    if compact:
+        pieces.append(b"\x00")
+    body = b"".join(pieces)
+    return _FRAME_HEAD.pack(len(body) + 4, correlation_id) + body, errors_at
+
+
+def with_error(frame: bytes | bytearray, error_at: int, error: int) -> bytearray:
+    """An encoded answer whose partition at `error_at` failed after all."""
+    mended = frame if isinstance(frame, bytearray) else bytearray(frame)
+    _ERROR_AND_OFFSET.pack_into(mended, error_at, error, -1)
+    return mended
