@@ -1,1 +1,101 @@
-"""The one Kafka client: a sans-IO core and the fronts that drive it."""
+"""The one Kafka client: a sans-IO core and the fronts that drive it.
+
+    from headrace.client import Admin, Consumer, NewTopic, Producer, TopicPartition, LATEST
+
+    with Admin("127.0.0.1:9092") as admin:
+        admin.create_topics([NewTopic("orders", partitions=4)])
+        admin.offsets({TopicPartition("orders", 0): LATEST})
+    with Producer(bootstrap_servers="127.0.0.1:9092") as producer:
+        delivery = producer.send("orders", b"value", key=b"key", headers=[("trace", b"1")])
+        delivery.result(timeout_ms=10_000).offset
+    with Consumer("orders", bootstrap_servers="127.0.0.1:9092", auto_offset_reset="earliest") as consumer:
+        for record in consumer:
+            record.topic, record.partition, record.offset, record.timestamp, record.key, record.value, record.headers
+
+`core/` decides and never waits: bytes, answers and the time go in, requests and results come out. `blocking/` is the
+front for threads that wait. Errors are in `headrace.client.errors`; everything raised is a `ClientError`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from headrace.client.types import (
+    EARLIEST,
+    LATEST,
+    MAX_TIMESTAMP,
+    ActiveProducer,
+    ApiRange,
+    Broker,
+    ClusterDescription,
+    ConfigChange,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigResource,
+    ConfigSource,
+    ConfigSynonym,
+    ConsumerRecord,
+    DeletedRecords,
+    LogDirDescription,
+    NewTopic,
+    OffsetAt,
+    Outcome,
+    PartitionDescription,
+    PartitionProducers,
+    RecordMetadata,
+    ReplicaSize,
+    ResourceType,
+    TopicDescription,
+)
+from headrace.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.client.blocking.admin import Admin
+    from headrace.client.blocking.consumer import Consumer
+    from headrace.client.blocking.producer import Delivery, Producer
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "MAX_TIMESTAMP",
+    "ActiveProducer",
+    "Admin",
+    "ApiRange",
+    "Broker",
+    "ClusterDescription",
+    "ConfigChange",
+    "ConfigEntry",
+    "ConfigOperation",
+    "ConfigResource",
+    "ConfigSource",
+    "ConfigSynonym",
+    "Consumer",
+    "ConsumerRecord",
+    "DeletedRecords",
+    "Delivery",
+    "LogDirDescription",
+    "NewTopic",
+    "OffsetAt",
+    "Outcome",
+    "PartitionDescription",
+    "PartitionProducers",
+    "Producer",
+    "RecordMetadata",
+    "ReplicaSize",
+    "ResourceType",
+    "TopicDescription",
+    "TopicPartition",
+]
+
+_FRONTS = {
+    "Admin": "headrace.client.blocking.admin",
+    "Consumer": "headrace.client.blocking.consumer",
+    "Delivery": "headrace.client.blocking.producer",
+    "Producer": "headrace.client.blocking.producer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The blocking fronts, imported when first asked for: the broker uses the core without them."""
+    if name in _FRONTS:
+        return getattr(import_module(_FRONTS[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

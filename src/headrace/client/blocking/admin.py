@@ -1,0 +1,117 @@
+"""Administration for a thread that waits."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Self
+
+from headrace.client.blocking.session import DEFAULT_BOOTSTRAP, Session
+from headrace.client.core.admin import brokers, configs, partitions, topics
+from headrace.client.core.calls import ANY_BROKER
+from headrace.client.core.cluster import fetch_metadata
+from headrace.client.errors import InvalidArgument
+from headrace.client.types import (
+    ApiRange,
+    ClusterDescription,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    DeletedRecords,
+    LogDirDescription,
+    NewTopic,
+    OffsetAt,
+    Outcome,
+    PartitionProducers,
+    TopicDescription,
+)
+from headrace.model.ids import TopicPartition
+
+DEFAULT_TIMEOUT_MS = 30_000
+
+
+class Admin:
+    """Questions to and changes of a cluster. Nothing is sent before the first call; every call ends by `timeout_ms`."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] = DEFAULT_BOOTSTRAP,
+        *,
+        client_id: str = "headrace",
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    ) -> None:
+        self._timeout_ms = timeout_ms
+        self._session = Session(bootstrap_servers, client_id=client_id, request_timeout_ms=timeout_ms)
+
+    def cluster(self) -> ClusterDescription:
+        return self._session.run(brokers.describe_cluster(self._session.cluster), self._timeout_ms)
+
+    def topics(self, names: Sequence[str] | None = None) -> tuple[TopicDescription, ...]:
+        """All topics, or these; one that does not exist is there with its error."""
+        return self._session.run(topics.topics(self._session.cluster, _names(names)), self._timeout_ms)
+
+    def create_topics(self, new: Sequence[NewTopic], *, validate_only: bool = False) -> dict[str, Outcome]:
+        operation = topics.create_topics(
+            self._session.cluster, new, validate_only=validate_only, timeout_ms=self._timeout_ms
+        )
+        return self._session.run(operation, self._timeout_ms)
+
+    def delete_topics(self, names: Sequence[str]) -> dict[str, Outcome]:
+        operation = topics.delete_topics(self._session.cluster, _names(names) or (), timeout_ms=self._timeout_ms)
+        return self._session.run(operation, self._timeout_ms)
+
+    def create_partitions(self, totals: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Outcome]:
+        """Grow topics to these numbers of partitions."""
+        operation = topics.create_partitions(
+            self._session.cluster, totals, validate_only=validate_only, timeout_ms=self._timeout_ms
+        )
+        return self._session.run(operation, self._timeout_ms)
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, DeletedRecords]:
+        """Delete what is below the offset; -1 stands for all that can be read."""
+        operation = partitions.delete_records(self._session.cluster, before, timeout_ms=self._timeout_ms)
+        return self._session.run(operation, self._timeout_ms)
+
+    def describe_configs(
+        self, resources: Iterable[tuple[int, str]], *, with_documentation: bool = False
+    ) -> dict[ConfigResource, tuple[ConfigEntry, ...]]:
+        operation = configs.describe_configs(self._session.cluster, resources, with_documentation=with_documentation)
+        return self._session.run(operation, self._timeout_ms)
+
+    def alter_configs(
+        self, changes: Mapping[tuple[int, str], Sequence[ConfigChange]], *, validate_only: bool = False
+    ) -> dict[ConfigResource, Outcome]:
+        """Set, delete, append to or subtract from single configs."""
+        operation = configs.alter_configs(self._session.cluster, changes, validate_only=validate_only)
+        return self._session.run(operation, self._timeout_ms)
+
+    def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
+        """The offset at EARLIEST, LATEST, MAX_TIMESTAMP, or at or after a time in milliseconds."""
+        operation = partitions.offsets(self._session.cluster, times, timeout_ms=self._timeout_ms)
+        return self._session.run(operation, self._timeout_ms)
+
+    def log_dirs(self, nodes: Iterable[int] | None = None) -> tuple[LogDirDescription, ...]:
+        return self._session.run(brokers.log_dirs(self._session.cluster, nodes), self._timeout_ms)
+
+    def producers(self, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionProducers]:
+        return self._session.run(partitions.producers(self._session.cluster, wanted), self._timeout_ms)
+
+    def api_versions(self, node: int | None = None) -> tuple[ApiRange, ...]:
+        """What a broker serves, by API key; of any broker unless a node is named."""
+        target = ANY_BROKER if node is None else node
+        if target != ANY_BROKER and target not in self._session.cluster.brokers:
+            self.cluster()
+        self._session.run(fetch_metadata((), target=target), self._timeout_ms)
+        return tuple(sorted(ApiRange(*entry) for entry in self._session.links.versions_of(target).values()))
+
+    def close(self) -> None:
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+
+def _names(names: Sequence[str] | None) -> Sequence[str] | None:
+    if isinstance(names, str):
+        raise InvalidArgument(f"several topic names are needed, as in [{names!r}]")
+    return names

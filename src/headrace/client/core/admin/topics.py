@@ -1,0 +1,96 @@
+"""Topics: describe, create, delete, grow."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from headrace.client.core.admin.routing import ask_controller
+from headrace.client.core.calls import Operation
+from headrace.client.core.cluster import Cluster, describe_topics, error_code, fetch_metadata
+from headrace.client.errors import InvalidArgument
+from headrace.client.types import NewTopic, Outcome, TopicDescription
+from headrace.wire.messages import create_partitions as create_partitions_api
+from headrace.wire.messages import create_topics as create_topics_api
+from headrace.wire.messages import delete_topics as delete_topics_api
+
+_UNSET = -1
+
+
+def topics(cluster: Cluster, names: Iterable[str] | None) -> Operation[tuple[TopicDescription, ...]]:
+    """These topics, or all of them, by name; one that does not exist is described by its error."""
+    response = yield from fetch_metadata(names)
+    cluster.learn(response)
+    return tuple(sorted(describe_topics(response), key=lambda topic: topic.name))
+
+
+def create_topics(
+    cluster: Cluster, new: Sequence[NewTopic], *, validate_only: bool, timeout_ms: int
+) -> Operation[dict[str, Outcome]]:
+    request = create_topics_api.CreateTopicsRequest(
+        topics=tuple(_creatable(topic) for topic in new), timeout_ms=timeout_ms, validate_only=validate_only
+    )
+    response = yield from ask_controller(
+        cluster,
+        create_topics_api,
+        request,
+        codes=lambda answer: (topic.error_code for topic in answer.topics),
+        min_version=1,
+    )
+    return {topic.name: Outcome(error_code(topic.error_code), topic.error_message or None) for topic in response.topics}
+
+
+def _creatable(topic: NewTopic) -> create_topics_api.CreateTopicsRequestTopic:
+    if not isinstance(topic, NewTopic):
+        raise InvalidArgument(f"a NewTopic is needed, got {topic!r}")
+    assignments = topic.assignments or {}
+    return create_topics_api.CreateTopicsRequestTopic(
+        name=topic.name,
+        num_partitions=_UNSET if assignments else topic.partitions,
+        replication_factor=_UNSET if assignments else topic.replication_factor,
+        assignments=tuple(
+            create_topics_api.CreateTopicsRequestAssignment(partition_index=partition, broker_ids=tuple(brokers))
+            for partition, brokers in sorted(assignments.items())
+        ),
+        configs=tuple(
+            create_topics_api.CreateTopicsRequestConfig(name=name, value=value) for name, value in topic.configs.items()
+        ),
+    )
+
+
+def delete_topics(cluster: Cluster, names: Sequence[str], *, timeout_ms: int) -> Operation[dict[str, Outcome]]:
+    request = delete_topics_api.DeleteTopicsRequest(
+        topics=tuple(delete_topics_api.DeleteTopicsRequestTopic(name=name) for name in names),
+        topic_names=tuple(names),
+        timeout_ms=timeout_ms,
+    )
+    response = yield from ask_controller(
+        cluster,
+        delete_topics_api,
+        request,
+        codes=lambda answer: (topic.error_code for topic in answer.responses),
+    )
+    return {
+        topic.name or "": Outcome(error_code(topic.error_code), topic.error_message or None)
+        for topic in response.responses
+    }
+
+
+def create_partitions(
+    cluster: Cluster, totals: Mapping[str, int], *, validate_only: bool, timeout_ms: int
+) -> Operation[dict[str, Outcome]]:
+    """Grow topics to these totals."""
+    request = create_partitions_api.CreatePartitionsRequest(
+        topics=tuple(
+            create_partitions_api.CreatePartitionsRequestTopic(name=name, count=total, assignments=None)
+            for name, total in totals.items()
+        ),
+        timeout_ms=timeout_ms,
+        validate_only=validate_only,
+    )
+    response = yield from ask_controller(
+        cluster,
+        create_partitions_api,
+        request,
+        codes=lambda answer: (result.error_code for result in answer.results),
+    )
+    return {
+        result.name: Outcome(error_code(result.error_code), result.error_message or None) for result in response.results
+    }

@@ -1,0 +1,186 @@
+"""What the client knows of the cluster: brokers, topics, leaders; and when to ask again.
+
+Knowledge comes in whole from Metadata responses. It is asked for again when it is old, when an error says that it is
+wrong, and for topics that are not known yet, but not more often than a back-off allows.
+"""
+
+from collections.abc import Iterable
+
+from headrace.client.core.calls import ANY_BROKER, Call, Operation, ask
+from headrace.client.errors import BrokerError
+from headrace.client.types import Broker, PartitionDescription, TopicDescription
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
+from headrace.wire.messages import metadata
+
+METADATA_AGE_MS_MAX = 300_000
+METADATA_BACKOFF_MS = 100
+TOPIC_NAME_LENGTH_MAX = 249
+
+
+class Cluster:
+    """`topics` of interest are added with `want`; without any, only the brokers are asked for."""
+
+    def __init__(self, *, age_ms_max: float = METADATA_AGE_MS_MAX, backoff_ms: float = METADATA_BACKOFF_MS) -> None:
+        self.cluster_id: str | None = None
+        self.controller_id = ANY_BROKER
+        self.brokers: dict[int, Broker] = {}
+        self.topics: dict[str, TopicDescription] = {}
+        self.topic_errors: dict[str, ErrorCode] = {}
+        """Why a topic that was asked for is not among the topics."""
+        self._names: dict[TopicId, str] = {}
+        self._partitions: dict[TopicPartition, PartitionDescription] = {}
+        self._wanted: set[str] = set()
+        self._age_ms_max = age_ms_max
+        self._backoff_ms = backoff_ms
+        self._asked_ms: float | None = None
+        self._learned_ms: float | None = None
+        self._is_wrong = True
+        self._is_asking = False
+
+    def want(self, topics: Iterable[str]) -> None:
+        """Keep these topics known."""
+        new = set(topics) - self._wanted
+        if new:
+            self._wanted |= new
+            self._is_wrong = True
+
+    def has_wanted(self) -> bool:
+        return bool(self._wanted)
+
+    def mark_wrong(self) -> None:
+        """An answer contradicted what is known here, so ask again soon."""
+        self._is_wrong = True
+
+    def next_refresh_ms(self) -> float:
+        """The time at which `refresh` has a call to make."""
+        if self._is_asking:
+            return float("inf")
+        due = 0.0
+        if not self._is_wrong and self._learned_ms is not None:
+            due = self._learned_ms + self._age_ms_max
+        if self._asked_ms is not None:
+            due = max(due, self._asked_ms + self._backoff_ms)
+        return due
+
+    def refresh(self, now_ms: float, *, create_topics: bool = False) -> Call | None:
+        """The Metadata call that is due, if one is; its reply goes to `refreshed` or `refresh_failed`."""
+        if now_ms < self.next_refresh_ms():
+            return None
+        self._asked_ms = now_ms
+        self._is_asking = True
+        self._is_wrong = False
+        return metadata_call(sorted(self._wanted), create_topics=create_topics)
+
+    def refresh_failed(self) -> None:
+        self._is_asking = False
+        self._is_wrong = True
+
+    def refreshed(self, response: metadata.MetadataResponse, now_ms: float) -> None:
+        self._is_asking = False
+        self._learned_ms = now_ms
+        self.learn(response)
+
+    def learn(self, response: metadata.MetadataResponse) -> None:
+        """Take over what the broker says; of a topic that moves, the newer leader epoch is kept (KIP-320)."""
+        self.cluster_id = response.cluster_id
+        self.controller_id = response.controller_id
+        self.brokers = {b.node_id: Broker(b.node_id, b.host, b.port, b.rack) for b in response.brokers}
+        for topic in describe_topics(response):
+            self._learn_topic(topic)
+        if any(topic not in self.topics for topic in self._wanted):
+            self._is_wrong = True
+
+    def _learn_topic(self, topic: TopicDescription) -> None:
+        known = self.topics.get(topic.name)
+        if known is not None and (topic.topic_id != known.topic_id or topic.error):
+            self._forget_topic(known)
+            known = None
+        if topic.error or any(partition.error for partition in topic.partitions):
+            self._is_wrong = True
+        if topic.error:
+            self.topic_errors[topic.name] = topic.error
+            return
+        self.topic_errors.pop(topic.name, None)
+        self.topics[topic.name] = topic
+        if topic.topic_id != NO_TOPIC_ID:
+            self._names[topic.topic_id] = topic.name
+        for partition in topic.partitions:
+            key = TopicPartition(topic.name, partition.partition)
+            before = self._partitions.get(key)
+            if before is None or partition.leader_epoch >= before.leader_epoch or partition.leader_epoch < 0:
+                self._partitions[key] = partition
+
+    def _forget_topic(self, topic: TopicDescription) -> None:
+        del self.topics[topic.name]
+        self._names.pop(topic.topic_id, None)
+        for partition in topic.partitions:
+            self._partitions.pop(TopicPartition(topic.name, partition.partition), None)
+
+    def partition_count(self, topic: str) -> int | None:
+        known = self.topics.get(topic)
+        return len(known.partitions) if known is not None else None
+
+    def leader(self, partition: TopicPartition) -> int | None:
+        """The node that leads the partition, if one does and its address is known."""
+        known = self._partitions.get(partition)
+        return known.leader if known is not None and known.leader in self.brokers else None
+
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        known = self._partitions.get(partition)
+        return known.leader_epoch if known is not None else -1
+
+    def topic_id(self, topic: str) -> TopicId:
+        known = self.topics.get(topic)
+        return known.topic_id if known is not None else NO_TOPIC_ID
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        return self._names.get(TopicId(topic_id))
+
+
+def metadata_call(topics: Iterable[str] | None, *, create_topics: bool = False) -> Call:
+    """Metadata of these topics; None asks for all of them."""
+    wanted = None if topics is None else tuple(metadata.MetadataRequestTopic(name=name) for name in topics)
+    request = metadata.MetadataRequest(topics=wanted, allow_auto_topic_creation=create_topics)
+    return Call(metadata, request, min_version=1)
+
+
+def describe_topics(response: metadata.MetadataResponse) -> tuple[TopicDescription, ...]:
+    return tuple(
+        TopicDescription(
+            name=topic.name or "",
+            topic_id=TopicId(topic.topic_id),
+            internal=topic.is_internal,
+            error=error_code(topic.error_code),
+            partitions=tuple(
+                PartitionDescription(
+                    partition=partition.partition_index,
+                    leader=partition.leader_id,
+                    leader_epoch=partition.leader_epoch,
+                    replicas=partition.replica_nodes,
+                    isr=partition.isr_nodes,
+                    offline=partition.offline_replicas,
+                    error=error_code(partition.error_code),
+                )
+                for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
+            ),
+        )
+        for topic in response.topics
+    )
+
+
+def error_code(code: int) -> ErrorCode:
+    """A code that a newer broker invented is an unknown error to us."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def fetch_metadata(topics: Iterable[str] | None, *, target: int = ANY_BROKER) -> Operation[metadata.MetadataResponse]:
+    """An operation: one Metadata exchange; None asks for all topics."""
+    call = metadata_call(topics)
+    response: metadata.MetadataResponse = yield from ask(call.api, call.message, target=target, min_version=1)
+    if response.error_code:
+        raise BrokerError(response.error_code, "the cluster could not be described")
+    return response

@@ -1,0 +1,181 @@
+"""One connection to a broker as bytes in and bytes out: frames, correlation ids, versions, answers in order.
+
+The first exchange is ApiVersions; until it is done, nothing else can be sent. A broker that answers out of order, with
+more than it may, or with bytes that are not the answer, raises `BadAnswer`, and the connection is then of no more use.
+"""
+
+from collections import deque
+from struct import Struct
+from typing import Any, NamedTuple
+
+from headrace import __version__
+from headrace.client.core.calls import Call
+from headrace.client.errors import BadAnswer, InvalidArgument, UnsupportedByBroker
+from headrace.client.types import ApiRange
+from headrace.model.errors import ErrorCode, error_name
+from headrace.wire.apis import ApiKey
+from headrace.wire.errors import ProtocolError
+from headrace.wire.frames import SIZE_BYTES, read_response_header, request_frame
+from headrace.wire.messages import api_versions
+
+ANSWER_BYTES_MAX = 256 * 1024 * 1024
+"""Larger answers are refused before they are read."""
+
+REQUESTS_IN_FLIGHT_MAX = 1000
+
+_SIZE = Struct(">i")
+_ERROR_CODE = Struct(">h")
+_CORRELATION_ID_MASK = 0x7FFFFFFF
+
+
+class Answer(NamedTuple):
+    call: Call
+    message: Any
+
+
+class _Awaited(NamedTuple):
+    correlation_id: int
+    version: int
+    call: Call
+
+
+class Connection:
+    """`address` is only for messages."""
+
+    def __init__(self, *, address: str, client_id: str, answer_bytes_max: int = ANSWER_BYTES_MAX) -> None:
+        self.address = address
+        self.versions: dict[int, ApiRange] = {}
+        """What the broker serves, by API key; empty until it has said so."""
+        self._client_id = client_id
+        self._answer_bytes_max = answer_bytes_max
+        self._received = bytearray()
+        self._awaited: deque[_Awaited] = deque()
+        self._next_correlation_id = 0
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self.versions)
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._awaited)
+
+    def hello(self, version: int = api_versions.MAX_VERSION) -> bytes:
+        """The bytes to send first: which versions do you serve?"""
+        request = api_versions.ApiVersionsRequest(client_software_name="headrace", client_software_version=__version__)
+        return self._frame(Call(api_versions, request), version)
+
+    def send(self, call: Call) -> bytes:
+        """The bytes of the request, in the highest version that both sides know."""
+        assert self.is_ready, "the versions are not known yet"
+        if len(self._awaited) >= REQUESTS_IN_FLIGHT_MAX:
+            raise UnsupportedByBroker(f"{self.address} has not answered {REQUESTS_IN_FLIGHT_MAX} requests yet")
+        return self._frame(call, self.version_for(call))
+
+    def version_for(self, call: Call) -> int:
+        name = ApiKey(call.api.API_KEY).name.lower()
+        served = self.versions.get(call.api.API_KEY)
+        if served is None:
+            raise UnsupportedByBroker(f"the broker at {self.address} does not serve {name}; use a newer broker")
+        version = min(served.max_version, call.api.MAX_VERSION, call.max_version)
+        if version < max(served.min_version, call.min_version):
+            raise UnsupportedByBroker(
+                f"the broker at {self.address} serves {name} {served.min_version} to {served.max_version}, needed is "
+                f"one of {call.min_version} to {min(call.api.MAX_VERSION, call.max_version)}; use a newer broker"
+            )
+        return version
+
+    def receive(self, chunk: bytes | memoryview) -> tuple[list[Answer], bytes]:
+        """The answers that are complete with these bytes, and bytes to send because of them (a second hello)."""
+        self._received += chunk
+        answers: list[Answer] = []
+        reaction = b""
+        for frame in self._frames():
+            awaited = self._match(frame)
+            if awaited.call.api.API_KEY == ApiKey.API_VERSIONS and not self.is_ready:
+                reaction = self._learn_versions(frame, awaited.version)
+            else:
+                answers.append(Answer(awaited.call, self._decode(frame, awaited)))
+        return answers, reaction
+
+    def unanswered(self) -> list[Call]:
+        """The calls that wait for an answer, oldest first."""
+        return [awaited.call for awaited in self._awaited]
+
+    def _frame(self, call: Call, version: int) -> bytes:
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id = (correlation_id + 1) & _CORRELATION_ID_MASK
+        try:
+            body = call.api.encode_request(call.message, version)
+        except ProtocolError as error:
+            raise InvalidArgument(f"the request cannot be sent: {error}") from error
+        frame = request_frame(call.api.API_KEY, version, correlation_id, self._client_id, body)
+        if call.is_answered:
+            self._awaited.append(_Awaited(correlation_id, version, call))
+        return frame
+
+    def _frames(self) -> list[bytes]:
+        """Whole frames, without their sizes, taken off what was received."""
+        received = self._received
+        frames: list[bytes] = []
+        position = 0
+        while len(received) - position >= SIZE_BYTES:
+            (size,) = _SIZE.unpack_from(received, position)
+            if not SIZE_BYTES <= size <= self._answer_bytes_max:
+                raise BadAnswer(
+                    f"{self.address} announces an answer of {size} bytes, allowed are {self._answer_bytes_max}: "
+                    "is it a Kafka broker, without TLS?"
+                )
+            if len(received) - position - SIZE_BYTES < size:
+                break
+            position += SIZE_BYTES
+            frames.append(bytes(memoryview(received)[position : position + size]))
+            position += size
+        if position:
+            del received[:position]
+        return frames
+
+    def _match(self, frame: bytes) -> _Awaited:
+        if not self._awaited:
+            raise BadAnswer(f"{self.address} sent an answer to nothing that was asked")
+        awaited = self._awaited.popleft()
+        (correlation_id,) = _SIZE.unpack_from(frame)
+        if correlation_id != awaited.correlation_id:
+            raise BadAnswer(
+                f"{self.address} answered request {correlation_id} where {awaited.correlation_id} was the next: "
+                "answers must come in order"
+            )
+        return awaited
+
+    def _decode(self, frame: bytes, awaited: _Awaited) -> Any:
+        api = awaited.call.api
+        try:
+            _correlation_id, position = read_response_header(
+                frame, 0, len(frame), api_key=api.API_KEY, api_version=awaited.version
+            )
+            return api.decode_response(frame, position, len(frame), awaited.version)
+        except ProtocolError as error:
+            raise BadAnswer(f"the answer of {self.address} cannot be read: {error}") from error
+
+    def _learn_versions(self, frame: bytes, version: int) -> bytes:
+        """KIP-511: a broker that does not know our version says so in the oldest one, and lists what it serves."""
+        if len(frame) < SIZE_BYTES + _ERROR_CODE.size:
+            raise BadAnswer(f"the answer of {self.address} about its versions is too short")
+        (error_code,) = _ERROR_CODE.unpack_from(frame, SIZE_BYTES)
+        is_refused = error_code == ErrorCode.UNSUPPORTED_VERSION and version > 0
+        try:
+            answer = api_versions.decode_response(frame, SIZE_BYTES, len(frame), 0 if is_refused else version)
+        except ProtocolError as error:
+            raise BadAnswer(f"the answer of {self.address} about its versions cannot be read: {error}") from error
+        served = {entry.api_key: ApiRange(*_range_of(entry)) for entry in answer.api_keys}
+        if is_refused:
+            own = served.get(ApiKey.API_VERSIONS)
+            return self.hello(min(own.max_version, version - 1) if own else 0)
+        if error_code != ErrorCode.NONE or not served:
+            raise BadAnswer(f"{self.address} does not say which versions it serves: {error_name(error_code)}")
+        self.versions = served
+        return b""
+
+
+def _range_of(entry: api_versions.ApiVersionsResponseApiKey) -> tuple[int, int, int]:
+    return entry.api_key, entry.min_version, entry.max_version

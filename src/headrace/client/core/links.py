@@ -1,0 +1,311 @@
+"""Connections to the brokers on the Network port: opened when needed, given up when silent, avoided when dead.
+
+`submit` takes a call and what to do with its reply; `turn` waits for the network once and hands out replies. Every
+call gets exactly one reply: the response, or the error that says why there is none. Works the same on the machine's
+sockets and in the simulator.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from headrace.client.core.calls import ANY_BROKER, Call
+from headrace.client.core.cluster import Cluster
+from headrace.client.core.connection import ANSWER_BYTES_MAX, Connection
+from headrace.client.errors import BadAnswer, BrokerUnreachable, ClientError, DeadlineExceeded, unreachable
+from headrace.ports.clock import Clock
+from headrace.ports.network import BROKEN, READABLE, WRITABLE, Network, Transport
+
+CONNECT_TIMEOUT_MS = 10_000
+REQUEST_TIMEOUT_MS = 30_000
+RECONNECT_BACKOFF_MS = 50
+RECONNECT_BACKOFF_MS_MAX = 1_000
+RECEIVE_BYTES = 256 * 1024
+CALLS_WAITING_MAX = 1_000
+"""How many calls may wait for one connection to be made."""
+
+TURN_MS_MAX = 60_000
+"""The longest wait in one turn, whatever is asked for."""
+
+Completed = Callable[[Any], None]
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class _Pending(NamedTuple):
+    call: Call
+    completed: Completed
+    deadline_ms: float
+
+
+class _Link:
+    """One connection and the calls on it."""
+
+    def __init__(self, transport: Transport, connection: Connection, give_up_ms: float) -> None:
+        self.transport = transport
+        self.connection = connection
+        self.outgoing: deque[memoryview] = deque([memoryview(connection.hello())])
+        self.waiting: deque[_Pending] = deque()
+        """Calls that wait for the versions of the broker."""
+        self.sent: deque[_Pending] = deque()
+        self.give_up_ms = give_up_ms
+        """When the connection must be ready."""
+        self.interest = 0
+
+    def calls(self) -> int:
+        return len(self.waiting) + len(self.sent)
+
+
+class _Refusal(NamedTuple):
+    retry_ms: float
+    backoff_ms: float
+    error: ClientError
+
+
+class Links:
+    def __init__(
+        self,
+        *,
+        network: Network,
+        clock: Clock,
+        bootstrap: Sequence[Address],
+        client_id: str,
+        cluster: Cluster,
+        request_timeout_ms: float = REQUEST_TIMEOUT_MS,
+        connect_timeout_ms: float = CONNECT_TIMEOUT_MS,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> None:
+        assert bootstrap, "at least one broker to begin with"
+        self.cluster = cluster
+        self._network = network
+        self._clock = clock
+        self._bootstrap = tuple(bootstrap)
+        self._client_id = client_id
+        self._request_timeout_ms = request_timeout_ms
+        self._connect_timeout_ms = connect_timeout_ms
+        self._answer_bytes_max = answer_bytes_max
+        self._links: dict[Address, _Link] = {}
+        self._by_token: dict[int, Address] = {}
+        self._refusals: dict[Address, _Refusal] = {}
+        self._replies: deque[tuple[Completed, ClientError | None]] = deque()
+        """Replies that did not come from the network: errors, and the silence after acks=0."""
+        self._chunk = memoryview(bytearray(RECEIVE_BYTES))
+
+    def submit(self, call: Call, completed: Completed, *, deadline_ms: float | None = None) -> None:
+        """Send the call when its broker can be reached; `completed` is called from a later `turn`."""
+        timeout_ms = self._clock.monotonic_ms() + self._request_timeout_ms + call.wait_ms_max
+        self._route(_Pending(call, completed, min(timeout_ms, deadline_ms) if deadline_ms is not None else timeout_ms))
+
+    def _route(self, pending: _Pending) -> None:
+        now_ms = self._clock.monotonic_ms()
+        try:
+            address = self._address_for(pending.call.target, now_ms)
+            link = self._links.get(address) or self._connect(address, now_ms)
+            self._enqueue(link, pending)
+        except ClientError as error:
+            self._fail_or_reroute(pending, error)
+
+    def _fail_or_reroute(self, pending: _Pending, error: ClientError) -> None:
+        """A call for any broker, not sent yet, goes to the next address that was not refused just now."""
+        now_ms = self._clock.monotonic_ms()
+        is_free = pending.call.target == ANY_BROKER and isinstance(error, BrokerUnreachable | BadAnswer)
+        if is_free and any(self._retry_ms(address) <= now_ms for address in self._choices()):
+            self._route(pending)
+        else:
+            self._replies.append((pending.completed, error))
+
+    def versions_of(self, node_id: int) -> dict[int, tuple[int, int, int]]:
+        """What the broker serves by API key, once a call to it was answered; of any broker for ANY_BROKER."""
+        link = self._links.get(self._address_for(node_id, self._clock.monotonic_ms()))
+        return dict(link.connection.versions) if link is not None else {}
+
+    def in_flight(self) -> int:
+        return sum(link.calls() for link in self._links.values()) + len(self._replies)
+
+    def turn(self, wait_ms: float) -> None:
+        """Wait at most that long for the network, then hand out what has come."""
+        wait_ms = min(wait_ms, TURN_MS_MAX, self._next_deadline_ms() - self._clock.monotonic_ms())
+        wait_ms = 0.0 if self._replies else max(0.0, wait_ms)
+        for token, events in self._network.poll(wait_ms):
+            address = self._by_token.get(token)
+            if address is not None:
+                self._serve(address, events)
+        self._expire(self._clock.monotonic_ms())
+        for _ in range(len(self._replies)):
+            completed, reply = self._replies.popleft()
+            completed(reply)
+
+    def close(self) -> None:
+        """Break every connection; nobody waits for the calls on them any more."""
+        for link in self._links.values():
+            self._network.forget(link.transport.token)
+            link.transport.close()
+        self._links.clear()
+        self._by_token.clear()
+        self._replies.clear()
+
+    def _address_for(self, target: int, now_ms: float) -> Address:
+        if target != ANY_BROKER:
+            broker = self.cluster.brokers.get(target)
+            if broker is None:
+                raise BrokerUnreachable(f"no address is known for broker {target}: it may be down")
+            return Address(broker.host, broker.port)
+        choices = self._choices()
+        for address in choices:
+            link = self._links.get(address)
+            if link is not None and link.connection.is_ready:
+                return address
+        usable = [address for address in choices if self._retry_ms(address) <= now_ms]
+        # When all were refused just now, the one that is due first says why.
+        return usable[0] if usable else min(choices, key=self._retry_ms)
+
+    def _choices(self) -> list[Address]:
+        known = [Address(broker.host, broker.port) for broker in self.cluster.brokers.values()]
+        return list(dict.fromkeys([*known, *self._bootstrap]))
+
+    def _retry_ms(self, address: Address) -> float:
+        refusal = self._refusals.get(address)
+        return refusal.retry_ms if refusal is not None else 0.0
+
+    def _connect(self, address: Address, now_ms: float) -> _Link:
+        refusal = self._refusals.get(address)
+        if refusal is not None and refusal.retry_ms > now_ms:
+            raise refusal.error
+        try:
+            transport = self._network.connect(address.host, address.port)
+        except OSError as error:
+            raise self._refuse(address, unreachable(str(address), error.strerror or error)) from error
+        connection = Connection(
+            address=str(address), client_id=self._client_id, answer_bytes_max=self._answer_bytes_max
+        )
+        link = _Link(transport, connection, now_ms + self._connect_timeout_ms)
+        self._links[address] = link
+        self._by_token[transport.token] = address
+        self._watch(link)
+        return link
+
+    def _refuse(self, address: Address, error: ClientError) -> ClientError:
+        before = self._refusals.get(address)
+        backoff_ms = min(before.backoff_ms * 2, RECONNECT_BACKOFF_MS_MAX) if before else RECONNECT_BACKOFF_MS
+        self._refusals[address] = _Refusal(self._clock.monotonic_ms() + backoff_ms, backoff_ms, error)
+        return error
+
+    def _enqueue(self, link: _Link, pending: _Pending) -> None:
+        if not link.connection.is_ready:
+            if len(link.waiting) >= CALLS_WAITING_MAX:
+                raise BrokerUnreachable(f"{CALLS_WAITING_MAX} requests wait for {link.connection.address} already")
+            link.waiting.append(pending)
+            return
+        link.outgoing.append(memoryview(link.connection.send(pending.call)))
+        if pending.call.is_answered:
+            link.sent.append(pending)
+        else:
+            self._replies.append((pending.completed, None))
+        self._watch(link)
+
+    def _watch(self, link: _Link) -> None:
+        interest = READABLE | (WRITABLE if link.outgoing else 0)
+        if interest != link.interest:
+            link.interest = interest
+            self._network.watch(link.transport.token, interest)
+
+    def _serve(self, address: Address, events: int) -> None:
+        link = self._links[address]
+        try:
+            if events & WRITABLE:
+                self._flush(link)
+            if events & (READABLE | BROKEN):
+                self._receive(link)
+            self._watch(link)
+        except OSError as error:
+            broken = _broken(link, address, error.strerror or str(error))
+            is_idle = link.connection.is_ready and not link.calls()
+            self._drop(address, broken if is_idle else self._refuse(address, broken))
+        except BadAnswer as error:
+            self._drop(address, self._refuse(address, error))
+        else:
+            if link.connection.is_ready:
+                self._refusals.pop(address, None)
+
+    def _flush(self, link: _Link) -> None:
+        while link.outgoing:
+            head = link.outgoing[0]
+            try:
+                count = link.transport.send(head)
+            except BlockingIOError:
+                return
+            if count < len(head):
+                link.outgoing[0] = head[count:]
+            else:
+                link.outgoing.popleft()
+
+    def _receive(self, link: _Link) -> None:
+        try:
+            count = link.transport.recv_into(self._chunk)
+        except BlockingIOError:
+            return
+        if count == 0:
+            raise OSError("the broker closed the connection")
+        answers, reaction = link.connection.receive(self._chunk[:count])
+        if reaction:
+            link.outgoing.append(memoryview(reaction))
+        for answer in answers:
+            link.sent.popleft().completed(answer.message)
+        if link.waiting and link.connection.is_ready:
+            self._release(link)
+
+    def _release(self, link: _Link) -> None:
+        """The versions are known: send what waited for them."""
+        while link.waiting:
+            pending = link.waiting.popleft()
+            try:
+                self._enqueue(link, pending)
+            except ClientError as error:
+                self._replies.append((pending.completed, error))
+
+    def _next_deadline_ms(self) -> float:
+        deadline_ms = float("inf")
+        for link in self._links.values():
+            if not link.connection.is_ready:
+                deadline_ms = min(deadline_ms, link.give_up_ms)
+            for queue in (link.waiting, link.sent):
+                deadline_ms = min((deadline_ms, *(pending.deadline_ms for pending in queue)))
+        return deadline_ms
+
+    def _expire(self, now_ms: float) -> None:
+        """A connection with an answer overdue is broken: what follows on it would be answers to something older."""
+        for address, link in list(self._links.items()):
+            overdue = any(pending.deadline_ms <= now_ms for pending in link.sent)
+            silent = not link.connection.is_ready and link.give_up_ms <= now_ms
+            if overdue or silent:
+                error = DeadlineExceeded(f"{address} did not answer in time: it may be overloaded or not be a broker")
+                self._drop(address, self._refuse(address, error))
+            else:
+                self._expire_waiting(link, now_ms)
+
+    def _expire_waiting(self, link: _Link, now_ms: float) -> None:
+        for pending in [pending for pending in link.waiting if pending.deadline_ms <= now_ms]:
+            link.waiting.remove(pending)
+            error = DeadlineExceeded(f"no connection to {link.connection.address} in time: is a broker running there?")
+            self._replies.append((pending.completed, error))
+
+    def _drop(self, address: Address, error: ClientError) -> None:
+        link = self._links.pop(address)
+        del self._by_token[link.transport.token]
+        self._network.forget(link.transport.token)
+        link.transport.close()
+        self._replies.extend((pending.completed, error) for pending in link.sent)
+        for pending in link.waiting:
+            self._fail_or_reroute(pending, error)
+
+
+def _broken(link: _Link, address: Address, reason: str) -> BrokerUnreachable:
+    if not link.connection.is_ready:
+        return unreachable(str(address), reason)
+    return BrokerUnreachable(f"the connection to {address} broke before the answer ({reason}): see the broker's log")

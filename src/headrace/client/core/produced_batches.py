@@ -1,0 +1,111 @@
+"""Batches on their way to a broker, and the line they stand in for each partition."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from headrace.client.errors import ClientError
+from headrace.model.ids import TopicPartition
+from headrace.wire.records.builder import BatchBuilder
+
+RECORD_OVERHEAD_BYTES_MAX = 36
+"""The lengths, deltas and counts of one record at their largest."""
+
+HEADER_OVERHEAD_BYTES_MAX = 10
+SEQUENCE_MASK = 0x7FFFFFFF
+"""Sequence numbers start again at zero behind the largest 32-bit number."""
+
+
+def record_bytes_bound(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> int:
+    """At most how many bytes the record adds to a batch."""
+    size = RECORD_OVERHEAD_BYTES_MAX + (len(key) if key else 0) + (len(value) if value else 0)
+    for name, content in headers:
+        size += HEADER_OVERHEAD_BYTES_MAX + 4 * len(name) + (len(content) if content else 0)
+    return size
+
+
+class ProducedBatch:
+    """Records of one partition that travel together; also what their senders look at to learn how it ended."""
+
+    __slots__ = (
+        "base_offset",
+        "builder",
+        "deadline_ms",
+        "encoded",
+        "error",
+        "is_done",
+        "is_full",
+        "is_uncertain",
+        "last_error",
+        "log_append_time_ms",
+        "number",
+        "partition",
+        "producer_id",
+        "ready_ms",
+        "sequence",
+    )
+
+    def __init__(self, partition: TopicPartition, number: int, *, ready_ms: float, deadline_ms: float) -> None:
+        self.partition = partition
+        self.number = number
+        """Grows with every batch of the producer, so it is their order."""
+        self.builder = BatchBuilder()
+        self.is_full = False
+        """Nothing more is added; it is sent as soon as it can be."""
+        self.ready_ms = ready_ms
+        """When it is sent even if it is not full, or tried again."""
+        self.deadline_ms = deadline_ms
+        self.encoded: bytearray | None = None
+        self.producer_id = -1
+        self.sequence = -1
+        self.is_uncertain = False
+        """It was sent and nobody knows whether it was written."""
+        self.last_error: ClientError | None = None
+        self.is_done = False
+        self.error: ClientError | None = None
+        self.base_offset = -1
+        self.log_append_time_ms = -1
+
+    def has_room(self, size: int, batch_bytes_max: int) -> bool:
+        return not self.is_full and self.builder.plain_bytes + size <= batch_bytes_max
+
+    def encode(self, *, compression: int, producer_id: int, producer_epoch: int, sequence: int) -> None:
+        """Fix the bytes, once: a retry sends the same ones, so that the broker recognises them."""
+        self.is_full = True
+        self.producer_id = producer_id
+        self.sequence = sequence
+        self.encoded = self.builder.build(
+            compression=compression,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch if producer_id >= 0 else -1,
+            base_sequence=sequence,
+        )
+
+    def forget_identity(self) -> None:
+        self.encoded = None
+        self.producer_id = -1
+        self.sequence = -1
+
+
+class PartitionLine:
+    """The batches of one partition: those that wait, oldest first, and those that are in flight."""
+
+    __slots__ = ("in_flight", "next_sequence", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[ProducedBatch] = deque()
+        self.in_flight: list[ProducedBatch] = []
+        self.next_sequence = 0
+
+    def take_sequence(self, count: int) -> int:
+        sequence = self.next_sequence
+        self.next_sequence = (sequence + count) & SEQUENCE_MASK
+        return sequence
+
+    def put_back(self, batch: ProducedBatch) -> None:
+        """Into its old place in the line, before every younger batch."""
+        place = sum(1 for other in self.waiting if other.number < batch.number)
+        self.waiting.insert(place, batch)
+
+    def has_older(self, batch: ProducedBatch) -> bool:
+        """Whether a batch before this one is not settled yet."""
+        return any(other.number < batch.number for other in (*self.waiting, *self.in_flight))

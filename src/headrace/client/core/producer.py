@@ -1,0 +1,432 @@
+"""The producer's decisions: which batch goes where and when, what is tried again, and what its end was.
+
+Without a clock or a socket: `append` and `poll` take the time, `poll` gives errands, and the reply of each errand's
+call goes back into its `completed`. Order within a partition is kept by one rule: a batch that is tried again stands in
+line before all younger ones. With idempotence (acks=all) the broker refuses what would duplicate or reorder.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from headrace.client.core.calls import Call
+from headrace.client.core.cluster import Cluster
+from headrace.client.core.partitioner import partition_for_key
+from headrace.client.core.produced_batches import PartitionLine, ProducedBatch, record_bytes_bound
+from headrace.client.errors import (
+    BrokerError,
+    BufferFull,
+    ClientError,
+    DeadlineExceeded,
+    InvalidArgument,
+    UnsupportedByBroker,
+)
+from headrace.model.errors import RETRIABLE, ErrorCode
+from headrace.model.ids import NO_TOPIC_ID, TopicPartition
+from headrace.wire.messages import init_producer_id, produce
+from headrace.wire.records.compression import Compression
+from headrace.wire.records.header import HEADER_SIZE
+
+ACKS_ALL = -1
+NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
+
+_TOPIC_IDS_FROM_VERSION = 13
+_ZSTD_FROM_VERSION = 7
+_RECORD_BATCHES_FROM_VERSION = 3
+
+_IDENTITY_ERRORS = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH})
+_UNCERTAIN_ERRORS = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSettings:
+    acks: int = ACKS_ALL
+    idempotent: bool = True
+    compression: Compression = Compression.NONE
+    linger_ms: float = 5
+    batch_bytes_max: int = 16 * 1024
+    request_bytes_max: int = 1024 * 1024
+    buffer_bytes_max: int = 32 * 1024 * 1024
+    requests_in_flight_max: int = 5
+    """Per broker, and batches per partition; five is what an idempotent producer may have (KIP-98)."""
+
+    request_timeout_ms: int = 30_000
+    delivery_timeout_ms: float = 120_000
+    retry_pause_ms: float = 100
+
+
+class Errand(NamedTuple):
+    """A call to make; its reply and the time go to `completed`."""
+
+    call: Call
+    completed: Callable[[Any, float], None]
+
+
+class Appended(NamedTuple):
+    batch: ProducedBatch
+    place: int
+    needs_poll: bool
+    """Whether the batch is new or just became full, so that there is something to do."""
+
+
+class ProducerCore:
+    """`choose` gives a number below its argument; it spreads records without a key over the partitions."""
+
+    def __init__(self, settings: ProducerSettings, cluster: Cluster, choose: Callable[[int], int]) -> None:
+        self.settled: list[ProducedBatch] = []
+        """Batches that ended since the caller last emptied this."""
+        self.buffered_bytes = 0
+        self._settings = settings
+        self._cluster = cluster
+        self._choose = choose
+        self._lines: dict[TopicPartition, PartitionLine] = {}
+        self._sticky: dict[str, int] = {}
+        self._requests: dict[int, int] = {}
+        self._next_number = 0
+        self._producer_id = -1
+        self._producer_epoch = -1
+        self._identity_due_ms: float | None = 0.0
+        """When to ask for a producer id; None while one is on its way or held."""
+
+    def unsettled(self) -> int:
+        return sum(len(line.waiting) + len(line.in_flight) for line in self._lines.values())
+
+    def append(
+        self,
+        topic: str,
+        partition: int | None,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+        now_ms: float,
+    ) -> Appended | None:
+        """The record's batch and its place there; None if the topic is not known yet (it is asked for)."""
+        size = record_bytes_bound(key, value, headers)
+        settings = self._settings
+        if size > settings.request_bytes_max:
+            raise InvalidArgument(
+                f"a record of about {size} bytes is larger than max_request_size={settings.request_bytes_max}: "
+                "send it in parts or raise the limit here and max.message.bytes at the topic"
+            )
+        count = self._cluster.partition_count(topic)
+        if not count:
+            self._cluster.want((topic,))
+            return None
+        if self.buffered_bytes + size > settings.buffer_bytes_max:
+            raise BufferFull(f"{self.buffered_bytes} bytes wait to be sent, buffer_memory={settings.buffer_bytes_max}")
+        if partition is None:
+            partition = self._sticky_partition(topic, count, size) if key is None else partition_for_key(key, count)
+        elif not 0 <= partition < count:
+            raise InvalidArgument(f"topic {topic!r} has the partitions 0 to {count - 1}, there is no {partition}")
+        place = TopicPartition(topic, partition)
+        line = self._lines.get(place)
+        if line is None:
+            line = self._lines[place] = PartitionLine()
+        batch = line.waiting[-1] if line.waiting else None
+        needs_poll = False
+        if batch is None or not batch.has_room(size, settings.batch_bytes_max):
+            if batch is not None:
+                batch.is_full = True
+            batch = self._new_batch(place, now_ms)
+            line.waiting.append(batch)
+            needs_poll = True
+        before = batch.builder.plain_bytes
+        batch.builder.append(timestamp, key, value, headers)
+        self.buffered_bytes += batch.builder.plain_bytes - before
+        if not batch.has_room(size, settings.batch_bytes_max):
+            # The next record of this size would not fit, so there is nothing to wait for.
+            batch.is_full = needs_poll = True
+        return Appended(batch, batch.builder.count - 1, needs_poll)
+
+    def _new_batch(self, place: TopicPartition, now_ms: float) -> ProducedBatch:
+        self._next_number += 1
+        return ProducedBatch(
+            place,
+            self._next_number,
+            ready_ms=now_ms + self._settings.linger_ms,
+            deadline_ms=now_ms + self._settings.delivery_timeout_ms,
+        )
+
+    def _sticky_partition(self, topic: str, count: int, size: int) -> int:
+        """The partition whose batch is being filled; another one when that batch is gone (KIP-480)."""
+        current = self._sticky.get(topic)
+        if current is not None and current < count:
+            line = self._lines.get(TopicPartition(topic, current))
+            if line and line.waiting and line.waiting[-1].has_room(size, self._settings.batch_bytes_max):
+                return current
+        chosen = self._choose(count - 1) if current is not None and count > 1 else self._choose(count)
+        if current is not None and count > 1 and chosen >= current:
+            chosen += 1
+        self._sticky[topic] = chosen
+        return chosen
+
+    def fill(self) -> None:
+        """Wait for no more records: every batch is sent as soon as it can be."""
+        for line in self._lines.values():
+            if line.waiting:
+                line.waiting[-1].is_full = True
+
+    def abandon(self, error: ClientError) -> None:
+        """Give up everything that is not settled."""
+        for line in self._lines.values():
+            for batch in (*line.waiting, *line.in_flight):
+                self._fail(batch, error)
+            line.waiting.clear()
+            line.in_flight.clear()
+
+    def poll(self, now_ms: float) -> tuple[list[Errand], float]:
+        """What to send now, and when to ask again at the latest, unless a reply or a record comes first."""
+        errands: list[Errand] = []
+        wakeup_ms = self._expire(now_ms)
+        if self._cluster.has_wanted():
+            refresh = self._cluster.refresh(now_ms, create_topics=True)
+            if refresh is not None:
+                errands.append(Errand(refresh, self._refreshed))
+            wakeup_ms = min(wakeup_ms, self._cluster.next_refresh_ms())
+        if self._settings.idempotent and self._producer_id < 0:
+            if self._identity_due_ms is not None and self._lines:
+                if self._identity_due_ms <= now_ms:
+                    self._identity_due_ms = None
+                    errands.append(Errand(_identity_call(), self._identified))
+                else:
+                    wakeup_ms = min(wakeup_ms, self._identity_due_ms)
+            return errands, wakeup_ms
+        by_node, drain_wakeup_ms = self._drain(now_ms)
+        errands.extend(self._produce(node, batches) for node, batches in by_node.items())
+        return errands, min(wakeup_ms, drain_wakeup_ms)
+
+    def _drain(self, now_ms: float) -> tuple[dict[int, list[ProducedBatch]], float]:
+        """The batches to send now, one per partition and at most one request per broker."""
+        wakeup_ms = float("inf")
+        by_node: dict[int, list[ProducedBatch]] = {}
+        sizes: dict[int, int] = {}
+        limit = self._settings.requests_in_flight_max
+        for place, line in self._lines.items():
+            if not line.waiting or not self._may_send(line):
+                continue
+            batch = line.waiting[0]
+            is_ready = batch.ready_ms <= now_ms or (batch.is_full and batch.last_error is None)
+            if not is_ready:
+                wakeup_ms = min(wakeup_ms, batch.ready_ms)
+                continue
+            node = self._cluster.leader(place)
+            if node is None:
+                self._cluster.want((place.topic,))
+                self._cluster.mark_wrong()
+                wakeup_ms = min(wakeup_ms, self._cluster.next_refresh_ms())
+                continue
+            if self._requests.get(node, 0) >= limit:
+                continue
+            size = sizes.get(node, 0) + batch.builder.plain_bytes
+            if node in by_node and size > self._settings.request_bytes_max:
+                wakeup_ms = now_ms
+                continue
+            sizes[node] = size
+            by_node.setdefault(node, []).append(line.waiting.popleft())
+            line.in_flight.append(batch)
+            if line.waiting:
+                wakeup_ms = now_ms
+        return by_node, wakeup_ms
+
+    def _may_send(self, line: PartitionLine) -> bool:
+        if not self._settings.idempotent:
+            return not line.in_flight
+        return len(line.in_flight) < self._settings.requests_in_flight_max and all(
+            batch.producer_id == self._producer_id for batch in line.in_flight
+        )
+
+    def _produce(self, node: int, batches: list[ProducedBatch]) -> Errand:
+        topics: dict[str, list[produce.ProduceRequestPartition]] = {}
+        for batch in batches:
+            if batch.encoded is None:
+                line = self._lines[batch.partition]
+                sequence = line.take_sequence(batch.builder.count) if self._settings.idempotent else -1
+                batch.encode(
+                    compression=self._settings.compression,
+                    producer_id=self._producer_id,
+                    producer_epoch=self._producer_epoch,
+                    sequence=sequence,
+                )
+            topics.setdefault(batch.partition.topic, []).append(
+                produce.ProduceRequestPartition(index=batch.partition.partition, records=batch.encoded)
+            )
+        request = produce.ProduceRequest(
+            acks=self._settings.acks,
+            timeout_ms=self._settings.request_timeout_ms,
+            topic_data=tuple(
+                produce.ProduceRequestTopic(
+                    name=topic, topic_id=self._cluster.topic_id(topic), partition_data=tuple(partitions)
+                )
+                for topic, partitions in topics.items()
+            ),
+        )
+        has_ids = all(self._cluster.topic_id(topic) != NO_TOPIC_ID for topic in topics)
+        is_zstd = self._settings.compression == Compression.ZSTD
+        call = Call(
+            produce,
+            request,
+            node,
+            min_version=_ZSTD_FROM_VERSION if is_zstd else _RECORD_BATCHES_FROM_VERSION,
+            max_version=produce.MAX_VERSION if has_ids else _TOPIC_IDS_FROM_VERSION - 1,
+            is_answered=self._settings.acks != 0,
+        )
+        self._requests[node] = self._requests.get(node, 0) + 1
+        return Errand(call, partial(self._produced, node, batches))
+
+    def _refreshed(self, reply: Any, now_ms: float) -> None:
+        if isinstance(reply, ClientError):
+            self._cluster.refresh_failed()
+        else:
+            self._cluster.refreshed(reply, now_ms)
+
+    def _identified(self, reply: Any, now_ms: float) -> None:
+        if isinstance(reply, UnsupportedByBroker):
+            self.abandon(reply)
+        if isinstance(reply, ClientError) or reply.error_code:
+            self._identity_due_ms = now_ms + self._settings.retry_pause_ms
+            for line in self._lines.values():
+                for batch in line.waiting:
+                    batch.last_error = (
+                        reply if isinstance(reply, ClientError) else BrokerError(reply.error_code, "no producer id")
+                    )
+            return
+        self._producer_id = reply.producer_id
+        self._producer_epoch = reply.producer_epoch
+
+    def _produced(self, node: int, batches: list[ProducedBatch], reply: Any, now_ms: float) -> None:
+        """The reply to a Produce request: every batch of it is settled or stands in line again."""
+        self._requests[node] -= 1
+        alive = [batch for batch in batches if not batch.is_done]
+        for batch in alive:
+            self._lines[batch.partition].in_flight.remove(batch)
+        if isinstance(reply, ClientError):
+            self._cluster.mark_wrong()
+            for batch in alive:
+                self._unanswered(batch, reply, now_ms)
+            return
+        if reply is None:
+            for batch in alive:
+                self._settle(batch)
+            return
+        answers = {
+            (topic.name or self._cluster.topic_name(topic.topic_id), partition.index): partition
+            for topic in reply.responses
+            for partition in topic.partition_responses
+        }
+        for batch in alive:
+            answer = answers.get(batch.partition)
+            if answer is None:
+                missing = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no answer for {batch.partition}")
+                self._unanswered(batch, missing, now_ms)
+            else:
+                self._answered(batch, answer, now_ms)
+
+    def _answered(self, batch: ProducedBatch, answer: produce.ProduceResponsePartition, now_ms: float) -> None:
+        code = answer.error_code
+        if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            batch.base_offset = answer.base_offset
+            batch.log_append_time_ms = answer.log_append_time_ms
+            self._settle(batch)
+            return
+        error = BrokerError(code, f"records for {batch.partition} were not taken", answer.error_message)
+        if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._is_behind(batch):
+            self._retry(batch, error, now_ms)
+        elif code in _IDENTITY_ERRORS or code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            self._fail(batch, error)
+            self._renew_identity(batch.producer_id, error, now_ms)
+        elif code in RETRIABLE:
+            batch.is_uncertain = batch.is_uncertain or code in _UNCERTAIN_ERRORS
+            self._cluster.mark_wrong()
+            self._retry(batch, error, now_ms)
+        else:
+            self._fail(batch, error)
+            # Its numbers are never written, so the ones behind it would be out of order for ever.
+            self._renew_identity(batch.producer_id, error, now_ms)
+
+    def _is_behind(self, batch: ProducedBatch) -> bool:
+        """Whether one before it failed: it is sent again first, or its numbers are given up already."""
+        return batch.producer_id != self._producer_id or self._lines[batch.partition].has_older(batch)
+
+    def _unanswered(self, batch: ProducedBatch, error: ClientError, now_ms: float) -> None:
+        if isinstance(error, UnsupportedByBroker | InvalidArgument):
+            self._fail(batch, error)
+            self._renew_identity(batch.producer_id, error, now_ms)
+            return
+        batch.is_uncertain = True
+        self._retry(batch, error, now_ms)
+
+    def _retry(self, batch: ProducedBatch, error: ClientError, now_ms: float) -> None:
+        batch.last_error = error
+        is_stale = batch.producer_id >= 0 and batch.producer_id != self._producer_id
+        if now_ms >= batch.deadline_ms:
+            self._give_up(batch, now_ms)
+        elif is_stale and batch.is_uncertain:
+            self._fail(batch, _uncertain(batch, error))
+        else:
+            if is_stale:
+                batch.forget_identity()
+            batch.ready_ms = now_ms + self._settings.retry_pause_ms
+            self._lines[batch.partition].put_back(batch)
+
+    def _expire(self, now_ms: float) -> float:
+        """Give up what waited too long; when the next batch will have."""
+        earliest_ms = float("inf")
+        for line in self._lines.values():
+            while line.waiting and line.waiting[0].deadline_ms <= now_ms:
+                self._give_up(line.waiting.popleft(), now_ms)
+            if line.waiting:
+                earliest_ms = min(earliest_ms, line.waiting[0].deadline_ms)
+        return earliest_ms
+
+    def _give_up(self, batch: ProducedBatch, now_ms: float) -> None:
+        reason = f": {batch.last_error}" if batch.last_error else "; no leader could be reached"
+        error = DeadlineExceeded(
+            f"records for {batch.partition} were not delivered in {self._settings.delivery_timeout_ms:g} ms{reason}"
+        )
+        self._fail(batch, error)
+        if batch.sequence >= 0:
+            self._renew_identity(batch.producer_id, error, now_ms)
+
+    def _renew_identity(self, producer_id: int, error: ClientError, now_ms: float) -> None:
+        """Begin again under a new producer id, for a gap in the numbers cannot be closed.
+
+        What may have been written under the old one cannot be sent again without the risk of writing it twice.
+        """
+        if producer_id < 0 or producer_id != self._producer_id:
+            return
+        self._producer_id = self._producer_epoch = -1
+        self._identity_due_ms = now_ms
+        for line in self._lines.values():
+            line.next_sequence = 0
+            for batch in [batch for batch in line.waiting if batch.sequence >= 0]:
+                if batch.is_uncertain:
+                    line.waiting.remove(batch)
+                    self._fail(batch, _uncertain(batch, error))
+                else:
+                    batch.forget_identity()
+
+    def _settle(self, batch: ProducedBatch) -> None:
+        self.buffered_bytes -= batch.builder.plain_bytes - HEADER_SIZE
+        batch.is_done = True
+        batch.encoded = None
+        self.settled.append(batch)
+
+    def _fail(self, batch: ProducedBatch, error: ClientError) -> None:
+        batch.error = error
+        self._settle(batch)
+
+
+def _identity_call() -> Call:
+    request = init_producer_id.InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=NO_TRANSACTION_TIMEOUT_MS
+    )
+    return Call(init_producer_id, request)
+
+
+def _uncertain(batch: ProducedBatch, error: ClientError) -> ClientError:
+    return DeadlineExceeded(
+        f"records for {batch.partition} may or may not be written: the connection broke before the answer ({error}); "
+        "read the topic's end before sending them again"
+    )

@@ -1,0 +1,70 @@
+"""What the client raises. Every message says what happened and what to do next."""
+
+from headrace.model.errors import RETRIABLE, ErrorCode, error_name
+
+_HINTS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "create it with `headrace topics create`, or check the spelling",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name, or change the topic with `headrace topics alter`",
+    ErrorCode.MESSAGE_TOO_LARGE: "send smaller records or raise max.message.bytes of the topic",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "seek to an offset that exists or set auto_offset_reset",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "ask for at most as many replicas as there are brokers",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "fewer replicas are in sync than min.insync.replicas asks for; bring brokers back",
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "choose another compression or a newer broker",
+    ErrorCode.INVALID_RECORD: "records of a compacted topic need a key",
+    ErrorCode.KAFKA_STORAGE_ERROR: "the broker cannot write; look at its disk and its log",
+}
+
+
+class ClientError(Exception):
+    """Anything the client raises."""
+
+
+class BrokerUnreachable(ClientError):
+    """No connection to a broker could be made, or it broke before the answer came."""
+
+
+class BadAnswer(ClientError):
+    """A broker's bytes cannot be read as the answer to what was asked."""
+
+
+class UnsupportedByBroker(ClientError):
+    """The broker does not serve the API, or no version of it that has what is needed."""
+
+
+class DeadlineExceeded(ClientError, TimeoutError):
+    """The answer did not come in the time allowed for it."""
+
+
+class InvalidArgument(ClientError, ValueError):
+    """A value that cannot be sent; nothing was."""
+
+
+class BufferFull(ClientError):
+    """The producer holds as many bytes as it may, and no room came up in time."""
+
+
+class ClientClosed(ClientError):
+    """The producer, consumer or admin was closed."""
+
+
+class BrokerError(ClientError):
+    """A broker answered with one of Kafka's error codes."""
+
+    def __init__(self, code: int, what: str, message: str | None = None) -> None:
+        self.code = code
+        hint = _HINTS.get(code)  # type: ignore[call-overload]
+        text = f"{what}: {error_name(code)}"
+        if message:
+            text += f", {message}"
+        super().__init__(f"{text} ({hint})" if hint else text)
+
+    @property
+    def is_retriable(self) -> bool:
+        return self.code in RETRIABLE
+
+
+def unreachable(address: str, reason: object) -> BrokerUnreachable:
+    """The message for a connection that cannot be made."""
+    return BrokerUnreachable(
+        f"cannot reach {address} ({reason}): is a broker running there? start one with `headrace broker`"
+    )

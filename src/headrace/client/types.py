@@ -1,0 +1,201 @@
+"""What the client takes and gives: topics, configs, offsets and records as plain values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import NO_TOPIC_ID, TopicId
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+"""Instead of a time in milliseconds: the end of the partition, its beginning, and its newest record."""
+
+
+class ResourceType(IntEnum):
+    """What a config belongs to."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+
+
+class ConfigOperation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigSource(IntEnum):
+    """Where the value of a config comes from."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class ConfigResource(NamedTuple):
+    type: ResourceType
+    name: str
+
+
+class Broker(NamedTuple):
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDescription:
+    cluster_id: str | None
+    controller_id: int
+    brokers: tuple[Broker, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDescription:
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+    error: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    name: str
+    topic_id: TopicId = NO_TOPIC_ID
+    internal: bool = False
+    error: ErrorCode = ErrorCode.NONE
+    partitions: tuple[PartitionDescription, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create; -1 partitions or replicas means the broker's default, and `assignments` replaces both."""
+
+    name: str
+    partitions: int = 1
+    replication_factor: int = 1
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+    assignments: Mapping[int, Sequence[int]] | None = None
+
+
+class Outcome(NamedTuple):
+    """How one change ended; `message` is the broker's own words, where it has some."""
+
+    error: ErrorCode
+    message: str | None = None
+
+
+class DeletedRecords(NamedTuple):
+    low_watermark: int
+    error: ErrorCode
+
+
+class OffsetAt(NamedTuple):
+    """An offset of a partition; -1 where there is none, as for a time after the last record."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+    error: ErrorCode
+
+
+class ConfigSynonym(NamedTuple):
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigEntry:
+    name: str
+    value: str | None
+    source: ConfigSource
+    is_default: bool
+    read_only: bool
+    sensitive: bool
+    type: int = 0
+    documentation: str | None = None
+    synonyms: tuple[ConfigSynonym, ...] = ()
+
+
+class ConfigChange(NamedTuple):
+    operation: ConfigOperation
+    name: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSize:
+    topic: str
+    partition: int
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirDescription:
+    node_id: int
+    path: str
+    error: ErrorCode
+    total_bytes: int
+    usable_bytes: int
+    replicas: tuple[ReplicaSize, ...]
+
+
+class ActiveProducer(NamedTuple):
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    transaction_start_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProducers:
+    error: ErrorCode
+    message: str | None
+    producers: tuple[ActiveProducer, ...]
+
+
+class ApiRange(NamedTuple):
+    """The versions of one API that a broker serves."""
+
+    api_key: int
+    min_version: int
+    max_version: int
+
+
+class RecordMetadata(NamedTuple):
+    """Where a sent record is; the offset is -1 where the broker was not asked to say (acks=0)."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class ConsumerRecord(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
