@@ -88,13 +88,23 @@ def test_one_event_cannot_fill_the_disk() -> None:
     assert "lines_left_out" not in json.loads(lines[-1])
 
 
-def test_an_error_tells_its_cause() -> None:
-    logger, lines, _ = lines_of()
+@pytest.mark.parametrize("format", ["json", "console"])
+def test_an_error_tells_its_cause(format: str) -> None:
+    logger, lines, _ = lines_of(format)
     try:
-        raise ValueError("of this")
+        raise ValueError("of this\n2023 [error] forged\x1b")
     except ValueError as error:
-        logger.error("stopped", cause=error)
-    assert "ValueError: of this" in json.loads(lines[0])["traceback"]
+        logger.error("stopped", cause=error, peer="x")
+    (text,) = lines
+    assert "ValueError: of this" in text
+    assert "\x1b" not in text
+    if format == "json":
+        assert json.loads(text)["traceback"][0] == "Traceback (most recent call last):"
+    else:
+        first, *rest = text.splitlines()
+        assert "stopped" in first
+        assert len(rest) > 2
+        assert all(line.startswith("    ") for line in rest)
 
 
 def test_structlog_waits_for_the_first_line() -> None:

@@ -56,14 +56,9 @@ class NodeLogger:
 
     def error(self, event: str, *, cause: BaseException | None = None, **fields: FieldValue) -> None:
         """With `cause`, its traceback is told too."""
-        if cause is not None and self._threshold <= LEVELS["error"]:
-            import traceback
+        self._log("error", event, fields, cause)
 
-            text = "".join(traceback.format_exception(cause))
-            fields["traceback"] = text[-TRACEBACK_LENGTH_MAX:]
-        self._log("error", event, fields)
-
-    def _log(self, level: str, event: str, fields: dict[str, FieldValue]) -> None:
+    def _log(self, level: str, event: str, fields: dict[str, FieldValue], cause: BaseException | None = None) -> None:
         if LEVELS[level] < self._threshold:
             return
         unsaid = self._admitted(event)
@@ -72,14 +67,18 @@ class NodeLogger:
         line: dict[str, object] = {"timestamp": _timestamp(self._clock.wall_ms()), "level": level}
         line["event"] = _clean(event, FIELD_LENGTH_MAX)
         for name, value in (*self._context.items(), *fields.items()):
-            limit = TRACEBACK_LENGTH_MAX if name == "traceback" else FIELD_LENGTH_MAX
-            line[name] = _clean(value, limit) if isinstance(value, str) else value
+            line[name] = _clean(value, FIELD_LENGTH_MAX) if isinstance(value, str) else value
         if unsaid:
             line["lines_left_out"] = unsaid
+        traceback = _traceback_lines(cause) if cause is not None else []
+        if traceback and self._format == "json":
+            line["traceback"] = traceback
+            traceback = []
         if self._renderer is None:
             self._renderer = _renderer(self._format)
         text = self._renderer(None, level, line)
-        self._write(f"{text if isinstance(text, str) else text.decode()}\n")
+        shown = text if isinstance(text, str) else text.decode()
+        self._write("".join(f"{part}\n" for part in (shown, *(f"    {step}" for step in traceback))))
 
     def _admitted(self, event: str) -> int | None:
         """How many lines of this event went unsaid before this one; None if this one does too."""
@@ -116,6 +115,14 @@ def _renderer(format: str) -> _Renderer:
     from structlog.dev import ConsoleRenderer
 
     return ConsoleRenderer(colors=False, sort_keys=False, pad_event_to=0)
+
+
+def _traceback_lines(cause: BaseException) -> list[str]:
+    """The end of the traceback, line by line: what a message in it says cannot pass for a line of the log."""
+    import traceback
+
+    text = "".join(traceback.format_exception(cause))[-TRACEBACK_LENGTH_MAX:]
+    return [_clean(line, FIELD_LENGTH_MAX) for line in text.split("\n") if line]
 
 
 def _timestamp(wall_ms: int) -> str:

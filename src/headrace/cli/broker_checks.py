@@ -35,10 +35,17 @@ def check_broker(bootstrap: str, *, expected: bool, timeout_ms: int) -> Iterator
         yield ok("broker", seen)
         for broker in cluster.brokers:
             yield address_finding(broker, bootstrap)
-        topics = admin.topics()
-        yield from partition_findings(topics)
-        yield from config_findings(topics, topic_configs(admin, [topic.name for topic in topics]))
-        yield from log_dir_findings(admin.log_dirs())
+        try:
+            yield from _check_contents(admin)
+        except ClientError as error:
+            yield problem("broker", f"does not answer every question: {error}", "look at its log")
+
+
+def _check_contents(admin: Admin) -> Iterator[Finding]:
+    topics = admin.topics()
+    yield from partition_findings(topics)
+    yield from config_findings(topics, topic_configs(admin, [topic.name for topic in topics]))
+    yield from log_dir_findings(admin.log_dirs())
 
 
 def address_finding(broker: Broker, bootstrap: str) -> Finding:
