@@ -18,6 +18,9 @@ TIME_ENTRY = Struct(">qi")
 PENDING_ENTRIES_MAX = 512
 """Entries kept in memory before they are written; a crash loses no more than recovery rebuilds anyway."""
 
+GUESS_ENTRIES = 64
+"""How far a searched entry may lie from where an even spread would put it, to be found by one read."""
+
 Entry = tuple[int, int]
 
 
@@ -112,9 +115,11 @@ class IndexFile:
         twin._firsts, twin._seconds = self._firsts[:], self._seconds[:]
         return twin
 
-    def is_rising(self) -> bool:
-        """Whether the entries of the file rise, as a torn page would not."""
-        content = self._disk.read(self._files.handle(self.file), self.stored * self._entry.size, 0)
+    def is_rising(self, *, thorough: bool) -> bool:
+        """Whether the entries of the file rise, as torn pages and zeros would not."""
+        begin = 0 if thorough else max(self.stored - 2, 0)
+        size = self._entry.size
+        content = self._disk.read(self._files.handle(self.file), (self.stored - begin) * size, begin * size)
         previous_first = previous_second = -(1 << 63)
         for first, second in self._entry.iter_unpack(content):
             if first <= previous_first or second < previous_second:
@@ -126,10 +131,25 @@ class IndexFile:
         pending = self._seconds if column else self._firsts
         if pending and value >= pending[0]:
             return self.stored + bisect_right(pending, value)
-        if not self.stored:
-            return 0
-        stored = _StoredColumn(self._disk, self._files.handle(self.file), self._entry, self.stored, column)
-        return bisect_right(stored, value)
+        return self._search_file(column, value, pending[0] if pending else None) if self.stored else 0
+
+    def _search_file(self, column: int, value: int, above: int | None) -> int:
+        """Entries are spread evenly as a rule, so the block around the guess is read first and mostly suffices."""
+        file, size, count = self._files.handle(self.file), self._entry.size, self.stored
+        if above is None:
+            assert self.last is not None
+            above = self.last[column]
+        guess = count * value // above if above > 0 else 0
+        low = max(min(guess, count) - GUESS_ENTRIES, 0)
+        high = min(low + 2 * GUESS_ENTRIES, count)
+        block = self._disk.read(file, (high - low) * size, low * size)
+        unpack = self._entry.unpack_from
+        if unpack(block, 0)[column] > value:
+            return bisect_right(_StoredColumn(self._disk, file, self._entry, low, column), value)
+        if unpack(block, len(block) - size)[column] <= value:
+            stored = _StoredColumn(self._disk, file, self._entry, count, column)
+            return bisect_right(stored, value, high)
+        return low + bisect_right(range(high - low), value, key=lambda place: unpack(block, place * size)[column])
 
     def _at(self, place: int) -> Entry | None:
         if place < 0:

@@ -62,6 +62,8 @@ class Loader:
             segment = Segment(self.files, self.folder, base_offset, self.config, self.wall_ms)
             segments.append(segment)
             whole = self._settle(segment, above)
+            for file in segment.all_files():
+                self.files.put_away(file)
             if not whole:
                 self._drop(bases[place + 1 :])
                 break
@@ -93,7 +95,7 @@ class Loader:
             return False
         if last_time is not None and not (last_time[0] >= 0 and last_time[1] >= 0):
             return False
-        return not thorough or (segment.index.is_rising() and segment.time_index.is_rising())
+        return segment.index.is_rising(thorough=thorough) and segment.time_index.is_rising(thorough=thorough)
 
     def _rewind(self, segment: Segment, *, indexed: bool, unclean: bool) -> None:
         """Keep the index entries that can be trusted and stand before the batch of the last of them."""
