@@ -170,7 +170,7 @@ class _ProcessRunner:
     def __init__(self, texts: Mapping[str, str]) -> None:
         settings = [argument for key, value in texts.items() for argument in ("--set", f"{key}={value}")]
         self._process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
-            [sys.executable, "-m", "headrace.cli.main", "broker", *settings],
+            [sys.executable, "-m", "headrace", "broker", *settings],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -1,0 +1,211 @@
+"""Produce and Fetch as the broker reads and writes them, held against the generated codecs."""
+
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from headrace.ports.disk import FileHandle, Slice
+from headrace.wire import fetch, produce
+from headrace.wire.errors import ProtocolError
+from headrace.wire.frames import response_frame
+from headrace.wire.messages import fetch as fetch_messages
+from headrace.wire.messages import produce as produce_messages
+from tests.wire import samples
+
+PRODUCE_VERSIONS = range(14)
+FETCH_VERSIONS = range(4, 19)
+SAMPLES = 12
+HOSTILE = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\x0f", b"\x80\x80\x80\x80\x10")
+INVALID_RECORD = 87
+
+
+def request_body(name: str, version: int, seed: int) -> tuple[Any, bytes]:
+    message = samples.MESSAGES[f"{name}Request"]
+    value = samples.sample(message, version, Random(seed))
+    return value, samples.encode(message, value, version)
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+def test_a_produce_request_is_scanned_as_the_codec_reads_it(version: int) -> None:
+    for seed in range(SAMPLES):
+        value, body = request_body("Produce", version, seed)
+        view = memoryview(body)
+        transactional_id, acks, timeout_ms, topics = produce.scan_request(view, 0, len(body), version)
+        assert (transactional_id.decode() if transactional_id is not None else None) == value.transactional_id
+        assert (acks, timeout_ms) == (value.acks, value.timeout_ms)
+        scanned = [
+            (key, [(index, None if start < 0 else bytes(view[start:end])) for index, start, end in spans])
+            for key, spans in topics
+        ]
+        assert scanned == [
+            (
+                topic.topic_id if version >= produce.TOPIC_IDS_FROM else topic.name.encode(),
+                [(data.index, None if data.records is None else bytes(data.records)) for data in topic.partition_data],
+            )
+            for topic in value.topic_data
+        ]
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_a_fetch_request_is_scanned_as_the_codec_reads_it(version: int) -> None:
+    for seed in range(SAMPLES):
+        value, body = request_body("Fetch", version, seed)
+        scanned = fetch.scan_request(memoryview(body), 0, len(body), version)
+        by_id = version >= fetch.TOPIC_IDS_FROM
+        assert scanned.replica_id == (value.replica_id if version < 15 else -1)
+        assert (scanned.wait_ms_max, scanned.bytes_min) == (value.max_wait_ms, value.min_bytes)
+        assert (scanned.bytes_max, scanned.isolation_level) == (value.max_bytes, value.isolation_level)
+        assert (scanned.session_id, scanned.session_epoch) == (value.session_id, value.session_epoch)
+        assert scanned.topics == [
+            (
+                topic.topic_id if by_id else topic.topic.encode(),
+                [
+                    (wanted.partition, wanted.fetch_offset, wanted.current_leader_epoch, wanted.partition_max_bytes)
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in value.topics
+        ]
+        assert scanned.forgotten == [
+            (topic.topic_id if by_id else topic.topic.encode(), list(topic.partitions))
+            for topic in value.forgotten_topics_data
+        ]
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "version"),
+    [("Produce", produce, version) for version in PRODUCE_VERSIONS]
+    + [("Fetch", fetch, version) for version in FETCH_VERSIONS],
+)
+def test_damaged_requests_are_refused_or_harmless(name: str, module: ModuleType, version: int) -> None:
+    _, body = max((request_body(name, version, seed) for seed in range(SAMPLES)), key=lambda pair: len(pair[1]))
+    for end in range(len(body)):
+        with pytest.raises(ProtocolError):
+            module.scan_request(memoryview(body), 0, end, version)
+    for position in range(len(body)):
+        for hostile in HOSTILE:
+            damaged = body[:position] + hostile + body[position + len(hostile) :]
+            try:
+                module.scan_request(memoryview(damaged), 0, len(damaged), version)
+            except ProtocolError:
+                continue
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+def test_a_produce_response_is_encoded_as_the_codec_writes_it(version: int) -> None:
+    random = Random(version)
+    for topic_count in (0, 1, 3, 130):
+        topics = [
+            (
+                random.randbytes(16) if version >= produce.TOPIC_IDS_FROM else f"topic-{number}".encode(),
+                [
+                    (index, random.choice((0, 3, INVALID_RECORD)), random.getrandbits(40), -1, random.getrandbits(20))
+                    for index in range(random.randrange(4))
+                ],
+            )
+            for number in range(topic_count)
+        ]
+        frame, errors_at = produce.encode_response(version, 77, topics, 5)
+        assert frame == response_frame(0, version, 77, _produce_body(version, topics, 5))
+        answers = [answer for _, answers in topics for answer in answers]
+        assert [int.from_bytes(frame[at : at + 2], "big") for at in errors_at] == [answer[1] for answer in answers]
+
+
+def _produce_body(version: int, topics: list[tuple[bytes, list[produce.PartitionAnswer]]], throttle_ms: int) -> bytes:
+    by_id = version >= produce.TOPIC_IDS_FROM
+    response = produce_messages.ProduceResponse(
+        throttle_time_ms=throttle_ms,
+        responses=tuple(
+            produce_messages.ProduceResponseTopic(
+                name="" if by_id else key.decode(),
+                topic_id=key if by_id else bytes(16),
+                partition_responses=tuple(
+                    produce_messages.ProduceResponsePartition(
+                        index=index,
+                        error_code=error,
+                        base_offset=base_offset,
+                        log_append_time_ms=append_time,
+                        log_start_offset=log_start,
+                    )
+                    for index, error, base_offset, append_time, log_start in answers
+                ),
+            )
+            for key, answers in topics
+        ),
+    )
+    return produce_messages.encode_response(response, version)
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+def test_an_answer_can_be_mended_into_an_error(version: int) -> None:
+    key = bytes(16) if version >= produce.TOPIC_IDS_FROM else b"t"
+    good = [(key, [(0, 0, 10, -1, 3), (1, 0, 20, -1, 4)])]
+    bad = [(key, [(0, 0, 10, -1, 3), (1, 56, -1, -1, 4)])]
+    frame, errors_at = produce.encode_response(version, 1, good, 0)
+    assert produce.with_error(frame, errors_at[1], 56) == produce.encode_response(version, 1, bad, 0)[0]
+    assert frame == produce.encode_response(version, 1, good, 0)[0], "the sealed answer itself is left alone"
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_a_fetch_response_is_encoded_as_the_codec_writes_it(version: int) -> None:
+    file = bytes(range(256)) * 4
+    random = Random(version)
+    for topic_count in (0, 1, 2, 130):
+        topics = []
+        for number in range(topic_count):
+            key = random.randbytes(16) if version >= fetch.TOPIC_IDS_FROM else f"topic-{number}".encode()
+            topics.append((key, [_partition_data(random, index) for index in range(random.randrange(4))]))
+        parts = fetch.encode_response(
+            version, 99, throttle_time_ms=7, error=0, session_id=1234 if version >= 7 else 0, topics=topics
+        )
+        sent = b"".join(
+            part if isinstance(part, bytes) else file[part.position : part.position + part.length]  # type: ignore[attr-defined]
+            for part in parts
+        )
+        assert sent == response_frame(1, version, 99, _fetch_body(version, topics, file))
+
+
+def _partition_data(random: Random, index: int) -> fetch.PartitionData:
+    records = random.choice((None, b"inline", Slice(FileHandle(9), random.randrange(100), 1 + random.randrange(800))))
+    aborted = random.choice((None, (), ((7, 100), (8, 200))))
+    error = random.choice((0, 1))
+    return fetch.PartitionData(index, error, random.getrandbits(40), random.getrandbits(40), 3, aborted, records)
+
+
+def _fetch_body(version: int, topics: list[tuple[bytes, list[fetch.PartitionData]]], file: bytes) -> bytes:
+    by_id = version >= fetch.TOPIC_IDS_FROM
+    response = fetch_messages.FetchResponse(
+        throttle_time_ms=7,
+        session_id=1234 if version >= 7 else 0,
+        responses=tuple(
+            fetch_messages.FetchResponseTopic(
+                topic="" if by_id else key.decode(),
+                topic_id=key if by_id else bytes(16),
+                partitions=tuple(_fetch_partition(data, file) for data in partitions),
+            )
+            for key, partitions in topics
+        ),
+    )
+    return fetch_messages.encode_response(response, version)
+
+
+def _fetch_partition(data: fetch.PartitionData, file: bytes) -> fetch_messages.FetchResponsePartition:
+    records = data.records
+    if isinstance(records, Slice):
+        records = file[records.position : records.position + records.length]
+    return fetch_messages.FetchResponsePartition(
+        partition_index=data.partition,
+        error_code=data.error,
+        high_watermark=data.high_watermark,
+        last_stable_offset=data.last_stable_offset,
+        log_start_offset=data.log_start_offset,
+        aborted_transactions=None
+        if data.aborted is None
+        else tuple(
+            fetch_messages.FetchResponseAbortedTransaction(producer_id=producer_id, first_offset=offset)
+            for producer_id, offset in data.aborted
+        ),
+        records=b"" if records is None else records,  # type: ignore[arg-type]
+    )
