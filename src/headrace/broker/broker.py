@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from headrace.broker.access import OpenAccess
 from headrace.broker.api.metadata import TopicFragments
 from headrace.broker.cluster.controller_host import ControllerHost
+from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.fetch_sessions import FetchSessions
@@ -54,6 +55,7 @@ class Broker:
         self.access = OpenAccess()
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
         self.topic_fragments = TopicFragments()
+        self.producer_ids = ProducerIds(controller, self.node_id)
 
     @property
     def image(self) -> MetadataImage:

@@ -7,6 +7,13 @@ request for many topics is answered over several turns, a slice at a time.
 from typing import TYPE_CHECKING
 
 from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.topic_states import (
+    CLUSTER_OPERATIONS,
+    INTERNAL_TOPICS,
+    TOPIC_OPERATIONS,
+    authorized_operations,
+    partition_states,
+)
 from headrace.core.controller.commands import NewTopic, Refused
 from headrace.core.controller.image import TopicImage
 from headrace.core.controller.names import check_topic_name
@@ -19,7 +26,6 @@ from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopi
 from headrace.wire.metadata import (
     NO_AUTHORIZED_OPERATIONS,
     BrokerMetadata,
-    PartitionMetadata,
     encode_response,
     encode_topic,
     topic_layout,
@@ -28,29 +34,8 @@ from headrace.wire.metadata import (
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
 
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state"))
 _NULL_MEANS_ALL_FROM = 1
 _AUTO_CREATION_FLAG_FROM = 4
-
-_TOPIC_OPERATIONS = (
-    Operation.READ,
-    Operation.WRITE,
-    Operation.CREATE,
-    Operation.DELETE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-)
-_CLUSTER_OPERATIONS = (
-    Operation.CREATE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.CLUSTER_ACTION,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-    Operation.IDEMPOTENT_WRITE,
-)
 
 
 class TopicFragments:
@@ -72,7 +57,7 @@ class TopicFragments:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 is_internal=topic.name in INTERNAL_TOPICS,
-                partitions=_partitions(broker, topic),
+                partitions=partition_states(broker, topic),
                 authorized_operations=authorized_operations,
             )
         return found
@@ -129,7 +114,7 @@ class _Answering:
         broker, version = self._ctx.broker, self._ctx.version
         operations = NO_AUTHORIZED_OPERATIONS
         if self._request.include_cluster_authorized_operations:
-            operations = _operations(self._ctx, _CLUSTER_OPERATIONS, ResourceType.CLUSTER, CLUSTER_NAME)
+            operations = authorized_operations(self._ctx, CLUSTER_OPERATIONS, ResourceType.CLUSTER, CLUSTER_NAME)
         return encode_response(
             version,
             throttle_time_ms=self._ctx.throttle_time_ms,
@@ -190,7 +175,7 @@ def _fragment(ctx: RequestContext, wanted: MetadataRequestTopic, ask_operations:
         return _without_partitions(version, ErrorCode.TOPIC_AUTHORIZATION_FAILED, wanted)
     operations = NO_AUTHORIZED_OPERATIONS
     if ask_operations:
-        operations = _operations(ctx, _TOPIC_OPERATIONS, ResourceType.TOPIC, topic.name)
+        operations = authorized_operations(ctx, TOPIC_OPERATIONS, ResourceType.TOPIC, topic.name)
     return broker.topic_fragments.topic(broker, topic, version, operations)
 
 
@@ -211,27 +196,3 @@ def _without_partitions(version: int, error: ErrorCode, wanted: MetadataRequestT
         is_internal=False,
         partitions=(),
     )
-
-
-def _partitions(broker: "Broker", topic: TopicImage) -> list[PartitionMetadata]:
-    led = broker.partitions.by_name.get(topic.name.encode())
-    described = []
-    for index, state in enumerate(topic.partitions):
-        partition = led.partitions[index] if led is not None and index < len(led.partitions) else None
-        offline = partition is not None and partition.offline
-        described.append(
-            PartitionMetadata(
-                ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
-                index,
-                -1 if offline else state.leader,
-                state.leader_epoch,
-                state.replicas,
-                () if offline else state.isr,
-                state.replicas if offline else (),
-            )
-        )
-    return described
-
-
-def _operations(ctx: RequestContext, operations: tuple[Operation, ...], resource_type: ResourceType, name: str) -> int:
-    return sum(1 << operation for operation in operations if ctx.authorized(operation, resource_type, name))

@@ -1,0 +1,40 @@
+"""Requests that change metadata: parked until their proposal is committed, failed, or too late."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.model.errors import ErrorCode
+
+Outcome = TypeVar("Outcome")
+
+COMMIT_WAIT_MS_MIN = 1_000
+"""Clients that ask for no wait (librdkafka's default) get the outcome too: it is there a turn later."""
+
+COMMIT_WAIT_MS = 30_000
+"""For requests that do not say how long they wait."""
+
+COMMIT_WAIT_MS_MAX = 600_000
+
+
+def park_until_committed(
+    ctx: RequestContext,
+    proposal: Proposal[Outcome],
+    respond: Callable[[Outcome | ProposalFailed], object],
+    *,
+    timeout_ms: int = COMMIT_WAIT_MS,
+) -> Parked:
+    """Answer with what `respond` makes of the outcome, once partitions that it created can be used."""
+    too_late = ProposalFailed(
+        ErrorCode.REQUEST_TIMED_OUT, f"not committed within {timeout_ms} ms; it may still be carried out"
+    )
+    parked = ctx.park(
+        timeout_ms=min(max(timeout_ms, COMMIT_WAIT_MS_MIN), COMMIT_WAIT_MS_MAX), on_timeout=lambda: respond(too_late)
+    )
+
+    def committed(outcome: Outcome | ProposalFailed) -> None:
+        ctx.broker.partitions.when_ready(lambda: None if parked.completed else parked.complete(respond(outcome)))
+
+    proposal.then(committed)
+    return parked

@@ -1,0 +1,48 @@
+"""CreatePartitions (37): topics grow to a total count of partitions."""
+
+from headrace.broker.api.authorizing import split_by_access
+from headrace.broker.api.committing import park_until_committed
+from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.core.controller.commands import PartitionGrowth, TopicResult
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import NodeId
+from headrace.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsRequestTopic,
+    CreatePartitionsResponse,
+    CreatePartitionsResponseResult,
+)
+
+
+def handle(request: CreatePartitionsRequest, ctx: RequestContext) -> Parked:
+    allowed, others = split_by_access(
+        request.topics, lambda topic: ctx.authorized(Operation.ALTER, ResourceType.TOPIC, topic.name)
+    )
+    refused = [TopicResult(topic.name, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in others]
+    proposal = ctx.broker.controller.create_partitions(
+        [_growth(topic) for topic in allowed], validate_only=request.validate_only
+    )
+
+    def respond(outcome: tuple[TopicResult, ...] | ProposalFailed) -> CreatePartitionsResponse:
+        if isinstance(outcome, ProposalFailed):
+            outcome = tuple(TopicResult(topic.name, error=outcome.code, message=outcome.message) for topic in allowed)
+        return CreatePartitionsResponse(
+            throttle_time_ms=ctx.throttle_time_ms,
+            results=tuple(
+                CreatePartitionsResponseResult(
+                    name=result.name or "", error_code=result.error, error_message=result.message
+                )
+                for result in (*outcome, *refused)
+            ),
+        )
+
+    return park_until_committed(ctx, proposal, respond, timeout_ms=request.timeout_ms)
+
+
+def _growth(topic: CreatePartitionsRequestTopic) -> PartitionGrowth:
+    assignments = None
+    if topic.assignments is not None:
+        assignments = [[NodeId(node) for node in assignment.broker_ids] for assignment in topic.assignments]
+    return PartitionGrowth(name=topic.name, partition_count=topic.count, assignments=assignments)

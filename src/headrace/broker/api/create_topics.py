@@ -1,0 +1,101 @@
+"""CreateTopics (19): names, counts and configs in, one error code per topic out."""
+
+from collections.abc import Sequence
+
+from headrace.broker.api.authorizing import split_by_access
+from headrace.broker.api.committing import park_until_committed
+from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.core.controller.commands import NewTopic, TopicResult
+from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import NodeId
+from headrace.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestTopic,
+    CreateTopicsResponse,
+    CreateTopicsResponseConfig,
+    CreateTopicsResponseTopic,
+)
+
+
+def handle(request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
+    allowed, others = split_by_access(request.topics, lambda topic: _allowed(ctx, topic.name))
+    refused = [TopicResult(topic.name, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in others]
+    proposal = ctx.broker.controller.create_topics(
+        [_new_topic(topic) for topic in allowed], validate_only=request.validate_only
+    )
+
+    def respond(outcome: tuple[TopicResult, ...] | ProposalFailed) -> CreateTopicsResponse:
+        if isinstance(outcome, ProposalFailed):
+            outcome = tuple(TopicResult(topic.name, error=outcome.code, message=outcome.message) for topic in allowed)
+        describe = _ConfigDescriber(ctx, request.topics)
+        return CreateTopicsResponse(
+            throttle_time_ms=ctx.throttle_time_ms,
+            topics=tuple(_result(ctx, describe, result) for result in (*outcome, *refused)),
+        )
+
+    return park_until_committed(ctx, proposal, respond, timeout_ms=request.timeout_ms)
+
+
+def _allowed(ctx: RequestContext, name: str) -> bool:
+    return ctx.authorized(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME) or ctx.authorized(
+        Operation.CREATE, ResourceType.TOPIC, name
+    )
+
+
+def _new_topic(topic: CreateTopicsRequestTopic) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        partition_count=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[
+            (assignment.partition_index, [NodeId(node) for node in assignment.broker_ids])
+            for assignment in topic.assignments
+        ],
+        configs=[(config.name, config.value) for config in topic.configs],
+    )
+
+
+class _ConfigDescriber:
+    """The configs of created topics; topics of one request mostly ask for the same, which is described once."""
+
+    def __init__(self, ctx: RequestContext, topics: Sequence[CreateTopicsRequestTopic]) -> None:
+        self._ctx = ctx
+        self._overrides = {
+            topic.name: tuple((config.name, config.value) for config in topic.configs) for topic in topics
+        }
+        self._described: dict[tuple[tuple[str, str | None], ...], tuple[CreateTopicsResponseConfig, ...]] = {}
+
+    def configs(self, name: str) -> tuple[CreateTopicsResponseConfig, ...]:
+        overrides = self._overrides[name]
+        found = self._described.get(overrides)
+        if found is None:
+            chosen = {config: value for config, value in overrides if value is not None}
+            found = self._described[overrides] = tuple(
+                CreateTopicsResponseConfig(
+                    name=entry.key.name,
+                    value=entry.value,
+                    read_only=entry.read_only,
+                    config_source=entry.source,
+                    is_sensitive=entry.key.sensitive,
+                )
+                for entry in self._ctx.broker.config.describe_topic(chosen)
+            )
+        return found
+
+
+def _result(ctx: RequestContext, describe: _ConfigDescriber, result: TopicResult) -> CreateTopicsResponseTopic:
+    name = result.name or ""
+    if result.error is not ErrorCode.NONE:
+        return CreateTopicsResponseTopic(name=name, error_code=result.error, error_message=result.message, configs=None)
+    may_see_configs = ctx.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
+    return CreateTopicsResponseTopic(
+        name=name,
+        topic_id=result.topic_id,
+        error_message=None,
+        topic_config_error_code=ErrorCode.NONE if may_see_configs else ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        num_partitions=result.partition_count if may_see_configs else -1,
+        replication_factor=result.replication_factor if may_see_configs else -1,
+        configs=describe.configs(name) if may_see_configs else None,
+    )

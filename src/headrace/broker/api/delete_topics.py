@@ -1,0 +1,59 @@
+"""DeleteTopics (20): by name, and from version 6 also by id."""
+
+from headrace.broker.api.authorizing import split_by_access
+from headrace.broker.api.committing import park_until_committed
+from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.core.controller.commands import TopicResult, TopicToDelete
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicId
+from headrace.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicsResponseTopic,
+)
+
+_IDS_FROM = 6
+_DELETION_DISABLED_FROM = 3
+
+
+def handle(request: DeleteTopicsRequest, ctx: RequestContext) -> Parked:
+    asked = (
+        [TopicToDelete(name=topic.name, topic_id=TopicId(topic.topic_id)) for topic in request.topics]
+        if ctx.version >= _IDS_FROM
+        else [TopicToDelete(name=name) for name in request.topic_names]
+    )
+    allowed, others = split_by_access(asked, lambda topic: _allowed(ctx, topic))
+    refused = [TopicResult(topic.name, topic.topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in others]
+    proposal = ctx.broker.controller.delete_topics(allowed)
+
+    def respond(outcome: tuple[TopicResult, ...] | ProposalFailed) -> DeleteTopicsResponse:
+        if isinstance(outcome, ProposalFailed):
+            outcome = tuple(TopicResult(topic.name, topic.topic_id, outcome.code, outcome.message) for topic in allowed)
+        return DeleteTopicsResponse(
+            throttle_time_ms=ctx.throttle_time_ms,
+            responses=tuple(_result(ctx, result) for result in (*outcome, *refused)),
+        )
+
+    return park_until_committed(ctx, proposal, respond, timeout_ms=request.timeout_ms)
+
+
+def _allowed(ctx: RequestContext, topic: TopicToDelete) -> bool:
+    name = topic.name
+    if name is None:
+        found = ctx.broker.image.topics_by_id.get(topic.topic_id)
+        if found is None:
+            return True  # there is nothing to protect: the controller says that the id is unknown
+        name = found.name
+    return ctx.authorized(Operation.DELETE, ResourceType.TOPIC, name)
+
+
+def _result(ctx: RequestContext, result: TopicResult) -> DeleteTopicsResponseTopic:
+    error = result.error
+    if error is ErrorCode.TOPIC_DELETION_DISABLED and ctx.version < _DELETION_DISABLED_FROM:
+        error = ErrorCode.INVALID_REQUEST
+    name = result.name if ctx.version >= _IDS_FROM else result.name or ""
+    return DeleteTopicsResponseTopic(
+        name=name, topic_id=result.topic_id, error_code=error, error_message=result.message
+    )

@@ -1,0 +1,46 @@
+"""DescribeCluster (60): the brokers of this listener, the controller and the cluster's id."""
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.topic_states import CLUSTER_OPERATIONS, authorized_operations
+from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeClusterResponseBroker,
+)
+from headrace.wire.metadata import NO_AUTHORIZED_OPERATIONS
+
+BROKERS = 1
+CONTROLLERS = 2
+
+
+def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
+    broker = ctx.broker
+    if request.endpoint_type != BROKERS:
+        return _wrong_endpoint_type(request, ctx)
+    operations = NO_AUTHORIZED_OPERATIONS
+    if request.include_cluster_authorized_operations:
+        operations = 0
+        if ctx.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+            operations = authorized_operations(ctx, CLUSTER_OPERATIONS, ResourceType.CLUSTER, CLUSTER_NAME)
+    return DescribeClusterResponse(
+        throttle_time_ms=ctx.throttle_time_ms,
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        brokers=tuple(
+            DescribeClusterResponseBroker(
+                broker_id=node_id, host=endpoint.host, port=endpoint.port, rack=broker.image.brokers[node_id].rack
+            )
+            for node_id, endpoint in broker.image.endpoints(ctx.listener_name)
+        ),
+        cluster_authorized_operations=operations,
+    )
+
+
+def _wrong_endpoint_type(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
+    if request.endpoint_type == CONTROLLERS:
+        error, message = ErrorCode.MISMATCHED_ENDPOINT_TYPE, "this is a broker's listener: ask for brokers (1)"
+    else:
+        error, message = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"endpoint type {request.endpoint_type} is unknown"
+    return DescribeClusterResponse(throttle_time_ms=ctx.throttle_time_ms, error_code=error, error_message=message)

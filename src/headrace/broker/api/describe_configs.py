@@ -1,0 +1,115 @@
+"""DescribeConfigs (32): every config of topics and brokers, with where its value comes from.
+
+All of them are listed, defaults too: tools that read, change and write back would wipe what they are not shown.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from headrace.broker.api.authorizing import config_access_error
+from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.slices import answer_in_slices
+from headrace.core.controller.commands import Refused
+from headrace.core.controller.configs import EVERY_BROKER, check_resource_exists
+from headrace.core.controller.names import check_topic_name
+from headrace.core.controller.records import ResourceKind
+from headrace.model.access import Operation
+from headrace.model.configs import BROKER_CONFIGS, ConfigEntry, ConfigSource, Synonym
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import NodeId
+from headrace.wire.errors import ProtocolError
+from headrace.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResponseConfig,
+    DescribeConfigsResponseResult,
+    DescribeConfigsResponseSynonym,
+)
+
+if TYPE_CHECKING:
+    from headrace.broker.broker import Broker
+
+RESOURCES_PER_SLICE = 20
+RESOURCES_MAX = 100_000
+
+
+def handle(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse | Parked:
+    if len(request.resources) > RESOURCES_MAX:
+        raise ProtocolError(f"configs of {len(request.resources)} resources: at most {RESOURCES_MAX} are described")
+    return answer_in_slices(
+        ctx,
+        request.resources,
+        lambda resource: _described(request, ctx, resource),
+        lambda results: DescribeConfigsResponse(throttle_time_ms=ctx.throttle_time_ms, results=tuple(results)),
+        per_slice=RESOURCES_PER_SLICE,
+    )
+
+
+def _described(
+    request: DescribeConfigsRequest, ctx: RequestContext, resource: DescribeConfigsRequestResource
+) -> DescribeConfigsResponseResult:
+    kind, name = resource.resource_type, resource.resource_name
+    try:
+        error = config_access_error(ctx, Operation.DESCRIBE_CONFIGS, (kind, name))
+        if error is not ErrorCode.NONE:
+            raise Refused(error, "not authorized to see these configs")
+        if kind == ResourceKind.TOPIC:
+            check_topic_name(name)
+        check_resource_exists(ctx.broker.image, (kind, name))
+    except Refused as refusal:
+        return DescribeConfigsResponseResult(
+            error_code=refusal.code, error_message=refusal.message, resource_type=kind, resource_name=name
+        )
+    wanted = frozenset(resource.configuration_keys or ())
+    return DescribeConfigsResponseResult(
+        error_message=None,
+        resource_type=kind,
+        resource_name=name,
+        configs=tuple(
+            _config(request, entry)
+            for entry in _entries(ctx.broker, kind, name)
+            if not wanted or entry.key.name in wanted
+        ),
+    )
+
+
+def _entries(broker: "Broker", kind: int, name: str) -> Iterable[ConfigEntry]:
+    if kind == ResourceKind.TOPIC:
+        return broker.config.describe_topic(broker.image.topic_configs(name))
+    if name == EVERY_BROKER:
+        return _cluster_defaults(broker)
+    config = broker.config
+    if int(name) != broker.node_id:
+        config = config.with_dynamic(
+            cluster=broker.image.cluster_configs(), broker=broker.image.broker_configs(NodeId(int(name)))
+        )
+    return config.describe()
+
+
+def _cluster_defaults(broker: "Broker") -> Iterable[ConfigEntry]:
+    """Only what was set for every broker: the rest is each broker's own."""
+    for name, value in broker.image.cluster_configs().items():
+        key = BROKER_CONFIGS.lookup(name)
+        shown = None if key.sensitive else value
+        source = ConfigSource.DYNAMIC_DEFAULT_BROKER
+        yield ConfigEntry(key, shown, source, False, (Synonym(name, shown, source),))
+
+
+def _config(request: DescribeConfigsRequest, entry: ConfigEntry) -> DescribeConfigsResponseConfig:
+    return DescribeConfigsResponseConfig(
+        name=entry.key.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_default=entry.source is ConfigSource.DEFAULT,
+        is_sensitive=entry.key.sensitive,
+        synonyms=tuple(
+            DescribeConfigsResponseSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in entry.synonyms
+        )
+        if request.include_synonyms
+        else (),
+        config_type=entry.key.type,
+        documentation=entry.key.description if request.include_documentation else None,
+    )

@@ -1,0 +1,101 @@
+"""DescribeTopicPartitions (75): topics in order of their names, a page of partitions at a time (KIP-966)."""
+
+from collections.abc import Iterator
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.topic_states import (
+    INTERNAL_TOPICS,
+    TOPIC_OPERATIONS,
+    authorized_operations,
+    partition_states,
+)
+from headrace.core.controller.image import TopicImage
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseNextCursor,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+TOPICS_PER_PAGE_MAX = 2_000
+"""Topics that cannot be shown have no partitions to count, and are counted themselves."""
+
+
+def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> DescribeTopicPartitionsResponse:
+    cursor = request.cursor
+    if cursor is not None and cursor.partition_index < 0:
+        return DescribeTopicPartitionsResponse(
+            throttle_time_ms=ctx.throttle_time_ms,
+            topics=tuple(_without_partitions(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics),
+        )
+    left = max(1, min(request.response_partition_limit, ctx.broker.config.described_partitions_max))
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    next_cursor = None
+    for name in _names(request, ctx):
+        first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+        if not left or len(topics) >= TOPICS_PER_PAGE_MAX:
+            next_cursor = DescribeTopicPartitionsResponseNextCursor(topic_name=name, partition_index=first)
+            break
+        described = _topic(ctx, name, first, left)
+        topics.append(described)
+        left -= len(described.partitions)
+        last = first + len(described.partitions)
+        topic = ctx.broker.image.topics.get(name)
+        if described.partitions and topic is not None and last < len(topic.partitions):
+            next_cursor = DescribeTopicPartitionsResponseNextCursor(topic_name=name, partition_index=last)
+            break
+    return DescribeTopicPartitionsResponse(
+        throttle_time_ms=ctx.throttle_time_ms, topics=tuple(topics), next_cursor=next_cursor
+    )
+
+
+def _names(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Iterator[str]:
+    """From the cursor on, in order; of all topics only those the caller may see."""
+    begin = request.cursor.topic_name if request.cursor is not None else ""
+    if request.topics:
+        yield from sorted({topic.name for topic in request.topics if topic.name >= begin})
+        return
+    for name in sorted(name for name in ctx.broker.image.topics if name >= begin):
+        if ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            yield name
+
+
+def _topic(ctx: RequestContext, name: str, first: int, count: int) -> DescribeTopicPartitionsResponseTopic:
+    if not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        return _without_partitions(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    topic = ctx.broker.image.topics.get(name)
+    if topic is None:
+        return _without_partitions(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return DescribeTopicPartitionsResponseTopic(
+        name=name,
+        topic_id=topic.topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=_partitions(ctx, topic, first, count),
+        topic_authorized_operations=authorized_operations(ctx, TOPIC_OPERATIONS, ResourceType.TOPIC, name),
+    )
+
+
+def _partitions(
+    ctx: RequestContext, topic: TopicImage, first: int, count: int
+) -> tuple[DescribeTopicPartitionsResponsePartition, ...]:
+    return tuple(
+        DescribeTopicPartitionsResponsePartition(
+            error_code=state.error_code,
+            partition_index=state.partition_index,
+            leader_id=state.leader_id,
+            leader_epoch=state.leader_epoch,
+            replica_nodes=tuple(state.replica_nodes),
+            isr_nodes=tuple(state.isr_nodes),
+            eligible_leader_replicas=(),
+            last_known_elr=(),
+            offline_replicas=tuple(state.offline_replicas),
+        )
+        for state in partition_states(ctx.broker, topic, first, count)
+    )
+
+
+def _without_partitions(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=error, name=name)

@@ -1,0 +1,37 @@
+"""Work that grows with a count, done a slice a turn so that no request holds up the others."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from headrace.broker.api.context import Parked, RequestContext
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Response = TypeVar("Response")
+
+
+def answer_in_slices(
+    ctx: RequestContext,
+    items: Sequence[Item],
+    describe: Callable[[Item], Result],
+    respond: Callable[[list[Result]], Response],
+    *,
+    per_slice: int,
+) -> Response | Parked:
+    """Describe every item and respond with all; at once if they fit one slice, else over several turns."""
+    if len(items) <= per_slice:
+        return respond([describe(item) for item in items])
+    parked = ctx.park()
+    results: list[Result] = []
+
+    def step() -> None:
+        if parked.abandoned():
+            return
+        results.extend(describe(item) for item in items[len(results) : len(results) + per_slice])
+        if len(results) < len(items):
+            ctx.broker.timers.next_turn(step)
+        else:
+            parked.complete(respond(results))
+
+    step()
+    return parked
