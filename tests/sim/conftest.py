@@ -52,12 +52,18 @@ FORBIDDEN = [
 ]
 
 
+CODE_SUFFIXES = (".py", ".pyc")
+"""Modules that are imported at their first use are read by pytest itself, which rewrites their assertions."""
+
+
 class RealWorldTouched(AssertionError):
     pass
 
 
-def _refusal(name):
+def _refusal(name, real):
     def refuse(*arguments, **options):
+        if name.endswith(".open") and str(arguments[0]).endswith(CODE_SUFFIXES):
+            return real(*arguments, **options)
         raise RealWorldTouched(f"{name} was called inside the virtual world")
 
     return refuse
@@ -68,5 +74,5 @@ def virtual_world_only(monkeypatch):
     """Real files, sockets, threads, clocks and randomness raise until the test ends."""
     with monkeypatch.context() as patch:
         for owner, name in FORBIDDEN:
-            patch.setattr(owner, name, _refusal(f"{getattr(owner, '__name__', owner)}.{name}"))
+            patch.setattr(owner, name, _refusal(f"{owner.__name__}.{name}", getattr(owner, name)))
         yield

@@ -11,6 +11,7 @@ FETCH_VERSION = 12
 CREATE_TOPICS_VERSION = 7
 METADATA_VERSION = 12
 NO_TIMEOUT_MS = 30_000
+HIGH_WATERMARK_ATTEMPTS_MAX = 50
 FETCH_BYTES_MAX = 1 << 20
 
 
@@ -87,6 +88,15 @@ class KafkaClient:
         response = self.ask(ApiKey.FETCH, FETCH_VERSION, fetch_request(topic, partition, offset, wait_ms))
         assert response.error_code == 0
         return response.responses[0].partitions[0]
+
+    def await_high_watermark(self, topic, partition, offset):
+        """After a start it may come back later than the listener: it rises when what was recovered is synced."""
+        for _ in range(HIGH_WATERMARK_ATTEMPTS_MAX):
+            answer = self.fetch(topic, partition, 0)
+            assert answer.error_code == 0, f"{topic}-{partition}: error {answer.error_code}"
+            if answer.high_watermark >= offset:
+                return
+        raise AssertionError(f"{topic}-{partition} has its high watermark at {answer.high_watermark}, not at {offset}")
 
     def read_all(self, topic, partition):
         """Every record below the high watermark as (offset, value), checked batch by batch."""

@@ -1,5 +1,6 @@
 """Producers and readers on virtual connections, and the ledger of what they were told."""
 
+from headrace.sim.clock import WALL_START_MS
 from tests.sim.kafka_client import KafkaClient, records_of
 
 HOST, PORT = "node", 9092
@@ -18,6 +19,9 @@ class Ledger:
         known = self._promised.setdefault((topic, partition), {})
         assert known.setdefault(offset, value) == value, f"offset {offset} of {topic}-{partition} changed its value"
 
+    def end_offset(self, topic, partition):
+        return max(self._promised.get((topic, partition), {-1: b""})) + 1
+
     def check(self, topic, partition, found):
         """`found` is everything there is: one sequence without gap or double, and it holds all that was promised."""
         assert [offset for offset, _ in found] == list(range(len(found)))
@@ -25,7 +29,7 @@ class Ledger:
         assert len(set(values)) == len(values), "a record is there twice"
         promised = self._promised.get((topic, partition), {})
         lost = {offset: value for offset, value in promised.items() if (offset, value) not in set(found)}
-        assert not lost, f"{topic}-{partition} lost {len(lost)} of {len(promised)}: {sorted(lost.items())[:3]}"
+        assert not lost, f"{topic}-{partition} lost {len(lost)} of {len(promised)}, from offset {min(lost)} on"
 
 
 class Producer:
@@ -58,7 +62,7 @@ class Producer:
         for _ in range(1 + self._entropy.below(RECORDS_PER_BATCH_MAX)):
             values.append(b"%s:%d" % (self._name.encode(), self._count) + bytes(self._entropy.below(600)))
             self._count += 1
-        timestamp = int(self._clock.now_ms)
+        timestamp = WALL_START_MS + int(self._clock.now_ms)
         correlation = self._client.send_produce(topic, partition, values, timestamp=timestamp)
         self._sent[correlation] = (topic, partition, values)
 
@@ -108,5 +112,6 @@ def run_workload(world, ledger, targets, *, acknowledgements, readers=True):
 def check_all(world, ledger, targets):
     client = KafkaClient(world, HOST, PORT)
     for topic, partition in targets:
+        client.await_high_watermark(topic, partition, ledger.end_offset(topic, partition))
         ledger.check(topic, partition, client.read_all(topic, partition))
     client.connection.close()
