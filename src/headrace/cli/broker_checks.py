@@ -84,7 +84,7 @@ def config_findings(
     compacted = [name for name, own in values.items() if "compact" in _value(own, "cleanup.policy").split(",")]
     if compacted:
         seen = f"cleanup.policy=compact on {_some(compacted)}"
-        advice = "nothing is compacted yet: the log grows for ever; add delete to the policy where that is acceptable"
+        advice = "nothing is compacted yet: old records stay, for ever where the policy does not also have delete"
         yield warning("compaction", seen, advice)
     unclean = [name for name, own in values.items() if _value(own, "unclean.leader.election.enable") == "true"]
     if unclean:

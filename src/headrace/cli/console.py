@@ -40,7 +40,11 @@ def print_table(
         table.add_column(column.upper(), justify="right" if column in numbers else "left", overflow="fold")
     for row in shown:
         table.add_row(*(_styled(cell, (styles or {}).get(column)) for column, cell in zip(columns, row, strict=True)))
-    _console().print(table)
+    console = _console()
+    with console.capture() as capture:
+        console.print(table)
+    for line in capture.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def _styled(cell: str, style: Callable[[str], str] | None) -> Any:

@@ -20,6 +20,7 @@ COMMANDS = {
     "broker": _Lazy("broker", "Run a broker in the foreground."),
     "topics": _Lazy("topics", "List, create, describe, alter, delete and apply topics."),
     "produce": _Lazy("produce", "Send lines of text to a topic."),
+    "consume": _Lazy("consume", "Print the records of a topic."),
     "configs": _Lazy("configs", "List, describe and alter configs."),
     "cluster": _Lazy("cluster", "Describe the cluster."),
     "doctor": _Lazy("doctor", "Tell what is wrong with this machine or this broker, and what to do."),

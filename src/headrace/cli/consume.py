@@ -1,0 +1,153 @@
+"""`headrace consume TOPIC`: print records from a place on, up to the end or for ever."""
+
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import BinaryIO
+
+import click
+
+from headrace.cli.console import clean
+from headrace.cli.failures import Failure
+from headrace.cli.options import bootstrap_option, complete_topics
+from headrace.cli.record_text import record_json, record_line
+from headrace.cli.times import EXAMPLES, parse_time
+from headrace.client import Admin, Consumer
+from headrace.client.errors import BrokerError
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicPartition
+
+POLL_MS = 500
+POLL_RECORDS_MAX = 5_000
+
+Offsets = dict[TopicPartition, int]
+
+
+@click.command("consume")
+@click.argument("topic", shell_complete=complete_topics)
+@click.option("--from-beginning", is_flag=True, help="Begin with the oldest record.")
+@click.option("--offset", type=int, help="Begin at this offset; a negative one counts back from the end.")
+@click.option("--at", "at_time", metavar="TIME", help=f"Begin with the first record of that time or later: {EXAMPLES}.")
+@click.option("--partition", "only", type=click.IntRange(0), multiple=True, help="Only this one; may be repeated.")
+@click.option("--max", "count_max", metavar="N", type=click.IntRange(1), help="Stop after N records.")
+@click.option("--follow", is_flag=True, help="Wait for more at the end.")
+@click.option("--key-separator", metavar="TEXT", help="Print the key and this text before the value.")
+@click.option("--json", "as_json", is_flag=True, help="Print each record as a line of JSON.")
+@bootstrap_option
+def command(
+    bootstrap: str,
+    topic: str,
+    from_beginning: bool,
+    offset: int | None,
+    at_time: str | None,
+    only: tuple[int, ...],
+    count_max: int | None,
+    follow: bool,
+    key_separator: str | None,
+    as_json: bool,
+) -> None:
+    """Print the records of a topic.
+
+    With --from-beginning, --offset or --at, what is there from that place on is printed, and the command ends unless
+    --follow is given. Without any of them it waits for new records.
+    """
+    if sum((from_beginning, offset is not None, at_time is not None)) > 1:
+        raise click.UsageError("give one of --from-beginning, --offset and --at")
+    time_ms = _time(at_time) if at_time is not None else None
+    waits = follow or not (from_beginning or offset is not None or time_ms is not None)
+    with Admin(bootstrap) as admin:
+        partitions = _partitions(admin, topic, only)
+        starts, ends = _range(admin, partitions, from_beginning=from_beginning, offset=offset, time_ms=time_ms)
+    wanted = {partition: start for partition, start in starts.items() if waits or start < ends[partition]}
+    if not wanted:
+        return
+    separator = key_separator.encode() if key_separator is not None else None
+    write = _writer(sys.stdout.buffer, separator, as_json=as_json)
+    with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign(wanted)
+        for partition, start in wanted.items():
+            consumer.seek(partition, start)
+        _print_records(consumer, write, ends=None if waits else {p: ends[p] for p in wanted}, count_max=count_max)
+
+
+def _time(text: str) -> int:
+    try:
+        return parse_time(text, now=datetime.now().astimezone())
+    except ValueError as wrong:
+        raise click.UsageError(f"--at {wrong}") from None
+
+
+def _partitions(admin: Admin, topic: str, only: tuple[int, ...]) -> list[TopicPartition]:
+    (described,) = admin.topics([topic])
+    if described.error != ErrorCode.NONE:
+        raise BrokerError(described.error, f'cannot read topic "{clean(topic)}"')
+    existing = sorted(partition.partition for partition in described.partitions)
+    missing = sorted(set(only) - set(existing))
+    if missing:
+        raise Failure(f'topic "{topic}" has no partition {missing[0]}: it has 0 to {len(existing) - 1}')
+    return [TopicPartition(topic, partition) for partition in existing if not only or partition in only]
+
+
+def _range(
+    admin: Admin, partitions: list[TopicPartition], *, from_beginning: bool, offset: int | None, time_ms: int | None
+) -> tuple[Offsets, Offsets]:
+    """Where to begin and where the end is now, for each partition."""
+    ends = _offsets(admin, dict.fromkeys(partitions, LATEST))
+    if not from_beginning and offset is None and time_ms is None:
+        return dict(ends), ends
+    if time_ms is not None:
+        found = _offsets(admin, dict.fromkeys(partitions, time_ms))
+        return {partition: found[partition] if found[partition] >= 0 else ends[partition] for partition in ends}, ends
+    oldest = _offsets(admin, dict.fromkeys(partitions, EARLIEST))
+    if offset is None:
+        return oldest, ends
+    return {partition: start_offset(offset, oldest[partition], ends[partition]) for partition in ends}, ends
+
+
+def start_offset(wanted: int, oldest: int, end: int) -> int:
+    """The offset asked for, from the end if negative, and never outside of what there is."""
+    return min(max(wanted if wanted >= 0 else end + wanted, oldest), end)
+
+
+def _offsets(admin: Admin, times: Mapping[TopicPartition, int]) -> Offsets:
+    found = admin.offsets(times)
+    for partition, at in found.items():
+        if at.error != ErrorCode.NONE:
+            raise BrokerError(at.error, f"cannot read {partition}")
+    return {partition: at.offset for partition, at in found.items()}
+
+
+def _writer(stream: BinaryIO, key_separator: bytes | None, *, as_json: bool) -> Callable[[list[ConsumerRecord]], None]:
+    """Prints records. On a terminal control characters are escaped; elsewhere the bytes are those of the records."""
+    is_terminal = stream.isatty()
+
+    def write(records: list[ConsumerRecord]) -> None:
+        for record in records:
+            line = record_json(record).encode() if as_json else record_line(record, key_separator)
+            stream.write(clean(line.decode(errors="backslashreplace")).encode() if is_terminal else line)
+            stream.write(b"\n")
+        stream.flush()
+
+    return write
+
+
+def _print_records(
+    consumer: Consumer,
+    write: Callable[[list[ConsumerRecord]], None],
+    *,
+    ends: Offsets | None,
+    count_max: int | None,
+) -> None:
+    """Until `ends` are reached (never, if there are none) or `count_max` records are printed."""
+    left = count_max
+    while ends is None or any(consumer.position(partition) < end for partition, end in ends.items()):
+        limit = POLL_RECORDS_MAX if left is None else min(left, POLL_RECORDS_MAX)
+        records = consumer.poll(POLL_MS, limit)
+        if ends is not None:
+            records = [r for r in records if r.offset < ends[TopicPartition(r.topic, r.partition)]]
+        write(records)
+        if left is not None:
+            left -= len(records)
+            if left == 0:
+                return

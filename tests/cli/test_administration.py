@@ -1,0 +1,90 @@
+"""`headrace configs`, `cluster` and `doctor` against a broker."""
+
+import json
+
+import click
+
+from headrace.cli.main import cli
+from headrace.cli.options import complete_topics
+from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS
+from headrace.testing import EmbeddedBroker
+from tests.cli.conftest import Headrace
+
+
+def test_topic_configs(headrace: Headrace, topic: str) -> None:
+    assert "--all shows them" in headrace("configs", "describe", "--topic", topic).stdout
+    headrace("configs", "alter", "--topic", topic, "--set", "retention.ms=5", "--append", "cleanup.policy=compact")
+    shown = headrace("configs", "describe", "--topic", topic).stdout
+    assert [line.split() for line in shown.splitlines()[1:]] == [
+        ["cleanup.policy", "delete,compact", "topic"],
+        ["retention.ms", "5", "topic"],
+    ]
+    headrace("configs", "alter", "--topic", topic, "--delete", "retention.ms", "--subtract", "cleanup.policy=delete")
+    entries = json.loads(headrace("configs", "describe", "--topic", topic, "--json").stdout)
+    assert {entry["name"] for entry in entries} == {key.name for key in TOPIC_CONFIGS}
+    policy = next(entry for entry in entries if entry["name"] == "cleanup.policy")
+    assert policy["value"] == "compact"
+    assert [synonym["from"] for synonym in policy["synonyms"]] == ["topic", "default"]
+
+
+def test_broker_configs(headrace: Headrace) -> None:
+    entries = json.loads(headrace("configs", "describe", "--broker", "1", "--json").stdout)
+    assert {entry["name"] for entry in entries} == {key.name for key in BROKER_CONFIGS}
+    headrace("configs", "alter", "--broker", "all", "--set", "log.retention.ms=12345")
+    assert "12345" in headrace("configs", "describe", "--broker", "1").stdout
+    headrace("configs", "alter", "--broker", "all", "--delete", "log.retention.ms")
+    assert "12345" not in headrace("configs", "describe", "--broker", "1").stdout
+
+
+def test_a_dry_run_is_checked_and_changes_nothing(headrace: Headrace, topic: str) -> None:
+    result = headrace("configs", "alter", "--topic", topic, "--set", "retention.ms=5", "--dry-run")
+    assert result.stdout == f'could change 1 config of topic "{topic}"\n'
+    assert "--all shows them" in headrace("configs", "describe", "--topic", topic).stdout
+    wrong = headrace("configs", "alter", "--topic", topic, "--set", "retention.ms=x", "--dry-run", exit_code=1)
+    assert "must be a whole number" in wrong.stderr
+
+
+def test_changes_a_running_broker_does_not_take(headrace: Headrace) -> None:
+    result = headrace("configs", "alter", "--broker", "1", "--set", "node.id=3", exit_code=1)
+    assert "set it in the file and restart" in result.stderr
+    assert "unknown config" in headrace("configs", "alter", "--broker", "1", "--set", "nod.id=3", exit_code=1).stderr
+
+
+def test_cluster(headrace: Headrace, topic: str) -> None:
+    shown = headrace("cluster", "describe").stdout
+    assert "1 broker" in shown
+    assert "controller" in shown
+    described = json.loads(headrace("cluster", "describe", "--json").stdout)
+    (broker,) = described["brokers"]
+    assert described["controller"] == broker["node_id"] == 1
+    assert described["partitions_without_leader"] == 0
+    assert broker["leads"] >= 3
+    assert broker["log_dirs"][0]["error"] == "NONE"
+
+
+def test_doctor_finds_the_broker_well_and_a_compacted_topic(headrace: Headrace, topic: str) -> None:
+    headrace("configs", "alter", "--topic", topic, "--set", "cleanup.policy=compact")
+    findings = json.loads(headrace("doctor", "--json").stdout)
+    seen = {(finding["level"], finding["about"]) for finding in findings}
+    assert ("ok", "broker") in seen
+    assert ("ok", "address of broker 1") in seen
+    assert ("ok", "partitions") in seen
+    (compaction,) = [finding for finding in findings if finding["about"] == "compaction"]
+    assert topic in compaction["seen"]
+    assert "nothing is compacted yet" in compaction["advice"]
+    assert "IS" in headrace("doctor").stdout
+
+
+def test_doctor_with_a_named_broker_that_is_not_there(headrace: Headrace) -> None:
+    result = headrace("doctor", "--bootstrap", "127.0.0.1:1", "--json", exit_code=1)
+    (finding,) = [finding for finding in json.loads(result.stdout) if finding["about"] == "broker"]
+    assert finding["level"] == "problem"
+
+
+def test_topic_names_are_completed(broker: EmbeddedBroker, topic: str) -> None:
+    context = click.Context(cli)
+    context.params["bootstrap"] = broker.bootstrap_servers
+    assert complete_topics(context, click.Argument(["topic"]), topic[:-1]) == [topic]
+    assert complete_topics(context, click.Argument(["topic"]), "zzz") == []
+    context.params["bootstrap"] = "127.0.0.1:1"
+    assert complete_topics(context, click.Argument(["topic"]), "") == []

@@ -1,0 +1,118 @@
+"""`headrace produce` and `headrace consume` against a broker."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace.testing import EmbeddedBroker
+from tests.cli.conftest import Headrace
+
+
+def test_lines_there_and_back(headrace: Headrace, topic: str) -> None:
+    sent = headrace("produce", topic, "--partition", "0", input="one\ntwo\n\nfour")
+    assert sent.stderr.endswith(f'sent 4 records to topic "{topic}"\n')
+    assert headrace("consume", topic, "--from-beginning").stdout == "one\ntwo\n\nfour\n"
+
+
+@pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])
+def test_compressions(compression: str, headrace: Headrace, topic: str) -> None:
+    lines = "".join(f"line {number}\n" for number in range(2000))
+    headrace("produce", topic, "--partition", "0", "--compression", compression, input=lines)
+    assert headrace("consume", topic, "--from-beginning").stdout == lines
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_acks(acks: str, headrace: Headrace, topic: str) -> None:
+    headrace("produce", topic, "--partition", "2", "--acks", acks, input="x\n")
+    assert headrace("consume", topic, "--partition", "2", "--from-beginning", "--follow", "--max", "1").stdout == "x\n"
+
+
+def test_keys_choose_partitions_and_come_back(headrace: Headrace, topic: str) -> None:
+    headrace("produce", topic, "--key-separator", "=", input="a=1\nb=2\na=3\n")
+    records = [
+        json.loads(line) for line in headrace("consume", topic, "--from-beginning", "--json").stdout.splitlines()
+    ]
+    assert sorted((record["key"], record["value"]) for record in records) == [("a", "1"), ("a", "3"), ("b", "2")]
+    assert len({record["partition"] for record in records if record["key"] == "a"}) == 1
+    shown = headrace("consume", topic, "--from-beginning", "--key-separator", ": ").stdout
+    assert sorted(shown.splitlines()) == ["a: 1", "a: 3", "b: 2"]
+
+
+def test_a_line_without_separator_stops_there(headrace: Headrace, topic: str) -> None:
+    result = headrace("produce", topic, "--key-separator", "=", input="a=1\nb2\nc=3\n", exit_code=1)
+    assert 'line 2 has no "=" between key and value' in result.stderr
+    assert headrace("consume", topic, "--from-beginning").stdout == "1\n"
+    assert "must not be empty" in headrace("produce", topic, "--key-separator", "", exit_code=2).stderr
+
+
+def test_a_file_with_bytes_that_are_no_text(headrace: Headrace, topic: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"\xff\x00\xfe\nplain\n")
+    headrace("produce", topic, "--file", str(file), "--partition", "0")
+    assert headrace("consume", topic, "--from-beginning").stdout_bytes == b"\xff\x00\xfe\nplain\n"
+    first = json.loads(headrace("consume", topic, "--from-beginning", "--max", "1", "--json").stdout)
+    assert first["value_base64"] == "/wD+"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--offset", "3"], "3\n4\n"),
+        (["--offset", "-2"], "3\n4\n"),
+        (["--offset", "-99"], "0\n1\n2\n3\n4\n"),
+        (["--offset", "99"], ""),
+        (["--from-beginning", "--max", "2"], "0\n1\n"),
+        (["--at", "1h"], "0\n1\n2\n3\n4\n"),
+        (["--at", "2999-01-01"], ""),
+        (["--at", "1970-01-02", "--max", "1"], "0\n"),
+        (["--from-beginning", "--partition", "1"], ""),
+    ],
+)
+def test_where_to_begin(options: list[str], expected: str, headrace: Headrace, topic: str) -> None:
+    headrace("produce", topic, "--partition", "0", input="0\n1\n2\n3\n4\n")
+    assert headrace("consume", topic, *options).stdout == expected
+
+
+def test_wrong_use(headrace: Headrace, topic: str) -> None:
+    assert "give one of" in headrace("consume", topic, "--from-beginning", "--offset", "1", exit_code=2).stderr
+    assert "is not a time: write" in headrace("consume", topic, "--at", "teatime", exit_code=2).stderr
+    missing = headrace("consume", topic, "--partition", "7", "--from-beginning", exit_code=1)
+    assert f'topic "{topic}" has no partition 7: it has 0 to 2' in missing.stderr
+    unknown = headrace("consume", "no-such-topic", "--from-beginning", exit_code=1)
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in unknown.stderr
+
+
+def test_following_sees_what_comes_and_ends_quietly(broker: EmbeddedBroker, headrace: Headrace, topic: str) -> None:
+    program = "from headrace.cli.main import main; main()"
+    arguments = ["consume", topic, "--from-beginning", "--follow", "--bootstrap", broker.bootstrap_servers]
+    headrace("produce", topic, input="before\n")
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"before\n"
+        headrace("produce", topic, input="after\n")
+        assert process.stdout.readline() == b"after\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+        assert process.stderr.read() == b""
+
+
+def test_a_reader_that_goes_away_is_no_error(broker: EmbeddedBroker, headrace: Headrace, topic: str) -> None:
+    headrace("produce", topic, input="x" * 100 + "\n" + "y\n" * 50_000)
+    program = "from headrace.cli.main import main; main()"
+    arguments = ["consume", topic, "--from-beginning", "--bootstrap", broker.bootstrap_servers]
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.wait(timeout=30)
