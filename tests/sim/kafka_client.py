@@ -2,13 +2,14 @@
 
 from headrace.wire import frames
 from headrace.wire.apis import ApiKey, codec
-from headrace.wire.messages import create_topics, fetch, metadata, produce
+from headrace.wire.messages import create_topics, fetch, init_producer_id, metadata, produce
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.reader import batches, check_batch, records
 
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 CREATE_TOPICS_VERSION = 7
+INIT_PRODUCER_ID_VERSION = 4
 METADATA_VERSION = 12
 NO_TIMEOUT_MS = 30_000
 HIGH_WATERMARK_ATTEMPTS_MAX = 50
@@ -74,6 +75,10 @@ class KafkaClient:
         return self.send(
             ApiKey.PRODUCE, PRODUCE_VERSION, produce_request(topic, partition, values, acks, timestamp, **batch)
         )
+
+    def send_init_producer_id(self):
+        request = init_producer_id.InitProducerIdRequest(transactional_id=None)
+        return self.send(ApiKey.INIT_PRODUCER_ID, INIT_PRODUCER_ID_VERSION, request)
 
     def send_fetch(self, topic, partition, offset, *, wait_ms):
         return self.send(ApiKey.FETCH, FETCH_VERSION, fetch_request(topic, partition, offset, wait_ms))

@@ -26,11 +26,20 @@ class VirtualNode:
         self.machine.disk.make_directory(DATA)
         self.machine.disk.sync_directory("")
         self.config = BrokerConfig.from_texts(SETTINGS)
-        self.node = None
+
+    @property
+    def runs(self):
+        return self.machine.node is not None
 
     def boot(self):
-        self.node = self.machine.boot(self._start)
-        self.world.run_until(lambda: self.node.ready)
+        assert self.boots(), "nothing was armed that could end it"
+
+    def boots(self):
+        """Start the node; False if an armed end came before it was ready."""
+        self.machine.run(lambda: self.machine.boot(self._start))
+        self.world.run_until(lambda: not self.runs or self.machine.node.ready)
+        self.machine.disk.on_operation = None
+        return self.runs
 
     def _start(self, machine):
         ports = Ports(machine.clock, machine.disk, machine.network, machine.entropy, machine.spawner)
@@ -38,7 +47,8 @@ class VirtualNode:
 
     def stop(self):
         """A clean stop, as SIGTERM does it."""
-        self.node.begin_stop()
-        self.world.run_until(lambda: self.node.drained)
-        self.node.close()
+        node = self.machine.node
+        node.begin_stop()
+        self.world.run_until(lambda: node.drained)
+        node.close()
         self.machine.stopped()

@@ -12,7 +12,7 @@ from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from tests.sim.kafka_client import CREATE_TOPICS_VERSION, KafkaClient, topic_request
 from tests.sim.nodes import VirtualNode
-from tests.sim.workload import HOST, PORT, Ledger, check_all, run_workload
+from tests.sim.workload import HOST, PORT, IdempotentProducer, Ledger, check_all, run_workload
 
 ROOT = pathlib.Path(__file__).parents[2]
 SEEDS = range(6)
@@ -91,6 +91,39 @@ def test_kills_and_power_cuts_in_any_order(seed):
         (virtual.machine.kill, virtual.machine.cut_power, virtual.stop)[world.entropy.below(3)]()
         virtual.boot()
         check_all(world, ledger, SYNCED_TARGETS)
+
+
+def cut_off_anywhere(seed):
+    """Ends at drawn disk calls, also of the recovery; producers that send again what was not acknowledged."""
+    virtual = started(seed)
+    world, machine, ledger = virtual.world, virtual.machine, Ledger()
+    producers = [IdempotentProducer(world, ledger, name, SYNCED_TARGETS) for name in ("anna", "bert")]
+
+    def arm(disk_calls_max):
+        machine.cut_off_after(world.entropy.below(disk_calls_max), power=world.entropy.below(2) == 0)
+
+    def step_producers():
+        for producer in producers:
+            producer.step()
+
+    for _ in range(POWER_CUTS):
+        arm(300)
+        world.run_until(lambda: step_producers() or not virtual.runs)
+        for _ in range(world.entropy.below(3)):
+            arm(60)
+            if virtual.boots():
+                machine.cut_power()
+        virtual.boot()
+        goal = ledger.acknowledged + 5
+        world.run_until(lambda goal=goal: step_producers() or ledger.acknowledged >= goal)
+        check_all(world, ledger, SYNCED_TARGETS)
+    return world.trace.hash
+
+
+@pytest.mark.usefixtures("virtual_world_only")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_end_at_any_disk_call_loses_nothing_and_a_retry_doubles_nothing(seed):
+    assert cut_off_anywhere(seed) == cut_off_anywhere(seed)
 
 
 @pytest.mark.usefixtures("virtual_world_only")

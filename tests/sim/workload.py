@@ -67,6 +67,82 @@ class Producer:
         self._sent[correlation] = (topic, partition, values)
 
 
+class IdempotentProducer:
+    """Sends everything again, in order, on a new connection when the old one broke: each record must be there once."""
+
+    def __init__(self, world, ledger, name, targets):
+        self._world = world
+        self._ledger = ledger
+        self._entropy = world.entropy.branch(f"idempotent producer {name}")
+        self._name = name
+        self._targets = targets
+        self._client = None
+        self._producer_id = None
+        self._sequences = dict.fromkeys(targets, 0)
+        self._unacknowledged = []
+        self._asked = {}
+        self._count = 0
+
+    def step(self):
+        if self._client is None or self._client.is_closed():
+            self._connect()
+        if self._client is None:
+            return
+        for correlation, response in self._client.poll():
+            batch = self._asked.pop(correlation)
+            if batch is None:
+                assert response.error_code == 0
+                self._producer_id = response.producer_id
+            else:
+                self._acknowledged(batch, response.responses[0].partition_responses[0])
+        while self._producer_id is not None and len(self._unacknowledged) < REQUESTS_IN_FLIGHT:
+            self._unacknowledged.append(self._new_batch())
+            self._send(self._unacknowledged[-1])
+
+    def _connect(self):
+        try:
+            self._client = KafkaClient(self._world, HOST, PORT)
+        except ConnectionRefusedError:
+            self._client = None
+            return
+        self._asked.clear()
+        if self._producer_id is None:
+            self._asked[self._client.send_init_producer_id()] = None
+        for batch in self._unacknowledged:
+            self._send(batch)
+
+    def _new_batch(self):
+        target = self._targets[self._entropy.below(len(self._targets))]
+        values = []
+        for _ in range(1 + self._entropy.below(RECORDS_PER_BATCH_MAX)):
+            values.append(b"%s:%d" % (self._name.encode(), self._count) + bytes(self._entropy.below(600)))
+            self._count += 1
+        sequence = self._sequences[target]
+        self._sequences[target] += len(values)
+        return (*target, values, sequence, WALL_START_MS + int(self._world.time.now_ms))
+
+    def _send(self, batch):
+        topic, partition, values, sequence, timestamp = batch
+        correlation = self._client.send_produce(
+            topic,
+            partition,
+            values,
+            timestamp=timestamp,
+            producer_id=self._producer_id,
+            producer_epoch=0,
+            base_sequence=sequence,
+        )
+        self._asked[correlation] = batch
+
+    def _acknowledged(self, batch, answer):
+        topic, partition, values, _, _ = batch
+        assert answer.error_code == 0, f"{topic}-{partition}: error {answer.error_code}"
+        self._unacknowledged.remove(batch)
+        for offset, value in enumerate(values, answer.base_offset):
+            self._ledger.promise(topic, partition, offset, value)
+            self._ledger.acknowledged += 1
+
+
 class Reader:
     """Follows one partition with long polls; what it was shown must never change."""
 

@@ -1,5 +1,6 @@
 """A world of machines grown from one seed, driven step by step."""
 
+import functools
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -27,6 +28,10 @@ class RunTooLong(AssertionError):
     """The awaited state did not come within the limit of steps."""
 
 
+class CutOff(BaseException):
+    """The process ends here, between two disk calls. A BaseException, so that nothing in the node can catch it."""
+
+
 class Machine:
     """One computer: its disk and clock stay; the process, its sockets and its helpers come and go."""
 
@@ -40,6 +45,7 @@ class Machine:
         self.network: VirtualNetwork
         self.spawner: VirtualSpawner
         self.node: Turning | None = None
+        self._end = self.cut_power
         self._plug_in()
 
     def _plug_in(self) -> None:
@@ -56,9 +62,30 @@ class Machine:
         self.node = node
         return node
 
+    def cut_off_after(self, disk_calls: int, *, power: bool) -> None:
+        """Arm the end: after so many more disk calls the power goes, or else only the process is killed."""
+        left = disk_calls
+
+        def count(_operation: str, _path: str) -> None:
+            nonlocal left
+            if left == 0:
+                raise CutOff
+            left -= 1
+
+        self.disk.on_operation = count
+        self._end = self.cut_power if power else self.kill
+
+    def run(self, action: Callable[[], object]) -> None:
+        """Let the process do something; if the armed end comes meanwhile, that is the end."""
+        try:
+            action()
+        except CutOff:
+            self._end()
+
     def stopped(self) -> None:
         """The node has closed itself; the next boot gets fresh sockets and helpers."""
         self.node = None
+        self.disk.on_operation = None
         self._plug_in()
 
     def kill(self) -> None:
@@ -104,7 +131,7 @@ class World:
         self.fabric.deliver()
         for machine in self._machines:
             if machine.node is not None:
-                machine.node.turn(0.0)
+                machine.run(functools.partial(machine.node.turn, 0.0))
 
     def run_until(self, reached: Callable[[], bool], limit_steps: int = STEPS_MAX) -> None:
         for _ in range(limit_steps):
