@@ -1,0 +1,52 @@
+"""What commands print."""
+
+import json
+
+import pytest
+
+from headrace.cli.console import clean, count_text, print_json, print_table, progress, size_text
+
+
+def test_a_piped_table_is_plain_and_never_folds(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("name", "size"), [("a", 1), ("x" * 300, 22)], right=("size",), styles={"name": lambda cell: "red"})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["NAME", "SIZE"]
+    assert lines[1] == "a" + " " * 299 + "     1"
+    assert lines[2] == "x" * 300 + "    22"
+
+
+def test_an_empty_table_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("name",), [], empty="no topics yet")
+    assert capsys.readouterr().out == "no topics yet\n"
+
+
+def test_cells_are_not_markup_and_hold_no_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("name",), [("[bold]x[/bold]",), ("a\x1b[2Jb\nc",)])
+    assert capsys.readouterr().out.splitlines()[1:] == ["[bold]x[/bold]", "a\\x1b[2Jb\\nc"]
+
+
+def test_json_is_one_line_when_piped(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json([{"name": "é"}])
+    out = capsys.readouterr().out
+    assert out == '[{"name": "é"}]\n'
+    assert json.loads(out) == [{"name": "é"}]
+
+
+def test_progress_is_silent_when_piped(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("working", total=2) as advance:
+        advance(1)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(-1, "unknown"), (0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB"), (3 << 40, "3.0 TiB")],
+)
+def test_sizes(count: int, text: str) -> None:
+    assert size_text(count) == text
+
+
+def test_counts_and_control_characters() -> None:
+    assert count_text(1, "topic") == "1 topic"
+    assert count_text(0, "topic") == "0 topics"
+    assert clean("a\tb\ud800") == "a\\tb\\ud800"
