@@ -66,19 +66,20 @@ class Broker:
         """A committed change of metadata reaches everything that follows it."""
         self.topic_fragments.clear()
         if delta.broker_configs_changed:
-            self._configure()
+            self.take_dynamic_configs()
         self.partitions.apply(delta, self.image)
+        if delta.broker_configs_changed:
+            for name in self.image.topics:  # those that do not override a changed config follow it
+                self.partitions.configure_topic(name, self.image)
 
-    def _configure(self) -> None:
-        """Dynamic broker configs; topics that do not override them follow."""
+    def take_dynamic_configs(self) -> None:
+        """Obey the broker configs of the committed metadata, at the start and whenever they change."""
         self.config = self.config.with_dynamic(
             cluster=self.image.cluster_configs(), broker=self.image.broker_configs(self.node_id)
         )
         self.partitions.config = self.config
         self.controller.configure(ControllerSettings.of(self.config))
         self.fetch_sessions.sessions_max = self.config.fetch_sessions_max
-        for name in self.image.topics:
-            self.partitions.configure_topic(name, self.image)
 
     def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
         """For clients that name a topic into being; how it went shows in the metadata they get."""

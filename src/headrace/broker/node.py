@@ -125,6 +125,9 @@ class Node:
             entropy=ports.entropy,
             notice=self.logger.warning,
         )
+        controller.subscribe(
+            lambda _delta: home.recovery_points.update({METADATA_PARTITION: controller.recovery_point})
+        )
         partitions = PartitionTable(
             node_id=NodeId(config.node_id),
             config=config,
@@ -132,6 +135,7 @@ class Node:
             clock=ports.clock,
             spawner=ports.spawner,
             timers=self._timers,
+            metrics=self.metrics,
             logger=self.logger,
             on_directory_failed=self._directory_failed,
         )
@@ -208,6 +212,7 @@ class Node:
         if isinstance(outcome, ProposalFailed):
             self._metadata_failed()
             return
+        self.broker.take_dynamic_configs()
         self.broker.partitions.open_all(self.broker.image)
         self.broker.controller.subscribe(self.broker.image_changed)
         self._housekeeping.start()

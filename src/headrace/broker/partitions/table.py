@@ -6,6 +6,7 @@ The end of a turn is here: every partition that was appended to writes once, and
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from headrace.broker.logs import NodeLogger
+from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.leader import LedPartition, LedTopic
 from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
@@ -35,6 +36,7 @@ class PartitionTable:
         clock: Clock,
         spawner: Spawner,
         timers: Timers,
+        metrics: Metrics,
         logger: NodeLogger,
         on_directory_failed: Callable[[LogDirectory], None],
     ) -> None:
@@ -44,6 +46,7 @@ class PartitionTable:
         self._clock = clock
         self._spawner = spawner
         self._timers = timers
+        self._metrics = metrics
         self._logger = logger
         self._on_directory_failed = on_directory_failed
         self.by_name: dict[bytes, LedTopic] = {}
@@ -165,8 +168,10 @@ class PartitionTable:
                 for log, home in zip(logs, homes, strict=True):  # the topic was deleted meanwhile
                     self._spawner.submit(*home.delete_log(log))
             else:
+                current = self.config.topic_view(image.topic_configs(led.name))  # it may have changed meanwhile
                 for (index, state), home, log in zip(added, homes, logs, strict=True):
-                    self._lead(led, index, state, log, home, config)
+                    log.configure(self._log_config(current))
+                    self._lead(led, index, state, log, home, current)
             if not self._opening:
                 waiting, self._when_ready = self._when_ready, []
                 for call in waiting:
@@ -247,10 +252,15 @@ class PartitionTable:
             return
         wall_ms = self._clock.wall_ms()
         active = self.active
+        metrics = self._metrics
         for partition in touched:
+            log = partition.log
+            end_offset, appended_bytes = log.end_offset, log.appended_bytes
             partition.end_turn()
+            metrics.records_appended += log.end_offset - end_offset
+            metrics.bytes_appended += log.appended_bytes - appended_bytes
             active[partition] = None
-            if partition.log.flush_due(wall_ms):
+            if log.flush_due(wall_ms):
                 self.flush(partition)
         touched.clear()
 
