@@ -55,7 +55,7 @@ _COMPACTION = (
 _SEGMENTS = (
     row("segment.bytes", INT, SEGMENT_BYTES_DEFAULT, "The size at which a segment is closed and the next one begun.", low=SEGMENT_BYTES_MIN, broker=(("log.segment.bytes", 1),)),
     row("segment.ms", LONG, 7 * DAY_MS, "The age at which a segment is closed even if it is not full.", low=1, broker=(("log.roll.ms", 1), ("log.roll.hours", HOUR_MS))),
-    row("segment.jitter.ms", LONG, 0, "The most by which a segment's age limit is shortened at random, so that partitions do not all roll at once.", low=0, broker=(("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", HOUR_MS))),
+    row("segment.jitter.ms", LONG, 0, "The most by which a segment's age limit is shortened at random, so that partitions do not all roll at once.", low=0, honoured=False, broker=(("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", HOUR_MS))),
     row("segment.index.bytes", INT, INDEX_BYTES_DEFAULT, "The largest size of a segment's offset index; a full index closes the segment.", low=4, broker=(("log.index.size.max.bytes", 1),)),
     row("index.interval.bytes", INT, INDEX_INTERVAL_BYTES_DEFAULT, "How many bytes of log lie between two entries of the offset index.", low=0, broker=(("log.index.interval.bytes", 1),)),
     row("flush.messages", LONG, INT64_MAX, "How many records may be appended before they are synced to disk; 1 syncs before every acknowledgement.", low=1, broker=(("log.flush.interval.messages", 1),)),

@@ -37,7 +37,6 @@ class TopicConfig:
     file_delete_delay_ms: int
     segment_bytes: int
     segment_ms: int
-    segment_jitter_ms: int
     segment_index_bytes: int
     index_interval_bytes: int
     flush_messages: int
@@ -47,7 +46,6 @@ class TopicConfig:
     timestamp_before_ms_max: int
     timestamp_after_ms_max: int
     min_insync_replicas: int
-    unclean_leader_election: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +121,6 @@ class BrokerConfig:
             file_delete_delay_ms=values.whole("file.delete.delay.ms"),
             segment_bytes=values.whole("segment.bytes"),
             segment_ms=values.whole("segment.ms"),
-            segment_jitter_ms=values.whole("segment.jitter.ms"),
             segment_index_bytes=values.whole("segment.index.bytes"),
             index_interval_bytes=values.whole("index.interval.bytes"),
             flush_messages=values.whole("flush.messages"),
@@ -133,7 +130,6 @@ class BrokerConfig:
             timestamp_before_ms_max=values.whole("message.timestamp.before.max.ms"),
             timestamp_after_ms_max=values.whole("message.timestamp.after.max.ms"),
             min_insync_replicas=values.whole("min.insync.replicas"),
-            unclean_leader_election=values.flag("unclean.leader.election.enable"),
         )
 
 
