@@ -9,7 +9,7 @@ from headrace.ports.entropy import Entropy
 from . import checkpoints, names
 from .config import LogConfig
 from .errors import CorruptFile, WrongDirectory, WrongTopicId
-from .files import read_whole, unlink_if_present, write_atomically
+from .files import read_whole, replace_file, unlink_if_present, write_atomically
 from .open_files import OpenFiles
 from .partition_log import PartitionLog
 from .work import Work
@@ -31,6 +31,8 @@ class LogDirectory:
         self.start_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self._entropy = entropy
+        self._checkpoints_planned = 0
+        self._checkpoints_written = 0
         self._lock = disk.lock(f"{path}/{names.LOCK}")
 
     @classmethod
@@ -58,6 +60,9 @@ class LogDirectory:
         directory.high_watermarks = directory._read_offsets(names.HIGH_WATERMARKS)
         # The marker speaks for the last run only: a crash of this one must find it gone.
         directory.clean_shutdown = unlink_if_present(disk, f"{path}/{names.CLEAN_SHUTDOWN}")
+        for name in disk.list_directory(path):
+            if name.endswith(names.TEMPORARY):
+                disk.unlink(f"{path}/{name}")
         disk.sync_directory(path)
         return directory
 
@@ -211,10 +216,16 @@ class LogDirectory:
             )
         ]
         disk, path, notice = self.disk, self.path, self.notice
+        self._checkpoints_planned += 1
+        number = self._checkpoints_planned
 
         def run() -> None:
             for name, content in files:
-                write_atomically(disk, name, content)
+                if number < self._checkpoints_written:
+                    return  # helpers may overtake one another, and a newer one is there already
+                replace_file(disk, name, content, unique=f".{number}")
+            self._checkpoints_written = number
+            disk.sync_directory(path)
 
         def done(_result: object, error: BaseException | None) -> None:
             if error is not None:

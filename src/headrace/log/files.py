@@ -31,9 +31,21 @@ def _left_over(buffers: list[Buffer], written: int) -> list[Buffer]:
     return []
 
 
-def replace_file(disk: Disk, path: str, content: bytes) -> None:
-    """Replace the file by a synced one; the new name is durable once its directory is synced."""
-    temporary = path + TEMPORARY
+def create_empty(disk: Disk, path: str) -> None:
+    """Make the file, or empty the one that is there."""
+    file = disk.open(path, create=True)
+    try:
+        disk.truncate(file, 0)
+    finally:
+        disk.close(file)
+
+
+def replace_file(disk: Disk, path: str, content: bytes, *, unique: str = "") -> None:
+    """Replace the file by a synced one; the new name is durable once its directory is synced.
+
+    Where two helpers may replace the same file, `unique` keeps their temporary files apart.
+    """
+    temporary = path + unique + TEMPORARY
     file = disk.open(temporary, create=True)
     try:
         disk.truncate(file, 0)

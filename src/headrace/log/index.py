@@ -10,7 +10,7 @@ from struct import Struct
 
 from headrace.ports.disk import Disk, FileHandle
 
-from .files import write_all
+from .files import create_empty, write_all
 from .open_files import OpenFile, OpenFiles
 
 OFFSET_ENTRY = Struct(">ii")
@@ -45,12 +45,6 @@ class IndexFile:
     @property
     def is_full(self) -> bool:
         return self.stored + len(self._firsts) >= self.entries_max
-
-    def create(self) -> None:
-        """Make the file, empty, on a new segment."""
-        file = self._disk.open(self.file.path, create=True)
-        self._disk.truncate(file, 0)
-        self._disk.close(file)
 
     def load(self) -> bool:
         """Take what the file holds; False if it is missing or its length is not a whole number of entries."""
@@ -106,7 +100,7 @@ class IndexFile:
         del self._firsts[:], self._seconds[:]
         self.stored = 0
         self.last = None
-        self.create()
+        create_empty(self._disk, self.file.path)
 
     def copy(self, files: OpenFiles) -> "IndexFile":
         """The index as it is now, for a search elsewhere with files of its own."""

@@ -4,6 +4,9 @@ A handle given out in a `Slice` is valid until `close_idle`, which the broker ca
 slice longer pins its file. So nothing is ever sent from a descriptor that meanwhile names another file.
 """
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
 from headrace.ports.disk import Disk, FileHandle
 
 OPEN_FILES_MAX = 8192
@@ -44,12 +47,17 @@ class OpenFiles:
             self._open[file.handle] = file
         return file.handle
 
-    def create(self, path: str) -> OpenFile:
-        file = OpenFile(path)
-        file.handle = self.disk.open(path, create=True)
-        file.used = True
-        self._open[file.handle] = file
-        return file
+    @contextmanager
+    def held(self, files: Iterable[OpenFile]) -> Iterator[None]:
+        """Keep files of a log that is just being opened from being closed: a helper may be the one who opens it."""
+        held = tuple(files)
+        for file in held:
+            file.pins += 1
+        try:
+            yield
+        finally:
+            for file in held:
+                file.pins -= 1
 
     def pin(self, handle: FileHandle) -> None:
         """Keep the file of a slice open beyond this turn."""

@@ -1,8 +1,8 @@
 """Reserving the next blocks of a busy segment, so that appends do not wait for the file system to find them.
 
-An idle segment reserves nothing. The more a segment takes, the larger the next piece, between two named bounds and
-never beyond the segment's own size. What is left over is cut when the segment is sealed or the log closed; after a
-crash a header of zeros tells where it begins.
+An idle segment reserves nothing. A busy one reserves as much as it took lately, between two named bounds and never
+beyond the segment's own size. What is left over is cut when the segment is sealed or the log closed; after a crash
+a header of zeros tells where it begins.
 """
 
 from typing import TYPE_CHECKING
@@ -13,14 +13,17 @@ from .work import Work
 if TYPE_CHECKING:
     from .partition_log import PartitionLog
 
+BUSY_WINDOW_MS = 10_000
+"""A log is busy when it took the smallest piece within this time."""
 REFILL_SHARE = 4
-"""The next piece is asked for when less than this share of the last one is left."""
+"""The next piece is asked for when less than this share of it is left."""
 
 
 class Preallocation:
     def __init__(self, log: "PartitionLog") -> None:
         self._log = log
-        self._piece_bytes = 0
+        self._window_ms = 0
+        self._window_bytes = 0
         self.segment: Segment | None = None
         """The one that is being lengthened right now."""
 
@@ -28,18 +31,17 @@ class Preallocation:
         log, config = self._log, self._log.config
         if not config.preallocate or self.segment is not None or log.failed or log.closed:
             return None
-        segment = log.active
-        left = segment.allocated - segment.size
-        if segment.size < config.preallocation_bytes_min or left > self._piece_bytes // REFILL_SHARE:
+        taken_lately = self._bytes_taken_lately()
+        if taken_lately < config.preallocation_bytes_min:
             return None
+        segment, piece = log.active, min(taken_lately, config.preallocation_bytes_max)
         begin = max(segment.size, segment.allocated)
-        end = min(begin + self._next_piece(segment), config.segment_bytes)
-        if end - begin < config.preallocation_bytes_min // REFILL_SHARE:
+        end = min(segment.size + piece, config.segment_bytes)
+        if begin - segment.size > piece // REFILL_SHARE or end - begin < config.preallocation_bytes_min // REFILL_SHARE:
             return None
         disk, handle = log.disk, log.files.handle(segment.log)
         log.files.pin(handle)
         self.segment = segment
-        self._piece_bytes = end - begin
 
         def done(_result: object, error: BaseException | None) -> None:
             self.segment = None
@@ -50,9 +52,8 @@ class Preallocation:
 
         return Work(lambda: disk.allocate(handle, begin, end - begin), done)
 
-    def _next_piece(self, segment: Segment) -> int:
-        """Begin small in every segment and double."""
-        config = self._log.config
-        if segment.allocated <= segment.size and segment.allocated < config.preallocation_bytes_min:
-            return config.preallocation_bytes_min
-        return min(max(2 * self._piece_bytes, config.preallocation_bytes_min), config.preallocation_bytes_max)
+    def _bytes_taken_lately(self) -> int:
+        log = self._log
+        if not 0 <= log.appended_wall_ms - self._window_ms <= BUSY_WINDOW_MS:
+            self._window_ms, self._window_bytes = log.appended_wall_ms, log.appended_bytes
+        return log.appended_bytes - self._window_bytes

@@ -61,7 +61,8 @@ class Loader:
             above = bases[place + 1] if place + 1 < len(bases) else None
             segment = Segment(self.files, self.folder, base_offset, self.config, self.wall_ms)
             segments.append(segment)
-            whole = self._settle(segment, above)
+            with self.files.held(segment.all_files()):
+                whole = self._settle(segment, above)
             for file in segment.all_files():
                 self.files.put_away(file)
             if not whole:
@@ -212,21 +213,26 @@ class Loader:
     ) -> None:
         """Apply the headers from `begin` on: producers from the snapshot on, leader epochs all the way."""
         for segment in segments:
-            if segment.next_offset <= begin or segment.size == 0:
-                continue
-            found = segment.find(begin) if begin > segment.base_offset else (0, 0, segment.base_offset)
-            if found is None:
-                continue
-            file = self.files.handle(segment.log)
-            walk = BatchWalk(self.disk, file, position=found[0], end=segment.size, next_offset=found[2])
-            for _position, fields in walk:
-                base = fields[BASE_OFFSET]
-                epochs.assign(fields[LEADER_EPOCH], base)
-                if fields[PRODUCER_ID] >= 0 and base >= snapshot:
-                    producers.appended(fields, base, fields[MAX_TIMESTAMP])
-                self.report.batches_replayed += 1
-            if walk.position < segment.size:
-                raise DamagedLog(segment.log.path, walk.position, walk.damage or "zeros where a batch should be")
+            if segment.next_offset > begin and segment.size:
+                with self.files.held(segment.all_files()):
+                    self._replay_segment(segment, producers, epochs, snapshot=snapshot, begin=begin)
+
+    def _replay_segment(
+        self, segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, *, snapshot: int, begin: int
+    ) -> None:
+        found = segment.find(begin) if begin > segment.base_offset else (0, 0, segment.base_offset)
+        if found is None:
+            return
+        file = self.files.handle(segment.log)
+        walk = BatchWalk(self.disk, file, position=found[0], end=segment.size, next_offset=found[2])
+        for _position, fields in walk:
+            base = fields[BASE_OFFSET]
+            epochs.assign(fields[LEADER_EPOCH], base)
+            if fields[PRODUCER_ID] >= 0 and base >= snapshot:
+                producers.appended(fields, base, fields[MAX_TIMESTAMP])
+            self.report.batches_replayed += 1
+        if walk.position < segment.size:
+            raise DamagedLog(segment.log.path, walk.position, walk.damage or "zeros where a batch should be")
 
 
 def tidy(disk: Disk, folder: str) -> list[int]:

@@ -7,6 +7,7 @@ from headrace.wire.records.header import HEADER, HEADER_SIZE, LAST_OFFSET_DELTA,
 
 from . import names
 from .config import LogConfig
+from .files import create_empty
 from .index import OFFSET_ENTRY, TIME_ENTRY, IndexFile
 from .open_files import OpenFile, OpenFiles
 from .walk import HEADER_CHUNK_BYTES
@@ -60,10 +61,8 @@ class Segment:
     @classmethod
     def create(cls, files: OpenFiles, folder: str, base_offset: int, config: LogConfig, now_ms: int) -> "Segment":
         segment = cls(files, folder, base_offset, config, now_ms)
-        segment.log = files.create(segment.stem + names.LOG)
-        files.disk.truncate(segment.log.handle, 0)
-        segment.index.create()
-        segment.time_index.create()
+        for file in segment.all_files():
+            create_empty(files.disk, file.path)
         return segment
 
     def note(self, places: Sequence[BatchPlace], index_interval_bytes: int) -> None:

@@ -1,0 +1,329 @@
+"""Flushing, preallocating, retention and deletion: work for helpers, and what it leaves behind."""
+
+from collections.abc import Callable
+
+import pytest
+
+from headrace.log.config import LogConfig
+from headrace.log.errors import OffsetOutOfRange
+from headrace.log.open_files import OpenFiles
+from headrace.log.partition_log import PartitionLog
+from headrace.log.work import Work
+from headrace.sim.disk import VirtualDisk
+
+from .world import FOLDER, NOW_MS, append, batch_of, bytes_of, open_log, read_all, virtual_disk
+
+HOUR_MS = 3_600_000
+
+
+def filled(disk: VirtualDisk, config: LogConfig, batches: int = 12, size: int = 100) -> PartitionLog:
+    log = open_log(disk, config)
+    for number in range(batches):
+        append(log, batch_of(b"%02d" % number + bytes(size), timestamps=[NOW_MS + number]))
+    return log
+
+
+def run(work: Work | None) -> None:
+    assert work is not None
+    work.here()
+
+
+def busy(log: PartitionLog) -> PartitionLog:
+    """The log as it is when all it holds was appended lately."""
+    log.appended_bytes -= log.size_bytes
+    log.preallocation_work()
+    log.appended_bytes += log.size_bytes
+    return log
+
+
+# Flush
+
+
+def test_a_flush_moves_the_recovery_point_when_it_is_done_and_tells() -> None:
+    log = filled(virtual_disk(), LogConfig(), batches=3)
+    told: list[int] = []
+    log.on_flushed = told.append
+    work = log.flush_work()
+    assert work is not None
+    assert log.flush_work() is None, "one at a time"
+    work.run()
+    append(log, batch_of(b"later"))
+    assert log.recovery_point == 0
+    work.done(None, None)
+    assert log.recovery_point == 3
+    assert told == [3]
+    run(log.flush_work())
+    assert log.recovery_point == 4
+    assert log.flush_work() is None
+
+
+def test_a_failed_flush_fails_the_log_and_moves_nothing() -> None:
+    disk = virtual_disk()
+    log = filled(disk, LogConfig(), batches=3)
+    failures: list[BaseException] = []
+    log.on_failed = failures.append
+    disk.faults.fail("data_sync")
+    work = log.flush_work()
+    assert work is not None
+    with pytest.raises(OSError, match="error"):
+        work.here()
+    assert log.failed
+    assert len(failures) == 1
+    assert log.recovery_point == 0
+    assert log.flush_work() is None
+
+
+@pytest.mark.parametrize(
+    ("config", "due"),
+    [
+        (LogConfig(), False),
+        (LogConfig(flush_messages=1), True),
+        (LogConfig(flush_messages=4), False),
+        (LogConfig(unclean_tail_bytes_max=200), True),
+    ],
+)
+def test_when_a_flush_is_due(config: LogConfig, due: bool) -> None:
+    assert filled(virtual_disk(), config, batches=3).flush_due(NOW_MS) is due
+
+
+def test_a_flush_is_due_some_time_after_the_first_unflushed_append() -> None:
+    log = filled(virtual_disk(), LogConfig(flush_ms=1000), batches=1)
+    assert not log.flush_due(NOW_MS)
+    assert not log.flush_due(NOW_MS + 999)
+    assert log.flush_due(NOW_MS + 1000)
+    run(log.flush_work())
+    assert not log.flush_due(NOW_MS + 5000)
+
+
+def test_a_sealed_segment_asks_for_a_flush_that_cuts_it_and_writes_a_snapshot() -> None:
+    disk = virtual_disk()
+    log = filled(disk, LogConfig(segment_bytes=2000, preallocation_bytes_min=512), batches=8)
+    run(busy(log).preallocation_work())
+    assert disk.file_size(log.segments[0].log.path) > log.segments[0].size
+    append(log, batch_of(bytes(1000)))
+    assert len(log.segments) == 2
+    assert log.flush_due(NOW_MS)
+    run(log.flush_work())
+    assert disk.file_size(log.segments[0].log.path) == log.segments[0].size
+    assert f"{log.bases[1]:020d}.snapshot" in disk.list_directory(FOLDER)
+    assert not log.flush_due(NOW_MS)
+
+
+def test_a_segment_is_not_cut_while_it_is_being_lengthened() -> None:
+    disk = virtual_disk()
+    log = filled(disk, LogConfig(segment_bytes=2000, preallocation_bytes_min=512), batches=8)
+    lengthening = busy(log).preallocation_work()
+    assert lengthening is not None
+    append(log, batch_of(bytes(1000)))
+    assert log.flush_work() is None
+    run(lengthening)
+    run(log.flush_work())
+    assert disk.file_size(log.segments[0].log.path) == log.segments[0].size
+
+
+def test_a_flush_that_was_overtaken_by_a_truncation_promises_nothing() -> None:
+    log = filled(virtual_disk(), LogConfig(), batches=6)
+    work = log.flush_work()
+    assert work is not None
+    work.run()
+    log.truncate_to(2)
+    for _ in range(6):
+        append(log, batch_of(b"again"))
+    work.done(None, None)
+    assert log.recovery_point <= 2
+
+
+# Preallocation
+
+
+def test_idle_segments_reserve_nothing_and_busy_ones_as_much_as_they_take() -> None:
+    disk = virtual_disk()
+    config = LogConfig(preallocation_bytes_min=4096, preallocation_bytes_max=16384)
+    log = filled(disk, config, batches=0)
+    ahead = []
+    for number in range(80):
+        append(log, batch_of(bytes(1000)))
+        work = log.preallocation_work()
+        if work is not None:
+            assert number >= 4
+            assert log.preallocation_work() is None
+            work.here()
+            ahead.append(disk.file_size(log.active.log.path) - log.active.size)
+    assert ahead[0] == 4 * len(batch_of(bytes(1000)))
+    assert ahead[-1] == 16384
+    assert [at for at, _ in read_all(log)] == list(range(80))
+    log.close()
+    assert disk.file_size(log.active.log.path) == log.active.size
+
+
+def test_a_slow_log_reserves_nothing() -> None:
+    log = filled(virtual_disk(), LogConfig(preallocation_bytes_min=4096), batches=0)
+    for number in range(50):
+        append(log, batch_of(bytes(1000)), wall_ms=NOW_MS + 5000 * number)
+        assert log.preallocation_work() is None
+
+
+def test_preallocation_never_exceeds_the_segment_and_can_be_turned_off() -> None:
+    disk = virtual_disk()
+    config = LogConfig(segment_bytes=6000, preallocation_bytes_min=512)
+    log = filled(disk, config, batches=20)
+    run(busy(log).preallocation_work())
+    assert disk.file_size(log.active.log.path) == 6000
+    assert busy(filled(disk, LogConfig(preallocate=False, preallocation_bytes_min=1))).preallocation_work() is None
+
+
+def test_a_device_too_full_to_reserve_is_not_a_failure() -> None:
+    disk = virtual_disk()
+    log = filled(disk, LogConfig(preallocation_bytes_min=512))
+    disk.faults.fail("allocate", code=28)
+    work = busy(log).preallocation_work()
+    assert work is not None
+    with pytest.raises(OSError, match="space"):
+        work.here()
+    assert not log.failed
+    append(log, batch_of(b"more"))
+
+
+# Retention
+
+SEGMENTS = LogConfig(segment_bytes=600, retention_ms=-1)
+
+
+def with_retention(**changes: int) -> Callable[[PartitionLog], None]:
+    def configure(log: PartitionLog) -> None:
+        values = {"segment_bytes": 600, "retention_ms": -1, **changes}
+        log.configure(LogConfig(**values))  # type: ignore[arg-type]
+
+    return configure
+
+
+def test_retention_by_time_takes_whole_old_segments() -> None:
+    disk = virtual_disk()
+    log = filled(disk, SEGMENTS)
+    bases = log.bases
+    assert len(bases) == 4
+    newest_of_second = log.segments[1].max_timestamp
+    with_retention(retention_ms=HOUR_MS)(log)
+    assert log.retention_work(NOW_MS + HOUR_MS, log.end_offset) is None
+    run(log.retention_work(newest_of_second + HOUR_MS + 1, log.end_offset))
+    assert log.bases == bases[2:]
+    assert log.start_offset == bases[2]
+    assert [at for at, _ in read_all(log)] == list(range(bases[2], 12))
+    assert log.size_bytes == sum(segment.size for segment in log.segments)
+
+
+def test_retention_by_time_takes_the_active_segment_too_and_begins_another() -> None:
+    log = filled(virtual_disk(), SEGMENTS)
+    with_retention(retention_ms=HOUR_MS)(log)
+    run(log.retention_work(NOW_MS + 2 * HOUR_MS, log.end_offset))
+    assert log.bases == [12]
+    assert log.start_offset == log.end_offset == 12
+    assert log.size_bytes == 0
+    assert log.retention_work(NOW_MS + 9 * HOUR_MS, log.end_offset) is not None  # unlinks what was renamed
+    assert append(log, batch_of(b"next")) == [12]
+
+
+def test_retention_by_size_keeps_at_least_that_much() -> None:
+    log = filled(virtual_disk(), SEGMENTS)
+    sizes = [segment.size for segment in log.segments]
+    with_retention(retention_bytes=sum(sizes) - sizes[0] - sizes[1] + 1)(log)
+    run(log.retention_work(NOW_MS, log.end_offset))
+    assert len(log.segments) == 3
+    assert log.size_bytes == sum(sizes[1:])
+
+
+def test_nothing_above_the_high_watermark_goes() -> None:
+    log = filled(virtual_disk(), SEGMENTS)
+    with_retention(retention_ms=1)(log)
+    run(log.retention_work(NOW_MS + HOUR_MS, log.bases[1]))
+    assert len(log.segments) == 3
+    assert log.retention_work(NOW_MS + HOUR_MS, log.bases[0]) is None
+
+
+def test_a_compacted_topic_keeps_its_segments() -> None:
+    log = filled(virtual_disk(), SEGMENTS)
+    log.configure(LogConfig(segment_bytes=600, retention_ms=1, delete=False, compact=True))
+    assert log.retention_work(NOW_MS + HOUR_MS, log.end_offset) is None
+
+
+def test_deleted_records_are_gone_at_once_and_their_segments_with_the_next_retention() -> None:
+    log = filled(virtual_disk(), SEGMENTS)
+    log.advance_start(log.bases[2] + 1)
+    assert [at for at, _ in read_all(log)] == list(range(log.start_offset, 12))
+    run(log.retention_work(NOW_MS, log.end_offset))
+    assert len(log.segments) == 2
+    assert log.start_offset == log.bases[0] + 1
+    with pytest.raises(OffsetOutOfRange):
+        log.advance_start(13)
+    log.advance_start(0)
+    assert log.start_offset == log.bases[0] + 1
+
+
+def test_segments_are_renamed_first_and_unlinked_after_the_delay_while_readers_go_on() -> None:
+    disk = virtual_disk()
+    log = filled(disk, SEGMENTS)
+    part = log.read(0, 1000, log.end_offset, True)
+    assert part is not None
+    before = bytes_of(disk, part)
+    log.files.pin(part.file)
+    with_retention(retention_ms=HOUR_MS)(log)
+    now_ms = NOW_MS + 2 * HOUR_MS
+    run(log.retention_work(now_ms, log.end_offset))
+    log.files.close_idle()
+    assert f"{0:020d}.log.deleted" in disk.list_directory(FOLDER)
+    assert f"{0:020d}.log" not in disk.list_directory(FOLDER)
+    assert bytes_of(disk, part) == before
+    assert log.retention_work(now_ms + 59_999, log.end_offset) is None
+    run(log.retention_work(now_ms + 60_000, log.end_offset))
+    log.files.close_idle()
+    assert not [name for name in disk.list_directory(FOLDER) if name.endswith(".deleted")]
+    assert bytes_of(disk, part) == before, "a pinned slice outlives even the unlinking"
+    log.files.unpin(part.file)
+    log.files.close_idle()
+    with pytest.raises(OSError, match="descriptor"):
+        bytes_of(disk, part)
+
+
+# Open files
+
+
+def test_a_bounded_set_of_files_stays_open() -> None:
+    disk = virtual_disk()
+    log = filled(disk, LogConfig(segment_bytes=150), batches=60)
+    files: OpenFiles = log.files
+    files.open_files_max = 10
+    for _ in range(3):
+        assert len(read_all(log)) == 60
+        for _ in range(8):
+            files.close_idle()
+        assert len(files) <= 10
+    kept = log.read(0, 100, 60, True)
+    assert kept is not None
+    files.pin(kept.file)
+    assert len(read_all(log)) == 60
+    for _ in range(20):
+        files.close_idle()
+    assert bytes_of(disk, kept)
+    files.unpin(kept.file)
+
+
+# Truncation
+
+
+def test_truncation_takes_batches_segments_epochs_and_producers_back() -> None:
+    disk = virtual_disk()
+    log = open_log(disk, LogConfig(segment_bytes=600))
+    for number in range(12):
+        batch = batch_of(bytes(100), producer_id=5, producer_epoch=0, base_sequence=number)
+        append(log, batch, epoch=number // 4)
+    log.truncate_to(6)
+    assert log.end_offset == 6
+    assert log.epochs.epochs == [0, 1]
+    assert log.epoch_end(1) == (1, 6)
+    (description,) = log.producers.describe()
+    assert description.last_sequence == 5
+    assert append(log, batch_of(b"new"), epoch=3) == [6]
+    assert [at for at, _ in read_all(log)] == list(range(7))
+    disk.kill()
+    again = open_log(disk, LogConfig(segment_bytes=600))
+    assert [at for at, _ in read_all(again)] == list(range(7))

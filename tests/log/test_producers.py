@@ -1,0 +1,152 @@
+"""Idempotent producers: what is new, what is a retry, what is refused, and what a snapshot keeps."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.log import producer_snapshot
+from headrace.log.errors import CorruptFile, SequenceRejected
+from headrace.log.producers import APPEND, SEQUENCE_MAX, ProducerStates, sequence_after
+from headrace.model.errors import ErrorCode
+from headrace.wire.records.header import HeaderFields
+
+from .world import NOW_MS
+
+DAY_MS = 86_400_000
+
+
+def batch(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 7) -> HeaderFields:
+    return (0, 100, -1, 2, 0, 0, count - 1, NOW_MS, NOW_MS, producer_id, epoch, sequence, count)
+
+
+def appended(states: ProducerStates, *batches: tuple[int, HeaderFields]) -> None:
+    for offset, fields in batches:
+        states.appended(fields, offset, NOW_MS + offset)
+
+
+def refused(states: ProducerStates, fields: HeaderFields) -> ErrorCode:
+    with pytest.raises(SequenceRejected) as rejected:
+        states.admit(fields)
+    return rejected.value.error
+
+
+def test_a_producer_the_log_does_not_know_may_begin_anywhere() -> None:
+    assert ProducerStates().admit(batch(17)) == APPEND
+
+
+def test_the_next_sequence_is_taken_and_a_gap_or_an_overlap_refused() -> None:
+    states = ProducerStates()
+    appended(states, (0, batch(0, 3)))
+    assert states.admit(batch(3)) == APPEND
+    assert refused(states, batch(4)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refused(states, batch(2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refused(states, batch(0, 2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_the_last_five_batches_are_known_by_offset_and_time_and_older_ones_refused() -> None:
+    states = ProducerStates()
+    appended(states, *((10 * n, batch(2 * n, 2)) for n in range(7)))
+    for n in range(2, 7):
+        assert states.admit(batch(2 * n, 2)) == 10 * n
+        assert states.duplicate_timestamp == NOW_MS + 10 * n
+    assert refused(states, batch(2, 2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_an_old_epoch_is_fenced_and_a_new_one_begins_at_zero() -> None:
+    states = ProducerStates()
+    appended(states, (0, batch(0, epoch=3)))
+    assert refused(states, batch(1, epoch=2)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert refused(states, batch(1, epoch=4)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert states.admit(batch(0, epoch=4)) == APPEND
+    appended(states, (1, batch(0, epoch=4)))
+    assert states.admit(batch(0, epoch=4)) == 1
+    assert refused(states, batch(0, epoch=3)) == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_sequences_wrap_between_and_within_batches() -> None:
+    states = ProducerStates()
+    appended(states, (0, batch(SEQUENCE_MAX - 1, 2)))
+    assert states.admit(batch(0)) == APPEND
+    assert refused(states, batch(1)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    within = ProducerStates()
+    appended(within, (0, batch(SEQUENCE_MAX - 1, 5)))
+    assert within.admit(batch(3)) == APPEND
+    assert within.admit(batch(SEQUENCE_MAX - 1, 5)) == 0
+    assert sequence_after(SEQUENCE_MAX - 1, 4) == 2
+
+
+def test_silent_producers_are_forgotten_and_may_come_back_anywhere() -> None:
+    states = ProducerStates()
+    appended(states, (0, batch(0)), (5, batch(0, producer_id=8)))
+    assert states.expire(NOW_MS + DAY_MS - 1, DAY_MS) == 0
+    assert states.expire(NOW_MS + DAY_MS, DAY_MS) == 1
+    assert [description.producer_id for description in states.describe()] == [8]
+    assert states.admit(batch(99)) == APPEND
+
+
+def test_describe_says_the_last_sequence_and_time() -> None:
+    states = ProducerStates()
+    appended(states, (4, batch(0, 3, epoch=2)))
+    (description,) = states.describe()
+    assert description == (7, 2, 2, NOW_MS + 4, -1, -1)
+
+
+runs = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(1, 4), st.booleans()), min_size=1, max_size=40
+)
+
+
+@given(runs=runs, below=st.integers(0, 200))
+def test_a_snapshot_keeps_what_is_below_its_offset(runs: list[tuple[int, int, int, bool]], below: int) -> None:
+    states = ProducerStates()
+    kept = ProducerStates()
+    epochs = [0] * 4
+    sequences = [SEQUENCE_MAX - 3] * 4
+    offset = 0
+    for producer_id, gap, count, bump in runs:
+        if bump:
+            epochs[producer_id] += 1
+            sequences[producer_id] = 0
+        offset += gap
+        fields = batch(sequences[producer_id], count, epoch=epochs[producer_id], producer_id=producer_id)
+        states.appended(fields, offset, NOW_MS + offset)
+        sequences[producer_id] = sequence_after(sequences[producer_id], count)
+        offset += count
+        if offset <= below:
+            kept.appended(fields, offset - count, NOW_MS + offset - count)
+    whole = producer_snapshot.decode(producer_snapshot.encode(states, below=offset))
+    assert dict(described(whole)) == dict(described(states))
+    if below >= offset:
+        assert dict(described(kept)) == dict(described(states))
+    again = producer_snapshot.encode(whole, below=offset)
+    assert again == producer_snapshot.encode(states, below=offset)
+    for _, state in producer_snapshot.decode(producer_snapshot.encode(states, below=below)).states():
+        assert all(entry[3] < below for entry in state.batches)
+
+
+def described(states: ProducerStates) -> list[tuple[int, tuple[object, ...]]]:
+    return [(producer_id, (state.epoch, list(state.batches))) for producer_id, state in states.states()]
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_no_snapshot(content: bytes) -> None:
+    with pytest.raises(CorruptFile):
+        producer_snapshot.decode(content)
+
+
+def test_the_snapshot_is_byte_for_byte_what_kafka_writes_for_one_batch() -> None:
+    states = ProducerStates()
+    states.appended(batch(4, 3, epoch=1, producer_id=9), 100, NOW_MS)
+    content = producer_snapshot.encode(states, below=103)
+    assert content[:2] == b"\x00\x01"
+    assert content[6:] == (
+        (1).to_bytes(4, "big")
+        + (9).to_bytes(8, "big")
+        + (1).to_bytes(2, "big")
+        + (6).to_bytes(4, "big")
+        + (102).to_bytes(8, "big")
+        + (2).to_bytes(4, "big")
+        + NOW_MS.to_bytes(8, "big")
+        + b"\xff" * 4
+        + b"\xff" * 8
+    )
