@@ -16,6 +16,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LINES_PER_SLICE = 500
 """Lines of a scrape that are rendered in one turn."""
 
+PRODUCE_KEY = 0
 API_KEYS_MAX = 128
 """Requests with a key from here on are counted as the last one."""
 ERROR_CODES_MAX = 256
@@ -47,9 +48,9 @@ class Histogram:
         self.counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
 
-    def observe(self, value: float) -> None:
-        self.counts[bisect_left(self._bounds, value)] += 1
-        self.sum += value
+    def observe(self, value: float, times: int = 1) -> None:
+        self.counts[bisect_left(self._bounds, value)] += times
+        self.sum += value * times
 
     def lines(self, name: str, labels: Labels, scale: float) -> Iterator[str]:
         """The sample lines, bounds and sum multiplied by `scale` (milliseconds to seconds)."""
@@ -73,7 +74,6 @@ class Metrics:
         self.latencies: list[Histogram | None] = [None] * API_KEYS_MAX
         self.produce_errors = [0] * ERROR_CODES_MAX
         self.fetch_errors = [0] * ERROR_CODES_MAX
-        self.batches_appended = 0
         self.records_appended = 0
         self.bytes_appended = 0
         self.bytes_fetched = 0
@@ -89,22 +89,29 @@ class Metrics:
         self.parked_fetches = 0
         """Fetches that wait for records now."""
         self.handler_failures = 0
+        self._produced = 0
         self.turns = Histogram()
         self.turn_ms_max = 0.0
         """The longest turn since the last scrape: how late the loop can be."""
 
     def loop_turn(self, elapsed_ms: float) -> None:
+        """A turn ended. Produce requests are answered in the turn they come in, so they took as long as it did;
+        waits of acks=all for a sync or for followers come on top and are counted as parked."""
         self.turns.observe(elapsed_ms)
+        produced = self.requests[PRODUCE_KEY]
+        if produced != self._produced:
+            self.request_answered(PRODUCE_KEY, elapsed_ms, produced - self._produced)
+            self._produced = produced
         if elapsed_ms > self.turn_ms_max:
             self.turn_ms_max = elapsed_ms
 
-    def request_answered(self, api_key: int, elapsed_ms: float) -> None:
+    def request_answered(self, api_key: int, elapsed_ms: float, times: int = 1) -> None:
         """How long a request took, from its last byte in to its answer's first byte out."""
         place = api_key if 0 <= api_key < API_KEYS_MAX else API_KEYS_MAX - 1
         histogram = self.latencies[place]
         if histogram is None:
             histogram = self.latencies[place] = Histogram()
-        histogram.observe(elapsed_ms)
+        histogram.observe(elapsed_ms, times)
 
     def render(self, collectors: Iterable[Iterable[Family]] = ()) -> Iterator[bytes]:
         """The scrape's text in slices of LINES_PER_SLICE lines; `collectors` give what lives elsewhere (log sizes)."""
@@ -152,7 +159,6 @@ class Metrics:
         yield _gauge("headrace_fetches_parked", "Fetches that wait for records.", self.parked_fetches)
         for name, help_text, value in (
             ("handler_failures", "Requests that failed by a fault of the broker.", self.handler_failures),
-            ("batches_appended", "Record batches appended.", self.batches_appended),
             ("records_appended", "Records appended.", self.records_appended),
             ("bytes_appended", "Bytes of record batches appended.", self.bytes_appended),
             ("bytes_fetched", "Bytes of record batches handed to consumers.", self.bytes_fetched),

@@ -86,6 +86,9 @@ PartitionAnswer = tuple[int, int, int, int, int]
 
 _ERROR_AND_OFFSET = Struct(">hq")
 _ERROR_AT = 4
+_RESULT_BYTES = 26
+"""Error, base offset, append time and log start offset."""
+
 _EMPTY_SUFFIX = b""
 _OLD_SUFFIX = b"\x00\x00\x00\x00\xff\xff"  # no record errors, no message
 _FLEXIBLE_SUFFIX = b"\x01\x00\x00"  # the same two and no tagged fields
@@ -137,6 +140,20 @@ def encode_response(
         pieces.append(b"\x00")
     body = b"".join(pieces)
     return _FRAME_HEAD.pack(len(body) + 4, correlation_id) + body, errors_at
+
+
+def single_partition_layout(version: int, topic: bytes, partition: int) -> tuple[Struct, bytes, bytes] | None:
+    """(layout, prefix, suffix) of an answer for one partition, so that one `pack` makes the frame.
+
+    The layout packs: size, correlation id, prefix, error, base offset, append time, log start offset, suffix. None for
+    versions that answer with fewer fields.
+    """
+    if version < 5:
+        return None
+    frame, errors_at = encode_response(version, 0, [(topic, [(partition, 0, 0, 0, 0)])], 0)
+    prefix = frame[_FRAME_HEAD.size : errors_at[0]]
+    suffix = frame[errors_at[0] + _RESULT_BYTES :]
+    return Struct(f">ii{len(prefix)}shqqq{len(suffix)}s"), prefix, suffix
 
 
 def with_error(frame: bytes | bytearray, error_at: int, error: int) -> bytearray:

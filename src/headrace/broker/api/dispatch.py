@@ -5,9 +5,10 @@ its codec makes a message, its handler a response message, or parks.
 """
 
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from headrace.broker.api import fetch, produce
 from headrace.broker.api.context import Parked, RequestContext
@@ -43,6 +44,18 @@ def _routes() -> dict[int, Route]:
         )
         routes[int(api.key)] = Route(api, flexible_from, tuned.get(api.key))
     return routes
+
+
+def has_error(message: object) -> bool:
+    """Whether a response tells of an error, at its top or in any part; for metrics of the rarer requests."""
+    for field in fields(cast(Any, message)):
+        value = getattr(message, field.name)
+        if field.name == "error_code":
+            if value:
+                return True
+        elif isinstance(value, tuple) and any(is_dataclass(part) and has_error(part) for part in value):
+            return True
+    return False
 
 
 class Dispatcher:
@@ -102,7 +115,12 @@ class Dispatcher:
 
         def encode(response: object) -> bytes:
             self._broker.metrics.request_answered(key, self._broker.clock.monotonic_ms() - began_ms)
-            body = response if isinstance(response, bytes) else message_codec.encode_response(response, version)
+            if isinstance(response, bytes):
+                body = response
+            else:
+                if has_error(response):
+                    self._broker.metrics.request_errors[key] += 1
+                body = message_codec.encode_response(response, version)
             return response_frame(key, version, correlation_id, body)
 
         context = RequestContext(

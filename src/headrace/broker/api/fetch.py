@@ -13,6 +13,8 @@ from headrace.broker.partitions.reader import RunningFetch, WantedRead
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import FETCH_PARTITIONS_MAX
+from headrace.ports.disk import Slice
+from headrace.wire.apis import ApiKey
 from headrace.wire.errors import ProtocolError
 from headrace.wire.fetch import (
     SESSIONS_FROM,
@@ -52,10 +54,12 @@ def handle(
         answer.complete(_encoded(version, correlation_id, error, NO_SESSION, []))
         return
     wants = _wants(broker, connection, request, session, version)
+    began_ms = broker.clock.monotonic_ms()
 
     def respond(wants: list[WantedRead], results: list[PartitionData]) -> None:
         if connection.closed:
             return
+        _count(broker, results, broker.clock.monotonic_ms() - began_ms)
         topics = _grouped(wants, results, session, full=request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH))
         session_id = session.session_id if session is not None else NO_SESSION
         answer.complete(_encoded(version, correlation_id, ErrorCode.NONE, session_id, topics))
@@ -125,6 +129,19 @@ def _wants(
         if want.topic is not None
     }
     return [want if want.topic is None or readable[want.topic.name] else want._replace(topic=None) for want in wants]
+
+
+def _count(broker: "Broker", results: list[PartitionData], elapsed_ms: float) -> None:
+    metrics = broker.metrics
+    metrics.request_answered(ApiKey.FETCH, elapsed_ms)
+    failed = False
+    for data in results:
+        if data.error:
+            failed = True
+            metrics.fetch_errors[data.error] += 1
+        elif isinstance(data.records, Slice):
+            metrics.bytes_fetched += data.records.length
+    metrics.request_errors[ApiKey.FETCH] += failed
 
 
 def _grouped(

@@ -2,22 +2,29 @@
 
 from typing import TYPE_CHECKING
 
+from headrace.broker.api.produce_shapes import ProduceShape, remember
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.partitions.leader import ACKS_ALL, NO_APPEND_TIME, LedPartition, LedTopic
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
+from headrace.wire.apis import ApiKey
 from headrace.wire.produce import (
+    FLEXIBLE_FROM,
     TOPIC_IDS_FROM,
     TRANSACTIONAL_ID_FROM,
     PartitionAnswer,
     encode_response,
     scan_request,
 )
+from headrace.wire.scan import bytes_span
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
 
 _NONE = ErrorCode.NONE
+_NO_TAGS_THREE_TIMES = b"\0\0\0"
+"""Behind the records of a flexible request: no tagged fields of the partition, the topic, the request."""
+
 NO_PARTITIONS: list[LedPartition | None] = []
 
 Confirmation = tuple[LedPartition, int]
@@ -25,6 +32,62 @@ Confirmation = tuple[LedPartition, int]
 
 
 def handle(
+    broker: "Broker",
+    connection: Connection,
+    frame: memoryview,
+    position: int,
+    end: int,
+    version: int,
+    correlation_id: int,
+) -> None:
+    shape = connection.produce_shapes.get(bytes(frame[position : position + connection.produce_shape_bytes]))
+    if shape is None or not _handle_repeated(broker, shape, connection, frame, position, end, version, correlation_id):
+        _handle_any(broker, connection, frame, position, end, version, correlation_id)
+
+
+def _handle_repeated(
+    broker: "Broker",
+    shape: ProduceShape,
+    connection: Connection,
+    frame: memoryview,
+    position: int,
+    end: int,
+    version: int,
+    correlation_id: int,
+) -> bool:
+    """HOT. A request like one before it, with other records; False when it is not quite like it after all."""
+    partition = shape.partition
+    if shape.version != version or partition.offline:
+        return False
+    length_at = position + connection.produce_shape_bytes
+    compact = version >= FLEXIBLE_FROM
+    start, stop = bytes_span(frame, length_at, end, compact=compact)
+    if start < 0 or frame[stop:end] != (_NO_TAGS_THREE_TIMES if compact else b""):
+        return False
+    acks = shape.acks
+    error, base_offset, append_time, end_offset = partition.append(
+        frame, start, stop, version, acks, broker.clock.wall_ms()
+    )
+    if error is not _NONE:
+        return False  # nothing was staged; the long way finds the same error and answers it
+    parts = shape.layout.pack(
+        shape.size,
+        correlation_id,
+        shape.prefix,
+        0,
+        base_offset,
+        append_time,
+        partition.log.start_offset,
+        shape.suffix,
+    )
+    answer = Answer(connection, parts, 0)
+    partition.confirm_later(answer, end_offset if acks == ACKS_ALL else 0, shape.error_at, shape.timeout_ms)
+    connection.answers.append(answer)
+    connection.mark_dirty()
+    return True
+
+
+def _handle_any(
     broker: "Broker",
     connection: Connection,
     frame: memoryview,
@@ -63,6 +126,7 @@ def handle(
                 confirmations.append(None)
                 failed = True
         answers.append((topic, results))
+    broker.metrics.request_errors[ApiKey.PRODUCE] += failed
     if acks == 0:
         _finish_unanswered(connection, confirmations, failed)
         return
@@ -73,6 +137,19 @@ def handle(
             confirmation[0].confirm_later(answer, confirmation[1], error_at, timeout_ms)
     connection.answers.append(answer)
     connection.mark_dirty()
+    if not failed and len(confirmations) == 1 and confirmations[0] is not None and broker.access.open_to_all:
+        topic, [(_, records_start, _)] = topics[0]
+        remember(
+            connection,
+            frame,
+            position,
+            records_start,
+            partition=confirmations[0][0],
+            topic=topic,
+            version=version,
+            acks=acks,
+            timeout_ms=timeout_ms,
+        )
 
 
 def _finish_unanswered(connection: Connection, confirmations: list[Confirmation | None], failed: bool) -> None:

@@ -1,11 +1,14 @@
 """One client's connection: what it has sent so far, and its answers in the order of its requests."""
 
 from collections import deque
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headrace.model.access import ANONYMOUS, Principal
 from headrace.ports.disk import Slice
 from headrace.ports.network import READABLE, Transport
+
+if TYPE_CHECKING:
+    from headrace.broker.api.produce_shapes import ProduceShape
 
 NO_PARTIAL_FRAME = -1.0
 
@@ -63,6 +66,8 @@ class Connection:
         "partial_since_ms",
         "peer_host",
         "principal",
+        "produce_shape_bytes",
+        "produce_shapes",
         "rest",
         "starved",
         "token",
@@ -95,6 +100,9 @@ class Connection:
         self.frame_received = 0
         self.largest_frame = 0
         self.partial_since_ms = NO_PARTIAL_FRAME
+        # What a producer's requests have in common, so that the next one is recognised rather than read again.
+        self.produce_shapes: dict[bytes, ProduceShape] = {}
+        self.produce_shape_bytes = 0
         self.answers: deque[Answer] = deque()
         self.parked: dict[ParkedRequest, None] = {}
         """Requests that wait for an event somewhere and must not outlive the connection."""
