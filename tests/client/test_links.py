@@ -1,0 +1,182 @@
+from typing import Any
+
+import pytest
+
+from headrace.client.core.calls import ANY_BROKER, Call
+from headrace.client.core.cluster import Cluster
+from headrace.client.core.links import Address, Links
+from headrace.client.errors import BadAnswer, BrokerUnreachable, ClientError, DeadlineExceeded, UnsupportedByBroker
+from headrace.client.types import Broker
+from headrace.wire.apis import ApiKey
+from headrace.wire.messages import fetch, metadata, produce
+
+from .scripted import ScriptedBroker, ScriptedNetwork, VirtualClock
+
+ANSWER = metadata.MetadataResponse(cluster_id="c")
+ASK = Call(metadata, metadata.MetadataRequest(topics=()))
+
+
+class World:
+    """Links on a network in memory."""
+
+    def __init__(self, peers: dict[int, Any], *, ports: tuple[int, ...] = (1,), chunk_bytes: int = 2**30) -> None:
+        self.clock = VirtualClock()
+        self.network = ScriptedNetwork(self.clock, peers, chunk_bytes)
+        self.cluster = Cluster()
+        self.links = Links(
+            network=self.network,
+            clock=self.clock,
+            bootstrap=[Address("here", port) for port in ports],
+            client_id="tester",
+            cluster=self.cluster,
+            request_timeout_ms=5_000,
+            connect_timeout_ms=2_000,
+        )
+
+    def ask(self, call: Call = ASK, *, deadline_ms: float | None = None) -> Any:
+        replies: list[Any] = []
+        self.links.submit(call, replies.append, deadline_ms=deadline_ms)
+        for _ in range(10_000):
+            if replies:
+                (reply,) = replies
+                return reply
+            self.links.turn(1_000)
+        raise AssertionError("no reply")
+
+
+def answering(response: Any = ANSWER) -> ScriptedBroker:
+    return ScriptedBroker({ApiKey.METADATA: lambda request, version: response})
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 3, 2**30])
+def test_a_call_is_answered_however_the_bytes_are_cut(chunk_bytes: int) -> None:
+    world = World({1: answering().feed}, chunk_bytes=chunk_bytes)
+    assert world.ask() == ANSWER
+    assert world.ask() == ANSWER
+    assert world.network.connected_to == [1], "one connection serves both"
+    assert world.links.in_flight() == 0
+
+
+def test_the_next_bootstrap_server_is_tried() -> None:
+    world = World({3: answering().feed}, ports=(1, 2, 3))
+    assert world.ask() == ANSWER
+    assert world.network.connected_to == [1, 2, 3]
+
+
+def test_nobody_is_there() -> None:
+    world = World({}, ports=(1, 2))
+    reply = world.ask()
+    assert isinstance(reply, BrokerUnreachable)
+    assert "is a broker running there? start one with `headrace broker`" in str(reply)
+    assert world.network.connected_to == [1, 2]
+
+
+def test_a_dead_address_is_avoided_for_a_growing_while() -> None:
+    world = World({})
+    for _ in range(20):
+        assert isinstance(world.ask(), BrokerUnreachable)
+        world.clock.now_ms += 50
+    assert 3 <= len(world.network.connected_to) <= 6
+    world.network.peers[1] = answering().feed
+    world.clock.now_ms += 1_000
+    assert world.ask() == ANSWER
+
+
+def test_a_broker_that_accepts_and_says_nothing() -> None:
+    world = World({1: lambda chunk: b""})
+    began_ms = world.clock.now_ms
+    assert isinstance(world.ask(), DeadlineExceeded)
+    assert 2_000 <= world.clock.now_ms - began_ms < 2_100
+    assert world.network.transports[0].is_closed
+
+
+def test_a_broker_that_never_answers_the_call() -> None:
+    world = World({1: answering(None).feed})
+    began_ms = world.clock.now_ms
+    assert isinstance(world.ask(), DeadlineExceeded)
+    assert 5_000 <= world.clock.now_ms - began_ms < 5_100
+    assert world.network.transports[0].is_closed, "a late answer must not be taken for another's"
+
+
+def test_the_deadline_of_the_caller_is_kept() -> None:
+    world = World({1: lambda chunk: b""})
+    began_ms = world.clock.now_ms
+    assert isinstance(world.ask(deadline_ms=began_ms + 300), DeadlineExceeded)
+    assert 300 <= world.clock.now_ms - began_ms < 400
+
+
+def test_a_long_poll_may_take_longer() -> None:
+    world = World({1: answering(None).feed})
+    began_ms = world.clock.now_ms
+    assert isinstance(world.ask(ASK._replace(wait_ms_max=3_000)), DeadlineExceeded)
+    assert 8_000 <= world.clock.now_ms - began_ms < 8_100
+
+
+def test_a_connection_cut_in_flight_fails_every_call_on_it() -> None:
+    world = World({1: answering(None).feed})
+    replies: list[Any] = []
+    for _ in range(3):
+        world.links.submit(ASK, replies.append)
+    for _ in range(5):  # the hello, its answer, and the calls that waited for it
+        world.links.turn(0)
+    assert world.links.in_flight() == 3
+    world.network.transports[0].is_broken = True
+    world.links.turn(0)
+    assert [type(reply) for reply in replies] == [BrokerUnreachable] * 3
+
+
+def test_an_idle_connection_that_the_broker_closes_is_made_again() -> None:
+    world = World({1: answering().feed})
+    world.ask()
+    world.network.transports[0].is_broken = True
+    world.links.turn(0)
+    assert world.ask() == ANSWER
+    assert world.network.connected_to == [1, 1]
+
+
+@pytest.mark.parametrize("garbage", [b"HTTP/1.1 200 OK\r\n\r\n", b"\x00\x00\x00\x05\xff\xff\xff\xff\x00", bytes(9)])
+def test_garbage_closes_the_connection(garbage: bytes) -> None:
+    world = World({1: lambda chunk: garbage})
+    assert isinstance(world.ask(), BadAnswer)
+    assert world.network.transports[0].is_closed
+
+
+def test_a_broken_broker_does_not_hide_a_good_one() -> None:
+    world = World({1: lambda chunk: b"garbage!", 2: answering().feed}, ports=(1, 2))
+    assert world.ask() == ANSWER
+
+
+def test_calls_go_to_the_node_they_are_for() -> None:
+    one, two = answering(), answering(metadata.MetadataResponse(cluster_id="two"))
+    world = World({1: one.feed, 2: two.feed})
+    world.cluster.brokers = {1: Broker(1, "here", 1), 2: Broker(2, "here", 2)}
+    assert world.ask(ASK._replace(target=2)).cluster_id == "two"
+    assert world.ask(ASK._replace(target=1)).cluster_id == "c"
+    assert isinstance(world.ask(ASK._replace(target=3)), BrokerUnreachable)
+    assert set(world.links.versions_of(2)) == {ApiKey.METADATA, ApiKey.API_VERSIONS}
+    assert world.links.versions_of(ANY_BROKER)
+
+
+def test_what_a_broker_does_not_serve_is_said_without_closing() -> None:
+    world = World({1: answering().feed})
+    assert isinstance(world.ask(Call(fetch, fetch.FetchRequest())), UnsupportedByBroker)
+    assert world.ask() == ANSWER
+    assert world.network.connected_to == [1]
+
+
+def test_acks_0_is_done_when_it_is_written() -> None:
+    broker = ScriptedBroker({ApiKey.PRODUCE: lambda request, version: None})
+    world = World({1: broker.feed})
+    assert world.ask(Call(produce, produce.ProduceRequest(acks=0), is_answered=False)) is None
+    world.links.turn(0)
+    assert [key for key, _version, _request in broker.seen] == [ApiKey.PRODUCE]
+
+
+def test_close_ends_every_connection() -> None:
+    world = World({1: answering(None).feed})
+    replies: list[ClientError] = []
+    world.links.submit(ASK, replies.append)
+    world.links.turn(0)
+    world.links.close()
+    assert [transport.is_closed for transport in world.network.transports] == [True]
+    assert world.links.in_flight() == 0
