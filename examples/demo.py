@@ -35,7 +35,7 @@ PRODUCER = {
     "queue.buffering.max.messages": 500_000,
     "delivery.report.only.error": True,
 }
-CONSUMER = {"group.id": "demo", "enable.auto.commit": False, "check.crcs": True}
+CONSUMER = {"group.id": "demo", "enable.auto.commit": False, "check.crcs": True, "queued.min.messages": 1_000_000}
 
 Report = Callable[[int], None]
 
@@ -103,8 +103,8 @@ def running_broker(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def create_topic(bootstrap: str, topic: str) -> None:
-    answers = AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, PARTITIONS, 1)])
-    answers[topic].result(START_SECONDS_MAX)
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # it stops answering when nobody holds it
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(START_SECONDS_MAX)
 
 
 def value_of(number: int) -> bytes:

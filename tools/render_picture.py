@@ -1,6 +1,5 @@
-"""Run the demo and draw what it printed as an SVG: docs/images/demo.svg, the picture in the README."""
+"""Run `make demo` and draw what it printed as an SVG: docs/images/demo.svg, the picture in the README."""
 
-import argparse
 import os
 import re
 import subprocess
@@ -32,9 +31,7 @@ def draw(printed: str) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("arguments", nargs="*", help="passed to the demo, as in: -- --messages 1000")
-    printed = output_of([sys.executable, "examples/demo.py", *parser.parse_args().arguments])
+    printed = output_of(["make", "--no-print-directory", "demo"])
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     PICTURE.write_text(draw(printed))
     print(f"wrote {PICTURE.relative_to(ROOT)}")
