@@ -23,8 +23,6 @@ class VirtualNode:
     def __init__(self, seed):
         self.world = World(seed)
         self.machine = self.world.machine()
-        self.machine.disk.make_directory(DATA)
-        self.machine.disk.sync_directory("")
         self.config = BrokerConfig.from_texts(SETTINGS)
 
     @property

@@ -22,6 +22,8 @@ LOOSE_TARGETS = [(LOOSE, 0)]
 SYNC_BEFORE_ACK = [("flush.messages", "1"), ("segment.bytes", "16384")]
 POWER_CUTS = 3
 QUIET_STEPS = 200
+WALL_JUMP_MS_MAX = 600_000
+LARGE_VALUE_BYTES = 200_000
 
 
 def started(seed):
@@ -83,11 +85,12 @@ def test_kills_lose_nothing_acknowledged_at_all(seed):
 
 @pytest.mark.usefixtures("virtual_world_only")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_kills_and_power_cuts_in_any_order(seed):
+def test_kills_power_cuts_and_clock_jumps_in_any_order(seed):
     virtual = started(seed)
     world, ledger = virtual.world, Ledger()
     for _ in range(2 * POWER_CUTS):
         run_workload(world, ledger, SYNCED_TARGETS, acknowledgements=20 + world.entropy.below(60))
+        virtual.machine.clock.jump_wall(world.entropy.below(2 * WALL_JUMP_MS_MAX) - WALL_JUMP_MS_MAX)
         (virtual.machine.kill, virtual.machine.cut_power, virtual.stop)[world.entropy.below(3)]()
         virtual.boot()
         check_all(world, ledger, SYNCED_TARGETS)
@@ -231,3 +234,32 @@ def test_clients_that_stall_reset_and_leave_harm_no_other():
     troubled[3].connection.reset()
     run_workload(world, ledger, SYNCED_TARGETS, acknowledgements=60)
     check_all(world, ledger, SYNCED_TARGETS)
+
+
+@pytest.mark.usefixtures("virtual_world_only")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_large_batches_pass_through_sliced_streams(seed):
+    virtual = started(seed)
+    world = virtual.world
+    client = KafkaClient(world, HOST, PORT)
+    values = [bytes([number]) * (LARGE_VALUE_BYTES + number) for number in range(6)]
+    for value in values:
+        client.send_produce(LOOSE, 0, [value], timestamp=virtual.machine.clock.wall_ms())
+    answers = []
+    world.run_until(lambda: answers.extend(client.poll()) or len(answers) == len(values))
+    assert [response.responses[0].partition_responses[0].error_code for _, response in answers] == [0] * len(values)
+    assert KafkaClient(world, HOST, PORT).read_all(LOOSE, 0) == list(enumerate(values))
+
+
+@pytest.mark.usefixtures("virtual_world_only")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_noise_closes_its_own_connection_and_no_other(seed):
+    virtual = started(seed)
+    world, ledger = virtual.world, Ledger()
+    noise = world.entropy.branch("noise")
+    noisy = [world.connect(HOST, PORT) for _ in range(8)]
+    for connection in noisy:
+        connection.send(b"\xff" + noise.random_bytes(1 + noise.below(2_000)))
+    run_workload(world, ledger, SYNCED_TARGETS, acknowledgements=40)
+    check_all(world, ledger, SYNCED_TARGETS)
+    world.run_until(lambda: all(connection.receive() is not None and connection.is_closed() for connection in noisy))

@@ -9,7 +9,7 @@ from headrace.ports.entropy import Entropy
 from . import checkpoints, names
 from .config import LogConfig
 from .errors import CorruptFile, WrongDirectory, WrongTopicId
-from .files import read_whole, replace_file, unlink_if_present, write_atomically
+from .files import make_directory_durably, read_whole, replace_file, unlink_if_present, write_atomically
 from .open_files import OpenFiles
 from .partition_log import PartitionLog
 from .work import Work
@@ -48,7 +48,7 @@ class LogDirectory:
         notice: Callable[[str], None] = lambda text: None,
     ) -> "LogDirectory":
         """Lock the directory (DiskLockHeld if another process has it), check whose it is, read its checkpoints."""
-        disk.make_directory(path)
+        make_directory_durably(disk, path)
         directory = cls(disk, path, entropy, files if files is not None else OpenFiles(disk), notice)
         try:
             directory._claim(cluster_id, node_id)

@@ -62,6 +62,24 @@ def write_atomically(disk: Disk, path: str, content: bytes) -> None:
     disk.sync_directory(path.rpartition("/")[0] or ".")
 
 
+def make_directory_durably(disk: Disk, path: str) -> None:
+    """Make the folder and its parents, and the names of those that were missing durable; the folder's own always,
+    because an earlier process may have died between the two."""
+    missing = []
+    folder = path
+    while not disk.exists(folder):
+        missing.append(folder)
+        folder = _parent(folder)
+    disk.make_directory(path)
+    for folder in missing or [path]:
+        disk.sync_directory(_parent(folder))
+
+
+def _parent(path: str) -> str:
+    above, slash, _name = path.rstrip("/").rpartition("/")
+    return above or slash or "."
+
+
 def read_whole(disk: Disk, path: str, bytes_max: int) -> bytes:
     """The file's bytes, at most `bytes_max` of them."""
     file = disk.open(path, writable=False)
