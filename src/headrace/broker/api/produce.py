@@ -137,13 +137,14 @@ def _handle_any(
             confirmation[0].confirm_later(answer, confirmation[1], error_at, timeout_ms)
     connection.answers.append(answer)
     connection.mark_dirty()
-    if not failed and len(confirmations) == 1 and confirmations[0] is not None and broker.access.open_to_all:
-        topic, [(_, records_start, _)] = topics[0]
+    if len(topics) == len(confirmations) == 1 and confirmations[0] is not None and broker.access.open_to_all:
+        topic, [(_, records_start, records_end)] = topics[0]
         remember(
             connection,
             frame,
             position,
             records_start,
+            records_end,
             partition=confirmations[0][0],
             topic=topic,
             version=version,

@@ -10,6 +10,7 @@ from struct import Struct
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.leader import LedPartition
 from headrace.wire.produce import FLEXIBLE_FROM, single_partition_layout
+from headrace.wire.scan import varint_bytes
 
 SHAPES_PER_CONNECTION_MAX = 64
 _LENGTH_BYTES = 4
@@ -46,6 +47,7 @@ def remember(
     frame: memoryview,
     position: int,
     records_start: int,
+    records_end: int,
     *,
     partition: LedPartition,
     topic: bytes,
@@ -60,10 +62,7 @@ def remember(
     shapes = connection.produce_shapes
     length_at = records_start - _LENGTH_BYTES
     if version >= FLEXIBLE_FROM:
-        # The varint of the length ends where the records begin; its bytes but the last have the high bit set.
-        length_at = records_start - 1
-        while frame[length_at - 1] & 0x80:
-            length_at -= 1
+        length_at = records_start - len(varint_bytes(records_end - records_start + 1))
     if length_at - position != connection.produce_shape_bytes or len(shapes) >= SHAPES_PER_CONNECTION_MAX:
         shapes.clear()
         connection.produce_shape_bytes = length_at - position

@@ -1,0 +1,82 @@
+"""A producer's next request is recognised by its bytes, and answered as if it had been read field by field."""
+
+import pytest
+
+from headrace.model.errors import ErrorCode
+from headrace.wire.apis import ApiKey
+from tests.broker.virtual import VirtualBroker, produce_request
+
+SIZES = (1, 10, 66, 67, 68, 200, 16_320, 20_000)
+"""Values whose batches take one, two and three bytes to tell their length."""
+
+
+@pytest.fixture(scope="module")
+def broker():
+    return VirtualBroker().with_topic("t", partitions=300)
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+@pytest.mark.parametrize("partition", [0, 127, 128, 200, 255, 256])
+def test_requests_that_repeat_are_appended_one_behind_the_other(broker, version, partition):
+    client = broker.client()
+    topic = client.topic_id("t") if version >= 13 else "t"
+    first = broker.partition("t", partition).log.end_offset
+    values = [bytes([65 + place]) * size for place, size in enumerate(SIZES)]
+    for place, value in enumerate(values):
+        answer = client.produce(topic, partition, client.batch(value), version=version)
+        assert (answer.index, answer.error_code, answer.base_offset) == (partition, 0, first + place)
+        assert answer.log_start_offset == (0 if version >= 5 else -1)
+    assert client.read_all("t", partition, first) == values
+    client.close()
+
+
+def test_partitions_acks_and_versions_that_take_turns_are_not_mixed_up(broker):
+    client = broker.client()
+    told = {}
+    asked = []
+    for place in range(60):
+        partition = (3, 131, 259)[place % 3]
+        options = {"acks": (1, -1)[place % 2], "version": (9, 8, 11)[place // 2 % 3]}
+        value = b"%d" % place
+        asked.append((partition, value, client.send_produce("t", partition, client.batch(value), **options)))
+    for partition, value, correlation in asked:
+        answer = client.wait(correlation).responses[0].partition_responses[0]
+        assert (answer.index, answer.error_code) == (partition, 0)
+        told[partition, answer.base_offset] = value
+    assert len(told) == 60
+    for (partition, offset), value in told.items():
+        assert client.values("t", partition, offset)[0] == value
+
+
+def test_an_error_in_a_repeated_request_is_answered_and_the_next_one_goes_on(broker):
+    client = broker.client()
+    first = client.produce("t", 5).base_offset
+    broken = bytearray(client.batch())
+    broken[-1] ^= 1
+    assert client.produce_error("t", 5, bytes(broken)) == ErrorCode.CORRUPT_MESSAGE
+    assert client.produce("t", 5).base_offset == first + 1
+    assert client.produce_error("t", 5, None) == 0
+
+
+def test_a_topic_without_partitions_beside_one_with_a_batch(broker):
+    client = broker.client()
+    for topics in ([("t", []), ("t", [(6, client.batch(b"a"))])], [("t", [(6, client.batch(b"b"))]), ("t", [])]):
+        for _ in range(2):
+            response = client.ask(ApiKey.PRODUCE, 9, produce_request(topics))
+            [partitions] = [topic.partition_responses for topic in response.responses if topic.partition_responses]
+            assert partitions[0].error_code == 0
+            assert len(response.responses) == 2
+    assert client.read_all("t", 6) == [b"a", b"a", b"b", b"b"]
+    assert broker.metrics.handler_failures == 0
+
+
+def test_a_recreated_topic_gets_the_records_of_a_connection_that_wrote_to_the_old_one(broker):
+    client, admin = broker.client(), broker.client()
+    admin.create_topic("again")
+    for _ in range(3):
+        assert client.produce_error("again") == 0
+    assert admin.delete_topic("again") == 0
+    assert client.produce_error("again") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    admin.create_topic("again")
+    assert client.produce("again", 0, client.batch(b"new")).base_offset == 0
+    assert client.read_all("again") == [b"new"]
