@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -232,6 +233,7 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=MESSAGES_DEFAULT, metavar="N")
     count: int = parser.parse_args().messages
     console = Console()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the broker is stopped whoever ends the demo
     try:
         with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
             show(console, Path(folder), count)
