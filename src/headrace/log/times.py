@@ -4,12 +4,13 @@ The answer may need reads of cold segments, so it is a closure for a helper. It 
 either of the names a segment can have, and touches nothing of the log.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.ports.disk import FileHandle
-from headrace.wire.records.header import BASE_OFFSET, LAST_OFFSET_DELTA, LEADER_EPOCH, MAX_TIMESTAMP
+from headrace.wire.records.header import BASE_OFFSET, LAST_OFFSET_DELTA, LEADER_EPOCH, MAX_TIMESTAMP, HeaderFields
 from headrace.wire.records.reader import first_at_or_after as first_record_at_or_after
+from headrace.wire.records.reader import records
 
 from . import names
 from .index import IndexFile
@@ -35,52 +36,104 @@ class _Place(NamedTuple):
     path: str
     size: int
     base_offset: int
+    max_timestamp: int
     offset_index: IndexFile
     time_index: IndexFile
 
 
-def first_at_or_after(log: "PartitionLog", timestamp_ms: int, below: int) -> Search:
-    start_offset = log.start_offset
-    due = [s for s in log.segments if s.size and s.max_timestamp >= timestamp_ms and s.next_offset > start_offset]
-    files = OpenFiles(log.disk)
-    places = [_Place(s.log.path, s.size, s.base_offset, s.index.copy(files), s.time_index.copy(files)) for s in due]
+class _Search:
+    """Everything a search needs, taken from the log when it was asked for."""
 
-    def search() -> TimestampedOffset | None:
-        try:
-            for place in places:
-                found = _search_segment(files, place, timestamp_ms, start_offset)
+    def __init__(self, log: "PartitionLog") -> None:
+        self.start_offset = log.start_offset
+        self.files = OpenFiles(log.disk)
+        self.places = [
+            _Place(
+                segment.log.path,
+                segment.size,
+                segment.base_offset,
+                segment.max_timestamp,
+                segment.index.copy(self.files),
+                segment.time_index.copy(self.files),
+            )
+            for segment in log.segments
+            if segment.size and segment.next_offset > log.start_offset
+        ]
+
+    def first_at_or_after(self, timestamp_ms: int) -> TimestampedOffset | None:
+        for place in self.places:
+            if place.max_timestamp >= timestamp_ms:
+                found = self._first_in_segment(place, timestamp_ms)
                 if found is not None:
-                    return found if found.offset < below else None
-            return None
-        finally:
-            files.close_all()
+                    return found
+        return None
 
-    return search
+    def newest_timestamp(self) -> int | None:
+        """Of the first segment only what is not below the log's start counts, so its headers are walked if needed."""
+        rest = [place.max_timestamp for place in self.places if place.base_offset >= self.start_offset]
+        known = max(rest, default=None)
+        if not self.places or (known is not None and known >= self.places[0].max_timestamp):
+            return known
+        return max((*self._timestamps(self.places[0]), *rest), default=None)
+
+    def _timestamps(self, place: _Place) -> Iterator[int]:
+        for position, fields, walk in self._batches(place, 0):
+            if fields[BASE_OFFSET] >= self.start_offset:
+                yield fields[MAX_TIMESTAMP]
+            elif fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] >= self.start_offset:
+                batch = walk.batch(position, fields)
+                yield from (record.timestamp for record in records(batch) if record.offset >= self.start_offset)
+
+    def _first_in_segment(self, place: _Place, timestamp_ms: int) -> TimestampedOffset | None:
+        for position, fields, walk in self._batches(place, _first_position(place, timestamp_ms)):
+            last_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
+            if fields[MAX_TIMESTAMP] >= timestamp_ms and last_offset >= self.start_offset:
+                found = self._first_in_batch(walk.batch(position, fields), fields[BASE_OFFSET], timestamp_ms)
+                if found is not None:
+                    return TimestampedOffset(*found, fields[LEADER_EPOCH])
+        return None
+
+    def _first_in_batch(self, batch: bytes, base_offset: int, timestamp_ms: int) -> tuple[int, int] | None:
+        if base_offset >= self.start_offset:
+            return first_record_at_or_after(batch, timestamp_ms)
+        for record in records(batch):
+            if record.offset >= self.start_offset and record.timestamp >= timestamp_ms:
+                return record.offset, record.timestamp
+        return None
+
+    def _batches(self, place: _Place, position: int) -> Iterator[tuple[int, HeaderFields, BatchWalk]]:
+        file = _open(self.files, place.path)
+        if file is None:
+            return
+        walk = BatchWalk(self.files.disk, file, position=position, end=place.size, next_offset=place.base_offset)
+        for at, fields in walk:
+            yield at, fields, walk
+
+
+def first_at_or_after(log: "PartitionLog", timestamp_ms: int, below: int) -> Search:
+    search = _Search(log)
+
+    def run() -> TimestampedOffset | None:
+        try:
+            found = search.first_at_or_after(timestamp_ms)
+        finally:
+            search.files.close_all()
+        return found if found is not None and found.offset < below else None
+
+    return run
 
 
 def newest(log: "PartitionLog") -> Search:
-    start_offset = log.start_offset
-    held = [s for s in log.segments if s.size and s.next_offset > start_offset]
-    if not held:
-        return lambda: None
-    newest_ms = max(segment.max_timestamp for segment in held)
-    return first_at_or_after(log, newest_ms, log.end_offset)
+    search = _Search(log)
 
+    def run() -> TimestampedOffset | None:
+        try:
+            timestamp_ms = search.newest_timestamp()
+            return search.first_at_or_after(timestamp_ms) if timestamp_ms is not None else None
+        finally:
+            search.files.close_all()
 
-def _search_segment(files: OpenFiles, place: _Place, timestamp_ms: int, start_offset: int) -> TimestampedOffset | None:
-    file = _open(files, place.path)
-    if file is None:
-        return None
-    begin = _first_position(place, timestamp_ms)
-    walk = BatchWalk(files.disk, file, position=begin, end=place.size, next_offset=place.base_offset)
-    for position, fields in walk:
-        last_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
-        if fields[MAX_TIMESTAMP] < timestamp_ms or last_offset < start_offset:
-            continue
-        found = first_record_at_or_after(walk.batch(position, fields), timestamp_ms)
-        if found is not None and found.offset >= start_offset:
-            return TimestampedOffset(found.offset, found.timestamp, fields[LEADER_EPOCH])
-    return None
+    return run
 
 
 def _first_position(place: _Place, timestamp_ms: int) -> int:

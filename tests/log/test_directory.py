@@ -1,0 +1,199 @@
+"""The log directory: lock, identity, checkpoints, folders."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.log import checkpoints, names
+from headrace.log.config import LogConfig
+from headrace.log.directory import LogDirectory
+from headrace.log.errors import CorruptFile, WrongDirectory
+from headrace.model.ids import TopicId, TopicPartition
+from headrace.ports.disk import Disk, DiskLockHeld
+from headrace.ports.real.disk import RealDisk
+from headrace.sim.disk import VirtualDisk
+from headrace.sim.entropy import SeededEntropy
+
+from .test_recovery import content_of, put_content
+from .world import NOW_MS, PARTITION, TOPIC_ID, append, batch_of, read_all, virtual_disk
+
+
+def open_directory(
+    disk: Disk, path: str = "data", *, node_id: int = 1, notices: list[str] | None = None
+) -> LogDirectory:
+    heard = notices if notices is not None else []
+    return LogDirectory.open(
+        disk, path, cluster_id="cluster", node_id=node_id, entropy=SeededEntropy(5), notice=heard.append
+    )
+
+
+def test_a_stop_and_a_start_on_the_real_disk(tmp_path: Path) -> None:
+    disk = RealDisk()
+    directory = open_directory(disk, str(tmp_path))
+    assert not directory.clean_shutdown
+    log = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    append(log, batch_of(b"a"), batch_of(b"b"))
+    log.advance_start(1)
+    log.close()
+    directory.checkpoint([log], {PARTITION: 2})
+    directory.mark_clean()
+    directory.close()
+    assert sorted(path.name for path in (tmp_path / "orders-0").iterdir()) == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "00000000000000000002.snapshot",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    ]
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
+    assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\norders 0 1\n"
+    assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
+    assert (tmp_path / "orders-0/leader-epoch-checkpoint").read_text() == "0\n1\n0 1\n"
+    assert (tmp_path / "orders-0/partition.metadata").read_text() == "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n"
+    again = open_directory(disk, str(tmp_path))
+    assert again.clean_shutdown
+    assert again.directory_id == directory.directory_id
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    assert again.partitions() == [PARTITION]
+    assert again.high_watermarks == {PARTITION: 2}
+    reopened = again.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    assert read_all(reopened) == [(1, b"b")]
+    reopened.close()
+    again.close()
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    directory = open_directory(RealDisk(), str(tmp_path))
+    with pytest.raises(DiskLockHeld):
+        open_directory(RealDisk(), str(tmp_path))
+    directory.close()
+    open_directory(RealDisk(), str(tmp_path)).close()
+
+
+def test_meta_properties_say_whose_the_directory_is() -> None:
+    disk = virtual_disk()
+    open_directory(disk).close()
+    lines = content_of(disk, "data/meta.properties").decode().splitlines()
+    assert lines[:3] == ["version=1", "cluster.id=cluster", "node.id=1"]
+    assert len(lines[3].removeprefix("directory.id=")) == 22
+    with pytest.raises(WrongDirectory, match=r"node\.id '1'"):
+        open_directory(disk, node_id=2)
+    put_content(disk, "data/meta.properties", b"\xff\xff")
+    with pytest.raises(WrongDirectory, match="cannot be read"):
+        open_directory(disk)
+    put_content(disk, "data/meta.properties", b"\n".join(line.encode() for line in lines))
+    open_directory(disk).close()
+
+
+@pytest.mark.parametrize("name", [names.RECOVERY_POINTS, names.START_OFFSETS, names.HIGH_WATERMARKS])
+@pytest.mark.parametrize("content", [b"", b"0\n5\norders 0 1\n", b"0\n1\norders zero 1\n", b"\xff"])
+def test_a_damaged_checkpoint_is_done_without(name: str, content: bytes) -> None:
+    disk = virtual_disk()
+    directory = open_directory(disk)
+    log = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    append(log, batch_of(b"a"))
+    log.close()
+    directory.checkpoint([log], {PARTITION: 1})
+    directory.close()
+    put_content(disk, f"data/{name}", content)
+    notices: list[str] = []
+    again = open_directory(disk, notices=notices)
+    assert len(notices) == 1
+    assert name in notices[0]
+    assert read_all(again.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)) == [(0, b"a")]
+
+
+def test_a_folder_of_another_topic_is_put_aside() -> None:
+    disk = virtual_disk()
+    notices: list[str] = []
+    directory = open_directory(disk, notices=notices)
+    log = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    append(log, batch_of(b"old"))
+    log.close()
+    directory.checkpoint([log], {PARTITION: 1})
+    other = directory.open_log(PARTITION, TopicId(bytes(16 * [7])), LogConfig(), wall_ms=NOW_MS)
+    assert other.end_offset == other.recovery_point == 0
+    strays = [name for name in disk.list_directory("data") if name.endswith("-stray")]
+    assert len(strays) == 1
+    assert "00000000000000000000.log" in disk.list_directory(f"data/{strays[0]}")
+    assert notices
+    assert directory.partitions() == [PARTITION]
+    assert directory.high_watermarks == {}
+
+
+def test_a_deleted_log_is_renamed_at_once_and_removed_by_work_even_after_a_restart() -> None:
+    disk = virtual_disk()
+    directory = open_directory(disk)
+    first = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    second = directory.open_log(TopicPartition("orders", 1), TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    append(first, batch_of(b"a"))
+    work = directory.delete_log(first)
+    directory.delete_log(second)
+    assert directory.partitions() == []
+    fresh = directory.open_log(PARTITION, TopicId(bytes(16 * [7])), LogConfig(), wall_ms=NOW_MS)
+    assert fresh.end_offset == 0
+    work.here()
+    assert len(folders(disk)) == 1
+    directory.close()
+    for left in open_directory(disk).leftover_removals():
+        left.here()
+    assert folders(disk) == []
+
+
+def folders(disk: VirtualDisk) -> list[str]:
+    return [name for name in disk.list_directory("data") if name.endswith("-delete")]
+
+
+def test_long_topic_names_still_fit_a_file_name_when_deleted() -> None:
+    name = names.retired_folder(TopicPartition("t" * 249, 12345), "f" * 32, names.DELETE_FOLDER)
+    assert len(name) <= 255
+    assert name.endswith("-12345." + "f" * 32 + "-delete")
+
+
+@pytest.mark.parametrize(
+    ("folder", "expected"),
+    [
+        ("orders-0", TopicPartition("orders", 0)),
+        ("a-b.c_d-17", TopicPartition("a-b.c_d", 17)),
+        ("orders-0.abc-delete", None),
+        ("orders-0.abc-stray", None),
+        ("orders", None),
+        ("-3", None),
+        ("orders-x", None),
+        ("meta.properties", None),
+    ],
+)
+def test_folder_names(folder: str, expected: TopicPartition | None) -> None:
+    assert names.parse_partition_folder(folder) == expected
+
+
+def test_checkpoints_written_out_of_order_leave_the_newer_one() -> None:
+    disk = virtual_disk()
+    directory = open_directory(disk)
+    log = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    append(log, batch_of(b"a"), batch_of(b"b"))
+    older = directory.checkpoint_work([log], {PARTITION: 1})
+    newer = directory.checkpoint_work([log], {PARTITION: 2})
+    newer.here()
+    older.here()
+    assert checkpoints.decode_offsets(content_of(disk, "data/replication-offset-checkpoint")) == {PARTITION: 2}
+
+
+topics = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True)
+
+
+@given(st.dictionaries(st.builds(TopicPartition, topics, st.integers(0, 9999)), st.integers(0, 2**63 - 1)))
+def test_offset_checkpoints_come_back(offsets: dict[TopicPartition, int]) -> None:
+    assert checkpoints.decode_offsets(checkpoints.encode_offsets(offsets)) == offsets
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_checkpoint_or_refused(content: bytes) -> None:
+    for decode in (checkpoints.decode_offsets, checkpoints.decode_partition_metadata, checkpoints.decode_properties):
+        try:
+            decode(content)
+        except CorruptFile:
+            continue
