@@ -128,6 +128,7 @@ class Node:
         controller.subscribe(
             lambda _delta: home.recovery_points.update({METADATA_PARTITION: controller.recovery_point})
         )
+        controller.on_offline = self._metadata_failed
         partitions = PartitionTable(
             node_id=NodeId(config.node_id),
             config=config,

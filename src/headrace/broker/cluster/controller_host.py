@@ -78,6 +78,7 @@ class ControllerHost:
         self._subscribers: list[Callable[[MetadataDelta], None]] = []
         self.offline: str | None = None
         """Why nothing can be changed any more until the node is started again, or None."""
+        self.on_offline: Callable[[], None] | None = None
         for damage in replay.damaged_snapshots:
             notice(f"a metadata snapshot is damaged and was passed over: {damage}")
 
@@ -248,6 +249,8 @@ class ControllerHost:
         self._notice(reason)
         self._controller = Controller(self.image.copy(), self._settings)
         self._fail_pending(ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, reason))
+        if self.on_offline is not None:
+            self.on_offline()
 
     def _fail_pending(self, failure: ProposalFailed) -> None:
         while self._pending:

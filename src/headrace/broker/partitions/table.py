@@ -3,6 +3,7 @@
 The end of a turn is here: every partition that was appended to writes once, and what can be promised then is.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from headrace.broker.logs import NodeLogger
@@ -58,8 +59,9 @@ class PartitionTable:
         self.active: dict[LedPartition, None] = {}
         """Partitions appended to since housekeeping last looked."""
         self._checkpointed = -1
-        self._opening = 0
-        self._when_ready: list[Callable[[], None]] = []
+        self._opening = False
+        self._after_opening: deque[Callable[[], None]] = deque()
+        """Openings and what waits for them, in order: one at a time, so that a folder has one user at a time."""
 
     # Finding
 
@@ -130,11 +132,13 @@ class PartitionTable:
                 partition.configure(config)
 
     def when_ready(self, call: Callable[[], None]) -> None:
-        """Call when every partition that is being opened now can be used."""
-        if self._opening:
-            self._when_ready.append(call)
-        else:
-            call()
+        """Call when every partition that is to be opened by now can be used."""
+        self._after_opening.append(call)
+        self._open_next()
+
+    def _open_next(self) -> None:
+        while self._after_opening and not self._opening:
+            self._after_opening.popleft()()
 
     def _add_topic(self, topic: TopicImage) -> LedTopic:
         led = LedTopic(topic.name, topic.topic_id)
@@ -155,13 +159,12 @@ class PartitionTable:
         """Folders are made and synced by a helper; until it is done the partitions are None."""
         config = self.config.topic_view(image.topic_configs(led.name))
         homes = [self._home_of(TopicPartition(led.name, index)) for index, _ in added]
-        self._opening += 1
 
         def run() -> list[PartitionLog]:
             return [self._open_log(led, index, home, config) for (index, _), home in zip(added, homes, strict=True)]
 
         def done(logs: list[PartitionLog] | None, error: BaseException | None) -> None:
-            self._opening -= 1
+            self._opening = False
             if logs is None:
                 self._logger.error("partitions cannot be created", topic=led.name, cause=error)
             elif self.by_id.get(led.topic_id) is not led:
@@ -172,12 +175,14 @@ class PartitionTable:
                 for (index, state), home, log in zip(added, homes, logs, strict=True):
                     log.configure(self._log_config(current))
                     self._lead(led, index, state, log, home, current)
-            if not self._opening:
-                waiting, self._when_ready = self._when_ready, []
-                for call in waiting:
-                    call()
+            self._open_next()
 
-        self._spawner.submit(run, done)
+        def begin() -> None:
+            self._opening = True
+            self._spawner.submit(run, done)
+
+        self._after_opening.append(begin)
+        self._open_next()
 
     def _open_log(self, led: LedTopic, index: int, directory: LogDirectory, config: TopicConfig) -> PartitionLog:
         return directory.open_log(
