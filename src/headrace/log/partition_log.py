@@ -129,6 +129,8 @@ class PartitionLog:
         log.recovery_point = min(max(recovery_point, log.start_offset), log.end_offset)
         if clean_shutdown:
             log.recovery_point = log.end_offset
+        else:
+            log._flusher.directory_changed = True  # the process before may have died with names it had not synced
         log._restore_state(loader)
         return log
 

@@ -1,0 +1,263 @@
+"""Is a log whole, and if not, what makes it whole again: behind `headrace log verify` and `headrace log repair`.
+
+`verify` only reads and may look at a running broker's files. `repair` wants the directory to itself: it cuts a
+segment where it is damaged, after putting the bytes behind the cut into a file beside it, writes indexes anew from the
+batches, and removes what the next start rebuilds by itself.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import pairwise
+from struct import Struct
+
+from headrace.ports.disk import Disk, FileHandle
+from headrace.wire.records.header import BASE_OFFSET, LAST_OFFSET_DELTA, LENGTH, LOG_OVERHEAD, MAX_TIMESTAMP
+
+from . import checkpoints, names, producer_snapshot
+from .config import LogConfig
+from .dump import INDEX_BYTES_MAX, DumpEntry, dump
+from .errors import CorruptFile, LogError
+from .files import read_whole, unlink_if_present, write_all
+from .index import OFFSET_ENTRY, TIME_ENTRY
+from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
+from .open_files import OpenFiles
+from .segment import Segment
+from .walk import BatchWalk
+
+__all__ = ["DumpEntry", "Finding", "Remedy", "Report", "dump", "repair", "verify"]
+
+COPY_CHUNK_BYTES = 1 << 20
+CUT_SUFFIX = ".damaged"
+
+
+class Remedy(Enum):
+    """What `repair` does about a finding."""
+
+    NONE = "nothing to do"
+    CUT = "cut here; the bytes behind are kept in a file beside it"
+    REBUILD = "write the indexes anew"
+    REMOVE = "remove it; the next start rebuilds it"
+    BY_HAND = "restore it from a copy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    path: str
+    position: int
+    text: str
+    remedy: Remedy
+    repaired: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    files: int = 0
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every finding needs nothing done or was repaired."""
+        return all(finding.remedy is Remedy.NONE or finding.repaired for finding in self.findings)
+
+
+def verify(disk: Disk, path: str) -> Report:
+    """Check a partition's folder or a log directory: every checksum, every index entry, every small file."""
+    report = Report()
+    for finding in _findings(disk, path, report):
+        report.findings.append(finding)
+    return report
+
+
+def repair(disk: Disk, path: str, *, dry_run: bool) -> Report:
+    """Verify, and put right what can be; DiskLockHeld if a broker uses the directory."""
+    lock = None if dry_run else _lock_directory(disk, path)
+    try:
+        report = verify(disk, path)
+        if not dry_run:
+            report.findings = [_repaired(disk, finding) for finding in report.findings]
+        return report
+    finally:
+        if lock is not None:
+            disk.close(lock)
+
+
+def _lock_directory(disk: Disk, path: str) -> FileHandle | None:
+    """The log directory is the path itself or the folder it lies in."""
+    for directory in (path, path.rstrip("/").rpartition("/")[0] or "."):
+        if disk.exists(f"{directory}/{names.LOCK}"):
+            return disk.lock(f"{directory}/{names.LOCK}")
+    return None
+
+
+def _findings(disk: Disk, path: str, report: Report) -> Iterator[Finding]:
+    if not disk.is_directory(path):
+        raise LogError(f"{path} is no folder: give a partition's folder or a log directory")
+    found = disk.list_directory(path)
+    segments = [name for name in found if name.endswith(names.LOG) and names.parse_segment_file(name)]
+    folders = [name for name in found if disk.is_directory(f"{path}/{name}")]
+    is_log = segments or names.META_PROPERTIES in found or names.PARTITION_METADATA in found
+    if not is_log and not any(names.parse_partition_folder(name) for name in folders):
+        raise LogError(f"{path} holds neither segments nor partitions: is it a log directory?")
+    yield from _check_segments(disk, path, report)
+    for name in found:
+        checked = _SMALL_FILES.get(name) or (_SNAPSHOT if name.endswith(names.SNAPSHOT) else None)
+        if checked is not None:
+            report.files += 1
+            yield from _check_small_file(disk, f"{path}/{name}", *checked)
+    for name in folders:
+        if names.parse_partition_folder(name) is not None:
+            yield from _findings(disk, f"{path}/{name}", report)
+
+
+def _check_segments(disk: Disk, folder: str, report: Report) -> Iterator[Finding]:
+    parsed = (names.parse_segment_file(name) for name in disk.list_directory(folder))
+    bases = sorted(part[0] for part in parsed if part is not None and part[1] == names.LOG)
+    for place, base_offset in enumerate(bases):
+        above = bases[place + 1] if place + 1 < len(bases) else None
+        report.files += 3
+        yield from _check_segment(disk, names.segment_stem(folder, base_offset), base_offset, above, report)
+
+
+def _check_segment(disk: Disk, stem: str, base_offset: int, above: int | None, report: Report) -> Iterator[Finding]:
+    """One walk: checksums as it goes, and every index entry against the batch it names."""
+    path = stem + names.LOG
+    places, index_fault = _index_entries(disk, stem + names.INDEX, OFFSET_ENTRY)
+    times, time_fault = _index_entries(disk, stem + names.TIME_INDEX, TIME_ENTRY)
+    by_position = {position: base_offset + relative for relative, position in places}
+    by_offset = {base_offset + relative: timestamp for timestamp, relative in times}
+    file = disk.open(path, writable=False)
+    try:
+        size = disk.size(file)
+        walk = BatchWalk(disk, file, position=0, end=size, next_offset=base_offset, check_from_offset=0)
+        for position, fields in walk:
+            last = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
+            report.batches += 1
+            report.records += fields[LAST_OFFSET_DELTA] + 1
+            report.bytes += fields[LENGTH] + LOG_OVERHEAD
+            if by_position.get(position) == last:
+                del by_position[position]
+            if by_offset.get(last) == fields[MAX_TIMESTAMP]:
+                del by_offset[last]
+    finally:
+        disk.close(file)
+    yield from _segment_findings(path, walk, size, above)
+    if index_fault or by_position:
+        text = index_fault or f"{len(by_position)} entries name no batch of the segment"
+        yield Finding(path=stem + names.INDEX, position=0, text=text, remedy=Remedy.REBUILD)
+    if time_fault or by_offset:
+        text = time_fault or f"{len(by_offset)} entries name no batch with that time"
+        yield Finding(path=stem + names.TIME_INDEX, position=0, text=text, remedy=Remedy.REBUILD)
+
+
+def _segment_findings(path: str, walk: BatchWalk, size: int, above: int | None) -> Iterator[Finding]:
+    behind = size - walk.position
+    if walk.damage:
+        text = f"{walk.damage}; {behind} bytes from here on cannot be trusted"
+        yield Finding(path=path, position=walk.position, text=text, remedy=Remedy.CUT)
+    elif behind:
+        text = f"{behind} bytes are preallocated"
+        yield Finding(path=path, position=walk.position, text=text, remedy=Remedy.NONE)
+    if above is not None and not walk.damage and walk.next_offset != above:
+        overlap = walk.next_offset > above
+        text = f"ends at offset {walk.next_offset}, the next segment begins at {above}"
+        yield Finding(path=path, position=size, text=text, remedy=Remedy.BY_HAND if overlap else Remedy.NONE)
+
+
+def _index_entries(disk: Disk, path: str, entry: Struct) -> tuple[list[tuple[int, int]], str]:
+    """The entries, and what is wrong with the file as such."""
+    try:
+        content = read_whole(disk, path, INDEX_BYTES_MAX)
+    except FileNotFoundError:
+        return [], "the file is missing"
+    if len(content) % entry.size:
+        return [], f"{len(content)} bytes are not a whole number of entries"
+    entries = [(first, second) for first, second in entry.iter_unpack(content)]
+    if any(later[0] <= earlier[0] or later[1] < earlier[1] for earlier, later in pairwise(entries)):
+        return [], "the entries do not rise"
+    return entries, ""
+
+
+def _check_small_file(
+    disk: Disk, path: str, decode: Callable[[bytes], object], bytes_max: int, remedy: Remedy
+) -> Iterator[Finding]:
+    try:
+        decode(read_whole(disk, path, bytes_max))
+    except CorruptFile as error:
+        yield Finding(path=path, position=0, text=str(error), remedy=remedy)
+
+
+_SNAPSHOT = (producer_snapshot.decode, producer_snapshot.SNAPSHOT_BYTES_MAX, Remedy.REMOVE)
+_SMALL_FILES: dict[str, tuple[Callable[[bytes], object], int, Remedy]] = {
+    names.LEADER_EPOCHS: (LeaderEpochs.decode, EPOCHS_FILE_BYTES_MAX, Remedy.REMOVE),
+    names.PARTITION_METADATA: (
+        checkpoints.decode_partition_metadata,
+        checkpoints.PROPERTIES_BYTES_MAX,
+        Remedy.BY_HAND,
+    ),
+    names.META_PROPERTIES: (checkpoints.decode_properties, checkpoints.PROPERTIES_BYTES_MAX, Remedy.BY_HAND),
+    names.RECOVERY_POINTS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
+    names.START_OFFSETS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
+    names.HIGH_WATERMARKS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
+}
+
+
+# Repair
+
+
+def _repaired(disk: Disk, finding: Finding) -> Finding:
+    folder, _, name = finding.path.rpartition("/")
+    if finding.remedy is Remedy.CUT:
+        _cut(disk, finding.path, finding.position)
+    elif finding.remedy is Remedy.REMOVE:
+        unlink_if_present(disk, finding.path)
+        disk.sync_directory(folder)
+    elif finding.remedy is not Remedy.REBUILD:
+        return finding
+    part = names.parse_segment_file(name)
+    if part is not None and part[1] != names.SNAPSHOT:
+        _rebuild_indexes(disk, folder, part[0])
+    return Finding(
+        path=finding.path, position=finding.position, text=finding.text, remedy=finding.remedy, repaired=True
+    )
+
+
+def _cut(disk: Disk, path: str, position: int) -> None:
+    """Keep what is cut off in a file of its own first, so that a repair loses nothing."""
+    file = disk.open(path)
+    kept = disk.open(f"{path}.{position}{CUT_SUFFIX}", create=True)
+    try:
+        disk.truncate(kept, 0)
+        written = 0
+        while part := disk.read(file, COPY_CHUNK_BYTES, position + written):
+            written = write_all(disk, kept, [part], written)
+        disk.data_sync(kept)
+        disk.sync_directory(path.rpartition("/")[0])
+        disk.truncate(file, position)
+        disk.data_sync(file)
+    finally:
+        disk.close(kept)
+        disk.close(file)
+
+
+def _rebuild_indexes(disk: Disk, folder: str, base_offset: int) -> None:
+    files = OpenFiles(disk)
+    config = LogConfig()
+    segment = Segment(files, folder, base_offset, config, created_ms=0)
+    try:
+        segment.index.reset()
+        segment.time_index.reset()
+        file = files.handle(segment.log)
+        for _position, fields in BatchWalk(disk, file, position=0, end=disk.size(file), next_offset=base_offset):
+            last = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
+            place = (fields[BASE_OFFSET], last, fields[MAX_TIMESTAMP], fields[LENGTH] + LOG_OVERHEAD)
+            segment.note((place,), config.index_interval_bytes)
+        segment.index_time()
+        for index in (segment.index, segment.time_index):
+            index.spill()
+            disk.data_sync(files.handle(index.file))
+    finally:
+        files.close_all()
