@@ -3,22 +3,25 @@
 import argparse
 import ast
 import inspect
+import socket
 import sys
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import click
 
 from headrace.broker.api.registry import SERVED
-from headrace.broker.metrics import Metrics
 from headrace.cli.main import cli
 from headrace.model import limits
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable, ConfigType
-from headrace.model.configs.definition import render_value
+from headrace.model.configs.definition import INT64_MAX, render_value
+from headrace.testing import EmbeddedBroker
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 HELP_COLUMNS = 100
+SCRAPE_SECONDS_MAX = 10
 UNITS = {
     "ms": ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")),
     "bytes": ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")),
@@ -35,7 +38,9 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[st
 
 
 def in_words(name: str, value: object) -> str:
-    """` (7 d)` after a number of milliseconds or bytes that has a rounder name; else nothing."""
+    """` (7 d)` after a number of milliseconds or bytes that has a rounder name, ` (no limit)` after the largest."""
+    if value == INT64_MAX:
+        return " (no limit)"
     words = name.split(".")
     for unit, scales in UNITS.items():
         if unit in words[-3:] and isinstance(value, int):
@@ -98,6 +103,10 @@ def configuration_page() -> Iterator[str]:
     yield from config_section(BROKER_CONFIGS, scope=True)
 
 
+def versions(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
+
+
 def api_versions_page() -> Iterator[str]:
     yield "# Kafka APIs served"
     yield ""
@@ -110,7 +119,12 @@ def api_versions_page() -> Iterator[str]:
     yield from table(
         ("key", "API", "versions", "handler"),
         (
-            (str(key), "".join(word.title() for word in name.split("_")), f"{low}-{high}", f"`broker/api/{module}.py`")
+            (
+                str(key),
+                "".join(word.title() for word in name.split("_")),
+                versions(low, high),
+                f"`broker/api/{module}.py`",
+            )
             for key, name, low, high, module in rows
         ),
     )
@@ -129,8 +143,7 @@ def cli_page() -> Iterator[str]:
     yield "# Command line reference"
     yield ""
     yield "Every command prints its own page with `--help`; these are all of them."
-    settings = {"terminal_width": HELP_COLUMNS, "max_content_width": HELP_COLUMNS}
-    top = click.Context(cli, info_name="headrace", color=False, **settings)
+    top = click.Context(cli, info_name="headrace", color=False, terminal_width=HELP_COLUMNS, **cli.context_settings)
     for command, context in commands(cli, top):
         yield ""
         yield f"## {context.command_path}"
@@ -140,13 +153,23 @@ def cli_page() -> Iterator[str]:
         yield "```"
 
 
+def scrape() -> str:
+    """The metrics page of a broker that has just started."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with EmbeddedBroker(config={"headrace.metrics.listen": f"127.0.0.1:{port}"}):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=SCRAPE_SECONDS_MAX) as page:
+            text: bytes = page.read()
+    return text.decode()
+
+
 def metrics_page() -> Iterator[str]:
     yield "# Metrics reference"
     yield ""
     yield "What a scrape of `headrace.metrics.listen` gives, in the text format of Prometheus. Histograms come as"
     yield "`_bucket`, `_sum` and `_count`. A line with labels appears when there is something to count."
     yield ""
-    lines = b"".join(Metrics().render()).decode().splitlines()
+    lines = scrape().splitlines()
     described = [line.split(" ", 3)[2:] for line in lines if line.startswith("# HELP ")]
     kinds = dict(line.split(" ")[2:] for line in lines if line.startswith("# TYPE "))
     yield from table(("name", "kind", "meaning"), ((f"`{name}`", kinds[name], text) for name, text in described))
