@@ -7,8 +7,8 @@ from typing import Any, Literal, Self
 
 from headrace.client.blocking.session import DEFAULT_BOOTSTRAP, Session
 from headrace.client.core.admin.partitions import offsets
+from headrace.client.core.calls import Errand
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
-from headrace.client.core.producer import Errand
 from headrace.client.errors import BrokerError, ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord
 from headrace.model.errors import RETRIABLE, ErrorCode

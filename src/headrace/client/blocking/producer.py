@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any, Literal, Self
 
 from headrace.client.blocking.session import DEFAULT_BOOTSTRAP, Session
+from headrace.client.core.calls import Errand
 from headrace.client.core.produced_batches import ProducedBatch
-from headrace.client.core.producer import ACKS_ALL, Appended, Errand, ProducerCore, ProducerSettings
+from headrace.client.core.producer import ACKS_ALL, Appended, ProducerCore, ProducerSettings
 from headrace.client.errors import BrokerError, BufferFull, ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
 from headrace.client.types import RecordMetadata
 from headrace.model.errors import ErrorCode

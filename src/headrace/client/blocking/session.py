@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from headrace.client.addresses import parse_bootstrap
 from headrace.client.core.calls import Operation, Pause
@@ -16,6 +16,7 @@ from headrace.ports.real.network import RealNetwork
 T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+CONNECT_MS_MAX = 10_000
 
 
 class Session:
@@ -42,7 +43,7 @@ class Session:
             client_id=client_id,
             cluster=self.cluster,
             request_timeout_ms=request_timeout_ms,
-            connect_timeout_ms=min(request_timeout_ms, 10_000),
+            connect_timeout_ms=min(request_timeout_ms, CONNECT_MS_MAX),
         )
 
     def run(self, operation: Operation[T], timeout_ms: float) -> T:
@@ -85,9 +86,3 @@ class Session:
             self.is_closed = True
             self.links.close()
             self.network.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()

@@ -5,7 +5,7 @@ or it yields a pause. Whoever drives it owns the sockets and the clock. So the r
 written once and serves every front.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from headrace.client.errors import ClientError
@@ -54,6 +54,13 @@ class Call(NamedTuple):
 
 Reply = Any | ClientError
 """The response message, or why there is none."""
+
+
+class Errand(NamedTuple):
+    """A call to make; its reply and the time go to `completed`."""
+
+    call: Call
+    completed: Callable[[Any, float], None]
 
 
 class Pause(NamedTuple):

@@ -15,7 +15,6 @@ from headrace.wire.messages import metadata
 
 METADATA_AGE_MS_MAX = 300_000
 METADATA_BACKOFF_MS = 100
-TOPIC_NAME_LENGTH_MAX = 249
 
 
 class Cluster:

@@ -13,9 +13,8 @@ from typing import Any
 
 from headrace.client.core.admin.partitions import list_offsets_call, offsets_in
 from headrace.client.core.admin.routing import LEADER_ERRORS, by_topic
-from headrace.client.core.calls import Call
+from headrace.client.core.calls import Call, Errand
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.producer import Errand
 from headrace.client.errors import BadAnswer, BrokerError, ClientError
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, OffsetAt
 from headrace.model.errors import RETRIABLE, ErrorCode

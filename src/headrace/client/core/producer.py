@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from headrace.client.core.calls import Call
+from headrace.client.core.calls import Call, Errand
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.partitioner import partition_for_key
 from headrace.client.core.produced_batches import PartitionLine, ProducedBatch, record_bytes_bound
@@ -54,13 +54,6 @@ class ProducerSettings:
     request_timeout_ms: int = 30_000
     delivery_timeout_ms: float = 120_000
     retry_pause_ms: float = 100
-
-
-class Errand(NamedTuple):
-    """A call to make; its reply and the time go to `completed`."""
-
-    call: Call
-    completed: Callable[[Any, float], None]
 
 
 class Appended(NamedTuple):

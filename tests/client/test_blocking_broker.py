@@ -1,0 +1,370 @@
+"""The blocking front against a real broker in this process."""
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import headrace
+from headrace.client import (
+    EARLIEST,
+    LATEST,
+    MAX_TIMESTAMP,
+    Admin,
+    ConfigChange,
+    ConfigOperation,
+    Consumer,
+    ConsumerRecord,
+    NewTopic,
+    Producer,
+    RecordMetadata,
+    ResourceType,
+    TopicPartition,
+)
+from headrace.client.errors import (
+    BrokerError,
+    BufferFull,
+    ClientClosed,
+    DeadlineExceeded,
+    InvalidArgument,
+)
+from headrace.model.errors import ErrorCode
+from headrace.testing import EmbeddedBroker
+
+from .hostile import FaultProxy
+
+WAIT_MS = 10_000
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as running:
+        yield running
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
+    return broker.create_topic(broker.unused_topic_name(request.node.name), partitions=3)
+
+
+@pytest.fixture
+def admin(broker: EmbeddedBroker) -> Iterator[Admin]:
+    with Admin(broker.bootstrap_servers, timeout_ms=WAIT_MS) as opened:
+        yield opened
+
+
+@pytest.fixture
+def producer(broker: EmbeddedBroker) -> Iterator[Producer]:
+    with Producer(broker.bootstrap_servers) as opened:
+        yield opened
+
+
+def read(broker: EmbeddedBroker, *topics: str, count: int) -> list[ConsumerRecord]:
+    with Consumer(
+        *topics, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest", consumer_timeout_ms=WAIT_MS
+    ) as consumer:
+        records: list[ConsumerRecord] = []
+        for record in consumer:
+            records.append(record)
+            if len(records) == count:
+                break
+        return records
+
+
+def test_the_package_offers_the_classes() -> None:
+    assert (headrace.Admin, headrace.Producer, headrace.Consumer) == (Admin, Producer, Consumer)
+    with pytest.raises(AttributeError):
+        headrace.Nonsense  # noqa: B018
+
+
+def test_there_and_back(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
+    sent = producer.send(topic, b"value", key=b"key", headers=[("h", b"1"), ("n", None)], timestamp=1234)
+    where = sent.result(WAIT_MS)
+    assert where == RecordMetadata(topic, where.partition, 0, 1234)
+    assert sent.done()
+    (record,) = read(broker, topic, count=1)
+    assert record == ConsumerRecord(topic, where.partition, 0, 1234, b"key", b"value", (("h", b"1"), ("n", None)))
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_many_records_in_order(broker: EmbeddedBroker, topic: str, compression: str) -> None:
+    with Producer(broker.bootstrap_servers, compression=compression, batch_size=2_000) as producer:
+        deliveries = [producer.send(topic, b"%d" % number, partition=number % 3) for number in range(900)]
+        producer.flush(WAIT_MS)
+        assert all(delivery.done() for delivery in deliveries)
+    assert deliveries[-1].result().offset == 299
+    records = read(broker, topic, count=900)
+    for partition in range(3):
+        values = [int(record.value or b"") for record in records if record.partition == partition]
+        assert values == list(range(partition, 900, 3))
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_weaker_acks(broker: EmbeddedBroker, topic: str, acks: int) -> None:
+    with Producer(broker.bootstrap_servers, acks=acks) as producer:  # type: ignore[arg-type]
+        where = producer.send(topic, b"v", partition=0).result(WAIT_MS)
+    assert where.offset == (-1 if acks == 0 else 0)
+    assert [record.value for record in read(broker, topic, count=1)] == [b"v"]
+
+
+def test_null_values_and_keys(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
+    producer.send(topic, None, key=b"", partition=0).result(WAIT_MS)
+    (record,) = read(broker, topic, count=1)
+    assert (record.key, record.value) == (b"", None)
+
+
+def test_several_threads_send(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
+    def send_some(thread: int) -> None:
+        for number in range(50):
+            producer.send(topic, b"%d:%d" % (thread, number), partition=0)
+
+    threads = [threading.Thread(target=send_some, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    producer.flush(WAIT_MS)
+    values = [record.value or b"" for record in read(broker, topic, count=200)]
+    for thread_number in range(4):
+        own = [value for value in values if value.startswith(b"%d:" % thread_number)]
+        assert own == [b"%d:%d" % (thread_number, number) for number in range(50)]
+
+
+def test_seek_position_and_ends(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
+    place = TopicPartition(topic, 1)
+    for number in range(10):
+        producer.send(topic, b"%d" % number, partition=1, timestamp=1_000 + 10 * number)
+    producer.flush(WAIT_MS)
+    with Consumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="latest") as consumer:
+        consumer.assign([place])
+        assert consumer.position(place) == 10
+        consumer.seek(place, 7)
+        assert [record.value for record in consumer.poll(WAIT_MS)] == [b"7", b"8", b"9"]
+        consumer.seek(place, EARLIEST)
+        assert [record.value for record in consumer.poll(WAIT_MS, max_records=2)] == [b"0", b"1"]
+        assert consumer.position(place) == 2
+        consumer.seek_to_time(1_045)
+        assert next(consumer).value == b"5"
+        assert consumer.position(place) == 6
+        consumer.seek_to_time(9_999_999)
+        assert consumer.position(place) == 10
+        assert consumer.end_offsets() == {place: 10}
+        assert consumer.beginning_offsets([(topic, 0), (topic, 1)]) == {TopicPartition(topic, 0): 0, place: 0}
+
+
+def test_latest_sees_only_what_comes_later(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
+    producer.send(topic, b"old", partition=0).result(WAIT_MS)
+    with Consumer(topic, bootstrap_servers=broker.bootstrap_servers) as consumer:
+        assert consumer.position((topic, 0)) == 1
+        assert consumer.assignment() == tuple(TopicPartition(topic, number) for number in range(3))
+        producer.send(topic, b"new", partition=0).result(WAIT_MS)
+        assert next(consumer).value == b"new"
+        assert consumer.poll(timeout_ms=1) == []
+
+
+def test_iteration_ends_after_the_time_out(broker: EmbeddedBroker, topic: str) -> None:
+    with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, consumer_timeout_ms=50) as consumer:
+        assert list(consumer) == []
+
+
+def test_topics(broker: EmbeddedBroker, admin: Admin) -> None:
+    new = [NewTopic("made-here", 2, configs={"retention.ms": "5000"}), NewTopic("bad name!")]
+    assert admin.create_topics(new, validate_only=True)["made-here"].error == ErrorCode.NONE
+    assert admin.topics(["made-here"])[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    outcomes = admin.create_topics(new)
+    assert outcomes["made-here"].error == ErrorCode.NONE
+    assert outcomes["bad name!"].error == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert outcomes["bad name!"].message
+    assert admin.create_topics(new[:1])["made-here"].error == ErrorCode.TOPIC_ALREADY_EXISTS
+    (topic,) = admin.topics(["made-here"])
+    assert ([p.partition for p in topic.partitions], topic.internal) == ([0, 1], False)
+    assert topic.partitions[0].leader == topic.partitions[0].replicas[0] == topic.partitions[0].isr[0]
+    assert "made-here" in [known.name for known in admin.topics()]
+    assert admin.create_partitions({"made-here": 1})["made-here"].error == ErrorCode.INVALID_PARTITIONS
+    assert admin.create_partitions({"made-here": 4})["made-here"].error == ErrorCode.NONE
+    assert len(admin.topics(["made-here"])[0].partitions) == 4
+    assert admin.delete_topics(["made-here", "nothing"])["nothing"].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert admin.topics(["made-here"])[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_configs(topic: str, admin: Admin) -> None:
+    resource = (ResourceType.TOPIC, topic)
+    change = ConfigChange(ConfigOperation.SET, "retention.ms", "86400000")
+    assert [outcome.error for outcome in admin.alter_configs({resource: [change]}).values()] == [ErrorCode.NONE]
+    (entries,) = admin.describe_configs([resource], with_documentation=True).values()
+    (entry,) = [entry for entry in entries if entry.name == "retention.ms"]
+    assert (entry.value, entry.is_default, entry.source.name) == ("86400000", False, "TOPIC")
+    assert entry.documentation
+    wrong = ConfigChange(ConfigOperation.SET, "retention.ms", "soon")
+    (outcome,) = admin.alter_configs({resource: [wrong]}).values()
+    assert outcome.error == ErrorCode.INVALID_CONFIG
+    assert outcome.message
+    with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        admin.describe_configs([(ResourceType.TOPIC, "nothing")])
+
+
+def test_configs_of_a_broker(admin: Admin) -> None:
+    (node,) = admin.cluster().brokers
+    (entries,) = admin.describe_configs([(ResourceType.BROKER, str(node.node_id))]).values()
+    assert "log.retention.ms" in [entry.name for entry in entries]
+
+
+def test_offsets_and_deletion(topic: str, admin: Admin, producer: Producer) -> None:
+    place = TopicPartition(topic, 0)
+    for timestamp in (100, 300, 200):
+        producer.send(topic, b"v", partition=0, timestamp=timestamp)
+    producer.flush(WAIT_MS)
+
+    def at(time: int) -> tuple[int, int, ErrorCode]:
+        found = admin.offsets({place: time})[place]
+        return found.offset, found.timestamp, found.error
+
+    assert at(LATEST)[0] == 3
+    assert at(EARLIEST)[0] == 0
+    assert at(MAX_TIMESTAMP) == (1, 300, ErrorCode.NONE)
+    assert at(150) == (1, 300, ErrorCode.NONE)
+    assert at(301) == (-1, -1, ErrorCode.NONE)
+    assert admin.delete_records({place: 2}) == {place: (2, ErrorCode.NONE)}
+    assert at(EARLIEST)[0] == 2
+    assert admin.delete_records({place: 9})[place].error == ErrorCode.OFFSET_OUT_OF_RANGE
+    (known,) = admin.producers([place])[place].producers
+    assert known.last_sequence == 2
+
+
+def test_brokers(topic: str, admin: Admin, broker: EmbeddedBroker) -> None:
+    description = admin.cluster()
+    assert description.cluster_id
+    (node,) = description.brokers
+    assert f"{node.host}:{node.port}" == broker.bootstrap_servers
+    assert description.controller_id == node.node_id
+    assert topic in {replica.topic for log_dir in admin.log_dirs() for replica in log_dir.replicas}
+    ranges = {entry.api_key: entry for entry in admin.api_versions(node.node_id)}
+    assert ranges[0].min_version == 0
+    assert {0, 1, 2, 3, 18, 19} <= set(ranges)
+
+
+def test_a_topic_that_does_not_exist(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.client.blocking.producer.FIRST_CONTACT_WAIT_MS", 50)
+    monkeypatch.setattr("headrace.client.blocking.consumer.UNKNOWN_TOPIC_WAIT_MS", 50)
+    with EmbeddedBroker(config={"auto.create.topics.enable": "false"}) as strict:
+        with Producer(strict.bootstrap_servers) as producer:
+            with pytest.raises(BrokerError, match="headrace topics create"):
+                producer.send("missing", b"v")
+        with Consumer("missing", bootstrap_servers=strict.bootstrap_servers) as consumer:
+            with pytest.raises(BrokerError, match="headrace topics create"):
+                list(consumer)
+
+
+def test_a_topic_is_created_on_the_way(broker: EmbeddedBroker, producer: Producer) -> None:
+    assert producer.send("made-by-sending", b"v").result(WAIT_MS).offset == 0
+
+
+def test_a_topic_with_an_illegal_name(producer: Producer) -> None:
+    with pytest.raises(BrokerError, match="INVALID_TOPIC_EXCEPTION"):
+        producer.send("no spaces", b"v")
+
+
+def test_a_record_the_broker_refuses(broker: EmbeddedBroker) -> None:
+    topic = broker.create_topic("small-records", configs={"max.message.bytes": "200"})
+    with Producer(broker.bootstrap_servers) as producer:
+        with pytest.raises(BrokerError, match=r"raise max\.message\.bytes"):
+            producer.send(topic, bytes(500)).result(WAIT_MS)
+        assert producer.send(topic, bytes(10)).result(WAIT_MS).offset == 0
+
+
+def test_a_full_buffer(broker: EmbeddedBroker, topic: str) -> None:
+    with Producer(broker.bootstrap_servers, buffer_memory=3_000, linger_ms=60_000, max_block_ms=50) as producer:
+        producer.send(topic, bytes(1_500), partition=0)
+        with pytest.raises(BufferFull, match="raise buffer_memory"):
+            producer.send(topic, bytes(1_500), partition=0)
+
+
+def test_a_result_that_is_not_there_yet(broker: EmbeddedBroker, topic: str) -> None:
+    with Producer(broker.bootstrap_servers, linger_ms=60_000) as producer:
+        delivery = producer.send(topic, b"v")
+        with pytest.raises(DeadlineExceeded, match="still on its way"):
+            delivery.result(timeout_ms=1)
+
+
+def test_closed_objects_say_so(broker: EmbeddedBroker, topic: str) -> None:
+    admin, producer = Admin(broker.bootstrap_servers), Producer(broker.bootstrap_servers)
+    consumer = Consumer(topic, bootstrap_servers=broker.bootstrap_servers)
+    for opened in (admin, producer, consumer):
+        opened.close()
+        opened.close()
+    for use in (admin.cluster, lambda: producer.send(topic, b"v"), producer.flush, consumer.poll):
+        with pytest.raises(ClientClosed, match="make a new one"):
+            use()
+
+
+def test_a_fork_is_refused(topic: str, producer: Producer, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as other_process:
+        other_process.setattr(os, "getpid", lambda: 1)
+        with pytest.raises(ClientClosed, match="fork"):
+            producer.send(topic, b"v")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"acks": 2},
+        {"acks": 1, "idempotent": True},
+        {"compression": "brotli"},
+        {"batch_size": 0},
+        {"bootstrap_servers": "nowhere:port"},
+        {"request_timeout_ms": 0},
+    ],
+)
+def test_arguments_of_a_producer(arguments: dict[str, object]) -> None:
+    with pytest.raises(InvalidArgument):
+        Producer(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"group_id": "g"}, {"auto_offset_reset": "middle"}, {"max_poll_records": 0}, {"bootstrap_servers": ""}],
+)
+def test_arguments_of_a_consumer(arguments: dict[str, object]) -> None:
+    with pytest.raises(InvalidArgument):
+        Consumer("t", **arguments)  # type: ignore[arg-type]
+
+
+def test_arguments_of_calls(broker: EmbeddedBroker, topic: str, producer: Producer, admin: Admin) -> None:
+    with pytest.raises(InvalidArgument, match="bytes"):
+        producer.send(topic, "text")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="no 9"):
+        producer.send(topic, b"v", partition=9)
+    with pytest.raises(InvalidArgument, match="several"):
+        admin.topics("one")
+    with Consumer(bootstrap_servers=broker.bootstrap_servers) as consumer:
+        consumer.assign([(topic, 0)])
+        for use in (
+            lambda: consumer.seek((topic, 1), 0),
+            lambda: consumer.seek((topic, 0), -5),
+            lambda: consumer.seek_to_time(-1),
+        ):
+            with pytest.raises(InvalidArgument):
+                use()
+
+
+def test_bytes_in_small_slices_and_connections_that_are_cut() -> None:
+    """Every record once and in order, though the first connections break after a few hundred bytes."""
+    cuts = (150, 700, 1_200, 2_500, 900, 4_000)
+    with FaultProxy(slice_bytes=97) as proxy:
+        advertised = {"advertised.listeners": f"PLAINTEXT://{proxy.address}", "listeners": "PLAINTEXT://127.0.0.1:0"}
+        with EmbeddedBroker(config=advertised) as broker:
+            host, port = broker.bootstrap_servers.rsplit(":", 1)
+            proxy.broker = (host, int(port))
+            with Admin(broker.bootstrap_servers) as direct:
+                assert direct.create_topics([NewTopic("t")])["t"].error == ErrorCode.NONE
+            proxy.cuts = list(cuts)
+            with Producer(proxy.address, batch_size=500, linger_ms=1) as producer:
+                deliveries = [producer.send("t", b"%03d" % number + bytes(60), partition=0) for number in range(300)]
+                producer.flush(WAIT_MS)
+            assert [delivery.result().offset for delivery in deliveries] == list(range(300))
+            assert proxy.cuts == [], "every cut was made"
+            records = read(broker, "t", count=300)
+            assert [int((record.value or b"")[:3]) for record in records] == list(range(300))
+            with Consumer("t", bootstrap_servers=broker.bootstrap_servers) as consumer:
+                assert consumer.end_offsets() == {TopicPartition("t", 0): 300}

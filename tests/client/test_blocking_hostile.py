@@ -1,0 +1,121 @@
+"""Dead and lying brokers: a clear exception by the deadline, and no thread or socket left behind."""
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from headrace.client import Admin, Consumer, Producer
+from headrace.client.errors import BadAnswer, BrokerUnreachable, ClientError, DeadlineExceeded
+
+from .hostile import HostileServer, listen_only
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < seconds
+
+
+def garbage(connection: socket.socket) -> None:
+    connection.sendall(b"SSH-2.0-OpenSSH_9.9\r\n" * 10)
+    listen_only(connection)
+
+
+def huge(connection: socket.socket) -> None:
+    connection.sendall(struct.pack(">i", 2**31 - 1))
+    listen_only(connection)
+
+
+def never_ending(connection: socket.socket) -> None:
+    connection.sendall(struct.pack(">i", 50_000_000))
+    stopped = threading.Event()
+    while not stopped.wait(0.01):
+        connection.sendall(bytes(10))
+
+
+def wrong_correlation(connection: socket.socket) -> None:
+    connection.recv(1000)
+    connection.sendall(struct.pack(">iih", 6, 4711, 0))
+    listen_only(connection)
+
+
+def truncated(connection: socket.socket) -> None:
+    connection.recv(1000)
+    connection.sendall(struct.pack(">iihi", 10, 0, 0, 500))
+    listen_only(connection)
+
+
+def hangs_up(connection: socket.socket) -> None:
+    connection.recv(10)
+
+
+@pytest.mark.parametrize(
+    ("behave", "error"),
+    [
+        (listen_only, DeadlineExceeded),
+        (garbage, BadAnswer),
+        (huge, BadAnswer),
+        (never_ending, DeadlineExceeded),
+        (wrong_correlation, BadAnswer),
+        (truncated, BadAnswer),
+        (hangs_up, BrokerUnreachable),
+    ],
+)
+def test_admin(behave: Callable[[socket.socket], None], error: type[ClientError]) -> None:
+    with HostileServer(behave) as server, Admin(server.address, timeout_ms=300) as admin, at_most(3):
+        with pytest.raises(error, match=server.address):
+            admin.cluster()
+
+
+def test_nobody_listens() -> None:
+    with Admin(f"127.0.0.1:{free_port()}") as admin, at_most(3):
+        with pytest.raises(BrokerUnreachable, match="is a broker running there"):
+            admin.topics()
+
+
+def test_a_name_that_does_not_resolve() -> None:
+    with Admin("no-such-host.invalid:9092") as admin:
+        with pytest.raises(BrokerUnreachable, match=r"no-such-host\.invalid:9092"):
+            admin.topics()
+
+
+def test_a_consumer_says_that_nobody_is_there() -> None:
+    with Consumer("t", bootstrap_servers=f"127.0.0.1:{free_port()}") as consumer, at_most(3):
+        with pytest.raises(BrokerUnreachable):
+            next(consumer)
+
+
+def test_a_consumer_of_a_silent_broker_waits_no_longer_than_asked() -> None:
+    with HostileServer(listen_only) as server, Consumer("t", bootstrap_servers=server.address) as consumer:
+        with at_most(2):
+            assert consumer.poll(timeout_ms=100) == []
+
+
+def test_a_producer_gives_up_on_a_silent_broker() -> None:
+    with HostileServer(listen_only) as server:
+        with Producer(server.address, max_block_ms=200, request_timeout_ms=100) as producer, at_most(3):
+            with pytest.raises(DeadlineExceeded, match="nothing is known of topic 't'"):
+                producer.send("t", b"v")
+
+
+def test_nothing_is_left_behind() -> None:
+    before = set(threading.enumerate())
+    with HostileServer(listen_only) as server:
+        producer = Producer(server.address, max_block_ms=50)
+        with pytest.raises(DeadlineExceeded):
+            producer.send("t", b"v")
+        producer.close()
+        producer.close()
+    assert set(threading.enumerate()) == before
