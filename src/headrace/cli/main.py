@@ -24,6 +24,7 @@ COMMANDS = {
     "configs": _Lazy("configs", "List, describe and alter configs."),
     "cluster": _Lazy("cluster", "Describe the cluster."),
     "doctor": _Lazy("doctor", "Tell what is wrong with this machine or this broker, and what to do."),
+    "log": _Lazy("log", "Dump, verify and repair segment files."),
     "completion": _Lazy("completion", "Print the completion script of a shell."),
 }
 

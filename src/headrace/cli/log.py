@@ -1,0 +1,162 @@
+"""`headrace log dump|verify|repair PATH`: look into data folders without a broker, and make damaged ones whole."""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from headrace.cli.console import clean, count_text, print_json, print_table, progress, size_text
+from headrace.cli.failures import EXIT_FAILED, Failure
+from headrace.cli.options import json_option, yes_option
+from headrace.log import inspect
+from headrace.log.dump import Value
+from headrace.log.errors import LogError
+from headrace.ports.disk import DiskLockHeld
+from headrace.ports.real.disk import RealDisk
+from headrace.wire.records.compression import Compression
+
+_path_argument = click.argument("path", type=click.Path(exists=True, path_type=Path))
+
+
+@click.group("log")
+def command() -> None:
+    """Dump, verify and repair segment files.
+
+    PATH is a data folder, the folder of one partition, or for dump also a single file.
+    """
+
+
+@contextmanager
+def _failures_told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except DiskLockHeld as held:
+        owner = f" by process {held.owner}" if held.owner else ""
+        raise Failure(f"{path} is in use{owner}: stop the broker first") from None
+    except LogError as error:
+        raise Failure(str(error)) from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Failure(f"cannot read {error.filename or path}: {error.strerror}") from None
+
+
+@command.command("dump")
+@_path_argument
+@click.option("--records", "deep", is_flag=True, help="Also the records inside the batches.")
+@json_option
+def dump(path: Path, deep: bool, as_json: bool) -> None:
+    """Print what segments, indexes, snapshots and checkpoints hold; with --json one line per entry."""
+    shown = ""
+    with _failures_told(path):
+        for entry in inspect.dump(RealDisk(), str(path), deep=deep):
+            values = _readable(entry.values)
+            if as_json:
+                line = {"path": entry.path, "kind": entry.kind, "position": entry.position, **values}
+                click.echo(json.dumps(line, ensure_ascii=False))
+                continue
+            if entry.path != shown:
+                shown = entry.path
+                click.echo(clean(shown))
+            pairs = "  ".join(f"{name}={clean(str(value))}" for name, value in values.items())
+            indent = "    " if entry.kind == "record" else "  "
+            click.echo(f"{indent}{entry.position} {entry.kind}  {pairs}")
+
+
+def _readable(values: Mapping[str, Value]) -> dict[str, int | str | bool | None]:
+    """Bytes as text, or in Base64 under a name that says so; the compression by its name."""
+    readable: dict[str, int | str | bool | None] = {}
+    for name, value in values.items():
+        if isinstance(value, bytes):
+            try:
+                readable[name] = value.decode()
+            except UnicodeDecodeError:
+                readable[f"{name}_base64"] = b64encode(value).decode()
+        elif name == "compression" and value in list(Compression):
+            readable[name] = Compression(value).name.lower()
+        else:
+            readable[name] = value
+    return readable
+
+
+@command.command("verify")
+@_path_argument
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, path: Path, as_json: bool) -> None:
+    """Check every checksum, index entry and small file. Exits with 1 if something is wrong.
+
+    Only reads. The newest segment of a running broker may look torn while it is written.
+    """
+    with _failures_told(path), progress(f"checking {path}"):
+        report = inspect.verify(RealDisk(), str(path))
+    _show(report, as_json=as_json)
+    if not report.is_whole:
+        if not as_json:
+            click.echo(f"headrace log repair {path} can put right what is marked so", err=True)
+        ctx.exit(EXIT_FAILED)
+
+
+@command.command("repair")
+@_path_argument
+@click.option("--dry-run", is_flag=True, help="Show what would be done, do nothing.")
+@yes_option
+@json_option
+@click.pass_context
+def repair(ctx: click.Context, path: Path, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Cut damaged ends, write indexes anew. What is cut off is kept in a file beside it."""
+    with _failures_told(path), progress(f"checking {path}"):
+        report = inspect.repair(RealDisk(), str(path), dry_run=True)
+    mendable = sum(finding.remedy in _MENDED for finding in report.findings)
+    if not dry_run and mendable:
+        if not yes:
+            _show(report, as_json=False)
+            click.confirm(f"make {count_text(mendable, 'repair')}?", abort=True, err=True)
+        with _failures_told(path), progress(f"repairing {path}"):
+            report = inspect.repair(RealDisk(), str(path), dry_run=False)
+    _show(report, as_json=as_json)
+    if not report.is_whole:
+        ctx.exit(EXIT_FAILED)
+
+
+_MENDED = (inspect.Remedy.CUT, inspect.Remedy.REBUILD, inspect.Remedy.REMOVE)
+
+
+def _show(report: inspect.Report, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "whole": report.is_whole,
+                "files": report.files,
+                "batches": report.batches,
+                "records": report.records,
+                "bytes": report.bytes,
+                "findings": [
+                    {
+                        "path": finding.path,
+                        "position": finding.position,
+                        "found": finding.text,
+                        "remedy": finding.remedy.value,
+                        "repaired": finding.repaired,
+                    }
+                    for finding in report.findings
+                ],
+            }
+        )
+        return
+    if report.findings:
+        print_table(
+            ("file", "position", "found", "remedy"),
+            (
+                (finding.path, finding.position, finding.text, "done" if finding.repaired else finding.remedy.value)
+                for finding in report.findings
+            ),
+            right=("position",),
+            styles={"remedy": lambda cell: "green" if cell in ("done", inspect.Remedy.NONE.value) else "bold red"},
+        )
+    state = "whole" if report.is_whole else "damaged"
+    records = count_text(report.records, "record")
+    click.echo(f"{state}: {count_text(report.files, 'file')}, {records}, {size_text(report.bytes)}")
