@@ -16,17 +16,19 @@ from headrace.log.errors import SequenceRejected
 from headrace.log.partition_log import PartitionLog
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import Offset, TopicId
+from headrace.model.ids import NO_TIMESTAMP, Offset, TopicId
 from headrace.model.limits import PRODUCE_WAIT_MS_MAX
 from headrace.wire.errors import ProtocolError
 from headrace.wire.produce import with_error
 from headrace.wire.records.header import (
+    ATTRIBUTES,
     BASE_TIMESTAMP,
     HEADER,
     HEADER_SIZE,
     MAX_TIMESTAMP,
     PRODUCER_ID,
     RECORD_COUNT,
+    TRANSACTIONAL_BIT,
     HeaderFields,
 )
 from headrace.wire.records.validation import all_records_have_keys, check_produced
@@ -147,8 +149,9 @@ class LedPartition:
         self, frame: memoryview, start: int, end: int, api_version: int, acks: int, wall_ms: int
     ) -> tuple[ErrorCode, int, int, int]:
         """Check one record set and stage it: (error, base offset, append time, offset behind its last record)."""
-        if end - start < HEADER_SIZE:
-            return _INVALID_RECORD if end <= start else ErrorCode.CORRUPT_MESSAGE, -1, NO_APPEND_TIME, 0
+        if start < 0 or end - start < HEADER_SIZE:
+            nothing = start < 0 or end <= start
+            return _INVALID_RECORD if nothing else ErrorCode.CORRUPT_MESSAGE, -1, NO_APPEND_TIME, 0
         if self.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR, -1, NO_APPEND_TIME, 0
         if acks == ACKS_ALL and not self.leader.acks_all_allowed:
@@ -164,9 +167,9 @@ class LedPartition:
         else:
             append_time = NO_APPEND_TIME
             # Per batch, from its header: the first and the largest timestamp.
-            if (
-                fields[MAX_TIMESTAMP] - wall_ms > config.timestamp_after_ms_max
-                or wall_ms - fields[BASE_TIMESTAMP] > config.timestamp_before_ms_max
+            if fields[MAX_TIMESTAMP] - wall_ms > config.timestamp_after_ms_max or (
+                wall_ms - fields[BASE_TIMESTAMP] > config.timestamp_before_ms_max
+                and fields[BASE_TIMESTAMP] != NO_TIMESTAMP
             ):
                 return ErrorCode.INVALID_TIMESTAMP, -1, NO_APPEND_TIME, 0
         if config.cleanup_compact and not _keys_present(batch):
@@ -174,11 +177,15 @@ class LedPartition:
         log = self.log
         count = fields[RECORD_COUNT]
         if fields[PRODUCER_ID] >= 0:
+            if fields[ATTRIBUTES] & TRANSACTIONAL_BIT:
+                return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1, NO_APPEND_TIME, 0  # none was given out
             try:
                 original = log.producers.admit(fields)
             except SequenceRejected as rejected:
                 return rejected.error, -1, NO_APPEND_TIME, 0
             if original >= 0:
+                if config.log_append_time:
+                    append_time = log.producers.duplicate_timestamp
                 return _NONE, original, append_time, original + count
         base_offset = log.stage(batch, fields, self.leader.leader_epoch, wall_ms)
         self._unseen_bytes += end - start
