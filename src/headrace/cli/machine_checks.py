@@ -149,7 +149,9 @@ def free_space_finding(folder: Path, free_bytes_min: int) -> Finding:
     free = status.f_bavail * status.f_frsize
     seen = f"{size_text(free)} free at {folder}"
     if free < free_bytes_min:
-        advice = f"free some: below headrace.disk.free.min.bytes ({size_text(free_bytes_min)}) produce is refused"
+        advice = (
+            f"free some: with less than {size_text(free_bytes_min)} (headrace.disk.free.min.bytes) writes soon fail"
+        )
         return problem("disk space", seen, advice)
     if free < DISK_FREE_BYTES_ADVISED:
         return warning("disk space", seen, "free some, or shorten retention.ms or retention.bytes of large topics")
