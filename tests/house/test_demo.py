@@ -1,0 +1,29 @@
+"""The demo, in small: a stock client sends and reads back through a broker process, and nothing is left behind."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_demo_gets_every_message_back_and_cleans_up(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "demo.py"), "--messages", "2000"],
+        env={**os.environ, "TMPDIR": str(tmp_path), "COLUMNS": "120"},
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "every message came back once, in order" in ran.stdout
+    assert re.search(r"first message sent and read \d+\.\d s after the start", ran.stdout)
+    assert list(tmp_path.iterdir()) == []
+    broker = re.search(r"process (\d+)", ran.stdout)
+    assert broker
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(broker[1]), 0)
