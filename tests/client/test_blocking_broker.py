@@ -1,8 +1,10 @@
 """The blocking front against a real broker in this process."""
 
 import os
+import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -337,9 +339,14 @@ def test_arguments_of_calls(broker: EmbeddedBroker, topic: str, producer: Produc
         producer.send(topic, b"v", partition=9)
     with pytest.raises(InvalidArgument, match="several"):
         admin.topics("one")
+    with pytest.raises(InvalidArgument, match="one by one"):
+        Consumer([topic])  # type: ignore[arg-type]
     with Consumer(bootstrap_servers=broker.bootstrap_servers) as consumer:
+        with pytest.raises(InvalidArgument, match="nothing to read"):
+            consumer.poll()
         consumer.assign([(topic, 0)])
         for use in (
+            lambda: consumer.poll(max_records=0),
             lambda: consumer.seek((topic, 1), 0),
             lambda: consumer.seek((topic, 0), -5),
             lambda: consumer.seek_to_time(-1),
@@ -368,3 +375,38 @@ def test_bytes_in_small_slices_and_connections_that_are_cut() -> None:
             assert [int((record.value or b"")[:3]) for record in records] == list(range(300))
             with Consumer("t", bootstrap_servers=broker.bootstrap_servers) as consumer:
                 assert consumer.end_offsets() == {TopicPartition("t", 0): 300}
+
+
+def test_a_broker_that_restarts_is_not_noticed(tmp_path: Path) -> None:
+    """The same producer and consumer go on: nothing lost, doubled or out of order."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    config = {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+    broker = EmbeddedBroker(data_dir=str(tmp_path), config=config).start()
+    servers = broker.bootstrap_servers
+    try:
+        broker.create_topic("t")
+        with (
+            Producer(servers, batch_size=300) as producer,
+            Consumer("t", bootstrap_servers=servers, auto_offset_reset="earliest") as consumer,
+        ):
+            seen: list[bytes | None] = []
+            for life in range(3):
+                for number in range(100):
+                    producer.send("t", b"%d:%d" % (life, number))
+                producer.flush(WAIT_MS)
+                while len(seen) < 101 * life + 100:
+                    seen += [record.value for record in consumer.poll(WAIT_MS)]
+                broker.stop()
+                producer.send("t", b"%d:sent while it was down" % life)
+                broker.start()
+                while len(seen) < 101 * (life + 1):
+                    seen += [record.value for record in consumer.poll(WAIT_MS)]
+    finally:
+        broker.stop()
+    expected = [
+        value
+        for life in range(3)
+        for value in (*(b"%d:%d" % (life, number) for number in range(100)), b"%d:sent while it was down" % life)
+    ]
+    assert seen == expected

@@ -47,8 +47,9 @@ class Consumer:
             )
         if auto_offset_reset not in _RESETS:
             raise InvalidArgument(f'auto_offset_reset is "earliest", "latest" or "none", not {auto_offset_reset!r}')
-        if max_poll_records <= 0:
-            raise InvalidArgument(f"max_poll_records must be above zero, not {max_poll_records}")
+        if not all(isinstance(topic, str) for topic in topics):
+            raise InvalidArgument(f"topics are given one by one as text, not as {topics!r}")
+        _check_limit(max_poll_records)
         self._records_max = max_poll_records
         self._iteration_timeout_ms = consumer_timeout_ms
         self._request_timeout_ms = request_timeout_ms
@@ -102,7 +103,9 @@ class Consumer:
     def poll(self, timeout_ms: float = 1_000, max_records: int | None = None) -> list[ConsumerRecord]:
         """The records that are there, or come within the time; an empty list if none do."""
         self._check_open()
-        limit = max_records if max_records is not None else self._records_max
+        if not self._topics and not self._core.assignment():
+            raise InvalidArgument("there is nothing to read: name topics, or assign() partitions")
+        limit = _check_limit(max_records) if max_records is not None else self._records_max
         if self._ready:
             return [self._ready.popleft() for _ in range(min(limit, len(self._ready)))]
         clock = self._session.clock
@@ -237,3 +240,9 @@ class Consumer:
     def _check_open(self) -> None:
         if self._session.is_closed:
             raise ClientClosed("the consumer was closed: make a new one")
+
+
+def _check_limit(records_max: int) -> int:
+    if records_max <= 0:
+        raise InvalidArgument(f"the most records of a poll must be above zero, not {records_max}")
+    return records_max

@@ -6,7 +6,7 @@ sockets and in the simulator.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from headrace.client.core.calls import ANY_BROKER, Call
@@ -132,10 +132,14 @@ class Links:
         """Wait at most that long for the network, then hand out what has come."""
         wait_ms = min(wait_ms, TURN_MS_MAX, self._next_deadline_ms() - self._clock.monotonic_ms())
         wait_ms = 0.0 if self._replies else max(0.0, wait_ms)
-        for token, events in self._network.poll(wait_ms):
+        self.handle(self._network.poll(wait_ms))
+
+    def handle(self, events: Iterable[tuple[int, int]]) -> None:
+        """Serve what the network reported, for a loop that polls it itself; tokens of others are left alone."""
+        for token, ready in events:
             address = self._by_token.get(token)
             if address is not None:
-                self._serve(address, events)
+                self._serve(address, ready)
         self._expire(self._clock.monotonic_ms())
         for _ in range(len(self._replies)):
             completed, reply = self._replies.popleft()
