@@ -24,8 +24,8 @@ NEWER_PYTHONS = ("python3.13", "python3.12", "python3.11")
 TEST_WORKERS = 2
 SEED_MAX = 2**32 - 1
 
-LINTED = ("src", "tests", "tools", "examples")
-CHECKED_LOOSELY = ("tests", "tools", "examples")
+LINTED = ("src", "tests", "tools", "examples", "compat")
+CHECKED_LOOSELY = LINTED[1:]
 CACHES = (".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache")
 LITTER = (".venv", *CACHES, "dist", "build")
 COMPILE = (
@@ -114,7 +114,7 @@ def check(arguments: Sequence[str]) -> int:
         "format": (*module, "ruff", "format", "--check", *existing(*LINTED)),
         "types": (*module, "mypy"),
         "types of tests and tools": (*module, "mypy", *existing(*CHECKED_LOOSELY)),
-        "imports": (VENV / "bin" / "lint-imports",),
+        "imports": (VENV / "bin" / "lint-imports", "--no-logo"),
         "generated codecs": (*module, "headrace.wire.generator", "--check"),
         "generated reference": (PYTHON, "tools/generate_docs.py", "--check"),
     }
