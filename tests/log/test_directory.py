@@ -17,7 +17,7 @@ from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
 
 from .test_recovery import content_of, put_content
-from .world import NOW_MS, PARTITION, TOPIC_ID, append, batch_of, read_all, virtual_disk
+from .world import NOW_MS, PARTITION, TOPIC_ID, append, batch_of, read_all, values_of, virtual_disk
 
 
 def open_directory(
@@ -141,6 +141,20 @@ def test_a_deleted_log_is_renamed_at_once_and_removed_by_work_even_after_a_resta
     for left in open_directory(disk).leftover_removals():
         left.here()
     assert folders(disk) == []
+
+
+def test_deleting_a_log_leaves_slices_of_the_same_turn_alone() -> None:
+    disk = virtual_disk()
+    directory = open_directory(disk)
+    kept = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    gone = directory.open_log(TopicPartition("orders", 1), TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    parts = []
+    for log in (kept, gone):
+        append(log, batch_of(b"a"))
+        parts.append(log.read(0, 1000, 1, True))
+    directory.files.open_files_max = 0
+    directory.delete_log(gone)
+    assert [values_of(disk, part) for part in parts] == [[(0, b"a")]] * 2
 
 
 def folders(disk: VirtualDisk) -> list[str]:

@@ -120,14 +120,15 @@ class Flusher:
 
     def _dirty_files(self, sealed: list[Segment], *, deep: bool) -> list[OpenFile]:
         files: list[OpenFile] = []
-        for segment in self._log.segments:
+        for segment in reversed(self._log.segments):
             is_sealed = segment in sealed
-            if segment.next_offset > self._log.recovery_point or is_sealed:
-                files.append(segment.log)
-                if deep or is_sealed:
-                    segment.index.spill()
-                    segment.time_index.spill()
-                    files += (segment.index.file, segment.time_index.file)
+            if segment.next_offset <= self._log.recovery_point and not is_sealed and segment.size:
+                break
+            files.append(segment.log)
+            if deep or is_sealed:
+                segment.index.spill()
+                segment.time_index.spill()
+                files += (segment.index.file, segment.time_index.file)
         return files
 
     def _small_files(self, end_offset: int, *, deep: bool) -> list[tuple[str, bytes]]:

@@ -59,6 +59,7 @@ class PartitionLog:
         self, files: OpenFiles, path: str, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig
     ) -> None:
         self.files = files
+        self._owns_files = False
         self.disk = files.disk
         self.path = path
         self.topic_partition = topic_partition
@@ -115,6 +116,7 @@ class PartitionLog:
         disk.make_directory(path)
         topic_id = _claim_folder(disk, path, topic_partition, topic_id)
         log = cls(files if files is not None else OpenFiles(disk), path, topic_partition, topic_id, config)
+        log._owns_files = files is None
         loader = Loader(
             files=log.files,
             folder=path,

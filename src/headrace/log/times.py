@@ -4,7 +4,8 @@ The answer may need reads of cold segments, so it is a closure for a helper. It 
 either of the names a segment can have, and touches nothing of the log.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.ports.disk import FileHandle
@@ -15,10 +16,15 @@ from headrace.wire.records.reader import records
 from . import names
 from .index import IndexFile
 from .open_files import OpenFile, OpenFiles
+from .segment import Segment
 from .walk import BatchWalk
 
 if TYPE_CHECKING:
     from .partition_log import PartitionLog
+
+
+SEGMENTS_SEARCHED_MAX = 16
+"""The first segment that reaches a time has the record, unless it is below the log's start or a header is wrong."""
 
 
 class TimestampedOffset(NamedTuple):
@@ -44,7 +50,7 @@ class _Place(NamedTuple):
 class _Search:
     """Everything a search needs, taken from the log when it was asked for."""
 
-    def __init__(self, log: "PartitionLog") -> None:
+    def __init__(self, log: "PartitionLog", segments: Iterable[Segment]) -> None:
         self.start_offset = log.start_offset
         self.files = OpenFiles(log.disk)
         self.places = [
@@ -56,8 +62,7 @@ class _Search:
                 segment.index.copy(self.files),
                 segment.time_index.copy(self.files),
             )
-            for segment in log.segments
-            if segment.size and segment.next_offset > log.start_offset
+            for segment in segments
         ]
 
     def first_at_or_after(self, timestamp_ms: int) -> TimestampedOffset | None:
@@ -111,7 +116,8 @@ class _Search:
 
 
 def first_at_or_after(log: "PartitionLog", timestamp_ms: int, below: int) -> Search:
-    search = _Search(log)
+    due = (segment for segment in _held(log) if segment.max_timestamp >= timestamp_ms)
+    search = _Search(log, islice(due, SEGMENTS_SEARCHED_MAX))
 
     def run() -> TimestampedOffset | None:
         try:
@@ -124,7 +130,9 @@ def first_at_or_after(log: "PartitionLog", timestamp_ms: int, below: int) -> Sea
 
 
 def newest(log: "PartitionLog") -> Search:
-    search = _Search(log)
+    """The newest record is in the first segment, or in the first of the others that reaches their newest time."""
+    held = list(_held(log))
+    search = _Search(log, (*held[:1], *sorted(held[1:], key=lambda segment: -segment.max_timestamp)[:1]))
 
     def run() -> TimestampedOffset | None:
         try:
@@ -134,6 +142,11 @@ def newest(log: "PartitionLog") -> Search:
             search.files.close_all()
 
     return run
+
+
+def _held(log: "PartitionLog") -> Iterator[Segment]:
+    """The segments that hold something a reader may see."""
+    return (segment for segment in log.segments if segment.size and segment.next_offset > log.start_offset)
 
 
 def _first_position(place: _Place, timestamp_ms: int) -> int:

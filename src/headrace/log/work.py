@@ -14,7 +14,7 @@ class Work(NamedTuple):
         """Run it in place, for whoever has no loop to keep going."""
         try:
             result = self.run()
-        except OSError as error:
+        except Exception as error:
             self.done(None, error)
             raise
         self.done(result, None)
