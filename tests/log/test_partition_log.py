@@ -1,5 +1,7 @@
 """Appending, reading, rolling and reopening one partition's log."""
 
+from errno import ENOSPC
+
 import pytest
 
 from headrace.log.config import LogConfig
@@ -210,3 +212,41 @@ def test_a_failed_write_makes_the_log_failed_and_a_reopened_one_is_whole() -> No
     assert read_all(again) == [(0, b"a")]
     append(again, batch_of(b"c"))
     assert read_all(again) == [(0, b"a"), (1, b"c")]
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index"])
+def test_a_full_device_takes_the_turn_back_and_the_log_goes_on(suffix: str) -> None:
+    disk = virtual_disk()
+    log = open_log(disk, LogConfig(index_interval_bytes=0))
+    for number in range(600):
+        append(log, batch_of(b"x", producer_id=1, producer_epoch=0, base_sequence=number), epoch=1)
+    log.active.index.spill()
+    for number in range(511):
+        append(log, batch_of(b"x", producer_id=1, producer_epoch=0, base_sequence=600 + number), epoch=1)
+    before, size = read_all(log), log.active.size
+    disk.faults.fail("write_vector", code=ENOSPC, path_contains=suffix)
+    late = batch_of(b"late", producer_id=1, producer_epoch=0, base_sequence=1111, timestamps=[NOW_MS + 9])
+    with pytest.raises(OSError, match="space"):
+        append(log, late, epoch=2)
+    assert not log.failed
+    assert (log.end_offset, log.staged_end_offset, log.active.size) == (1111, 1111, size)
+    assert disk.file_size(log.active.log.path) == size
+    assert read_all(log) == before
+    assert log.epochs.latest == 1
+    assert log.active.max_timestamp == NOW_MS
+    assert log.producers.admit(check_batch(late)) == -1
+    assert append(log, late, epoch=2) == [1111]
+    assert read_all(log) == [*before, (1111, b"late")]
+    disk.kill()
+    assert open_log(disk, LogConfig(index_interval_bytes=0)).end_offset == 1112
+
+
+def test_truncation_keeps_the_newest_time_of_what_is_left() -> None:
+    log = open_log(virtual_disk(), LogConfig())
+    for number in range(5):
+        append(log, batch_of(b"x", timestamps=[NOW_MS + number]))
+    log.truncate_to(3)
+    assert (log.active.max_timestamp, log.active.max_timestamp_offset) == (NOW_MS + 2, 2)
+    found = log.offset_at_time(NOW_MS + 2, 3)()
+    assert found is not None
+    assert found.offset == 2

@@ -7,10 +7,11 @@ an append is `producers.admit`, `stage` for every batch of a turn, then one `wri
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from errno import ENOSPC
 from struct import Struct
 from typing import NamedTuple
 
-from headrace.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
+from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk, Slice
 from headrace.wire.records.header import (
     LAST_OFFSET_DELTA,
@@ -23,17 +24,16 @@ from headrace.wire.records.header import (
 )
 
 from . import names, times
-from .checkpoints import PROPERTIES_BYTES_MAX, decode_partition_metadata, encode_partition_metadata
 from .config import LogConfig
-from .errors import CorruptFile, OffsetOutOfRange, WrongTopicId
-from .files import read_whole, unlink_if_present, write_all, write_atomically
+from .errors import OffsetOutOfRange
+from .files import unlink_if_present, write_all
 from .flush import Flusher
 from .leader_epochs import LeaderEpochs
 from .older_reads import OlderReads
 from .open_files import OpenFiles
 from .preallocation import Preallocation
 from .producers import ProducerStates
-from .recovery import Loader, RecoveryReport
+from .recovery import Loader, RecoveryReport, claim_folder
 from .retirement import Retirement
 from .segment import BatchPlace, Segment
 from .times import TimestampedOffset
@@ -114,7 +114,7 @@ class PartitionLog:
     ) -> "PartitionLog":
         """Take over the folder, made when absent, recovered when it was not closed."""
         disk.make_directory(path)
-        topic_id = _claim_folder(disk, path, topic_partition, topic_id)
+        topic_id = claim_folder(disk, path, topic_partition, topic_id)
         log = cls(files if files is not None else OpenFiles(disk), path, topic_partition, topic_id, config)
         log._owns_files = files is None
         loader = Loader(
@@ -205,7 +205,11 @@ class PartitionLog:
         return self._next_offset
 
     def write_staged(self) -> None:
-        """HOT. Write what this turn staged, one vector per segment; an OSError makes the log `failed`."""
+        """HOT. Write what this turn staged, one vector per segment.
+
+        An OSError makes the log `failed`, but for a full device: then the group that did not fit is taken back and
+        the log goes on as soon as there is space again.
+        """
         batches, places, total = self._staged, self._staged_places, self._staged_bytes
         if not batches:
             return
@@ -216,9 +220,21 @@ class PartitionLog:
                 self._write_group(batches, places, total)
             else:
                 self._write_across_segments(batches, places)
-        except OSError:
+        except OSError as error:
             self.failed = True
+            if error.errno == ENOSPC:
+                self._take_back()
+                self.failed = False
             raise
+
+    def _take_back(self) -> None:
+        """As if what is not in the log had never been staged: the file, the places, the offsets and the producers."""
+        segment = self.active
+        self.disk.truncate(self.files.handle(segment.log), segment.size)
+        segment.truncate(segment.size, segment.next_offset)
+        self._forget_places()
+        self._next_offset = self.end_offset
+        self._reload_state()
 
     def _write_group(self, batches: list[memoryview], places: list[BatchPlace], total: int) -> None:
         segment = self.active
@@ -339,6 +355,7 @@ class PartitionLog:
         self.size_bytes = sum(segment.size for segment in self.segments)
         self.recovery_point = min(self.recovery_point, self.end_offset)
         self.start_offset = min(self.start_offset, self.end_offset)
+        self._flusher.log_truncated()
         self._reload_state()
 
     def _shorten_active(self, offset: int) -> None:
@@ -361,7 +378,6 @@ class PartitionLog:
             clean=True,
             wall_ms=self.appended_wall_ms,
         )
-        self._flusher.log_truncated()
         self.epochs.truncate_from(self.end_offset)
         self.producers, snapshot = loader.load_producers(self.segments)
         loader.replay(self.segments, self.producers, self.epochs, snapshot=snapshot, begin=max(snapshot, 0))
@@ -444,17 +460,3 @@ class PartitionLog:
         self.failed = True
         if self.on_failed is not None:
             self.on_failed(error)
-
-
-def _claim_folder(disk: Disk, path: str, topic_partition: TopicPartition, topic_id: TopicId) -> TopicId:
-    """Write the topic's id into a new folder; an old one must have the same."""
-    metadata = f"{path}/{names.PARTITION_METADATA}"
-    try:
-        found = decode_partition_metadata(read_whole(disk, metadata, PROPERTIES_BYTES_MAX))
-    except (FileNotFoundError, CorruptFile):
-        if topic_id != NO_TOPIC_ID:
-            write_atomically(disk, metadata, encode_partition_metadata(topic_id))
-        return topic_id
-    if topic_id not in (NO_TOPIC_ID, found):
-        raise WrongTopicId(path, topic_partition, found)
-    return found

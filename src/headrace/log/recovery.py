@@ -6,6 +6,7 @@ what a crash tore is cut off, and the indexes are written anew. A header of zero
 
 from dataclasses import dataclass, field
 
+from headrace.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
 from headrace.ports.disk import Disk
 from headrace.wire.records.header import (
     BASE_OFFSET,
@@ -18,9 +19,10 @@ from headrace.wire.records.header import (
 )
 
 from . import names, producer_snapshot
+from .checkpoints import PROPERTIES_BYTES_MAX, decode_partition_metadata, encode_partition_metadata
 from .config import LogConfig
-from .errors import CorruptFile, DamagedLog
-from .files import read_whole, unlink_if_present
+from .errors import CorruptFile, DamagedLog, WrongTopicId
+from .files import read_whole, unlink_if_present, write_atomically
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
 from .open_files import OpenFiles
 from .producers import ProducerStates
@@ -194,18 +196,16 @@ class Loader:
         newest: tuple[ProducerStates, int] | None = None
         for offset in reversed(snapshot_offsets(self.disk, self.folder)):
             path = names.segment_stem(self.folder, offset) + names.SNAPSHOT
-            if newest is not None:
-                if offset not in bases:
-                    self.disk.unlink(path)
-                continue
-            if offset <= segments[-1].next_offset:
+            if newest is None and offset <= segments[-1].next_offset:
                 try:
                     content = read_whole(self.disk, path, producer_snapshot.SNAPSHOT_BYTES_MAX)
                     newest = (producer_snapshot.decode(content), offset)
                     continue
-                except CorruptFile:
+                except (CorruptFile, FileNotFoundError):
                     pass
-            self.disk.unlink(path)
+            elif newest is not None and offset in bases:
+                continue
+            unlink_if_present(self.disk, path)
         return newest if newest is not None else (ProducerStates(), -1)
 
     def replay(
@@ -251,3 +251,17 @@ def tidy(disk: Disk, folder: str) -> list[int]:
 def snapshot_offsets(disk: Disk, folder: str) -> list[int]:
     parsed = [names.parse_segment_file(name) for name in disk.list_directory(folder)]
     return sorted(part[0] for part in parsed if part is not None and part[1] == names.SNAPSHOT)
+
+
+def claim_folder(disk: Disk, path: str, topic_partition: TopicPartition, topic_id: TopicId) -> TopicId:
+    """Write the topic's id into a new folder; an old one must have the same."""
+    metadata = f"{path}/{names.PARTITION_METADATA}"
+    try:
+        found = decode_partition_metadata(read_whole(disk, metadata, PROPERTIES_BYTES_MAX))
+    except (FileNotFoundError, CorruptFile):
+        if topic_id != NO_TOPIC_ID:
+            write_atomically(disk, metadata, encode_partition_metadata(topic_id))
+        return topic_id
+    if topic_id not in (NO_TOPIC_ID, found):
+        raise WrongTopicId(path, topic_partition, found)
+    return found

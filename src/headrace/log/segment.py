@@ -3,14 +3,23 @@
 from collections.abc import Sequence
 
 from headrace.ports.disk import Disk
-from headrace.wire.records.header import HEADER, HEADER_SIZE, LAST_OFFSET_DELTA, LENGTH, LENGTH_AT, LOG_OVERHEAD
+from headrace.wire.records.header import (
+    BASE_OFFSET,
+    HEADER,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA,
+    LENGTH,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAX_TIMESTAMP,
+)
 
 from . import names
 from .config import LogConfig
 from .files import create_empty
 from .index import OFFSET_ENTRY, TIME_ENTRY, IndexFile
 from .open_files import OpenFile, OpenFiles
-from .walk import HEADER_CHUNK_BYTES
+from .walk import HEADER_CHUNK_BYTES, BatchWalk
 
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
 """An index entry holds an offset relative to the segment's base in four bytes."""
@@ -114,8 +123,8 @@ class Segment:
             while at + HEADER_SIZE <= len(block):
                 fields = HEADER.unpack_from(block, at)
                 size = fields[LENGTH] + LOG_OVERHEAD
-                if fields[0] + fields[LAST_OFFSET_DELTA] >= offset:
-                    return position + at, size, fields[0]
+                if fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] >= offset:
+                    return position + at, size, fields[BASE_OFFSET]
                 if size < HEADER_SIZE:
                     raise OSError(f"{self.log.path} is damaged at position {position + at}")
                 at += size
@@ -147,10 +156,16 @@ class Segment:
         self.size = self.allocated = position
         self.next_offset = next_offset
         last, last_time = self.index.last, self.time_index.last
-        self.bytes_since_index = position - last[1] if last is not None else position
+        indexed_to = last[1] if last is not None else 0
+        self.bytes_since_index = position - indexed_to
         self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         if last_time is not None:
             self.max_timestamp, self.max_timestamp_offset = last_time[0], self.base_offset + last_time[1]
+        file = self._files.handle(self.log)
+        for _at, fields in BatchWalk(self._disk, file, position=indexed_to, end=position, next_offset=self.base_offset):
+            if fields[MAX_TIMESTAMP] > self.max_timestamp:
+                self.max_timestamp = fields[MAX_TIMESTAMP]
+                self.max_timestamp_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
         if position == 0:
             self.first_timestamp = NO_TIMESTAMP
 
