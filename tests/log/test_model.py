@@ -45,6 +45,7 @@ class LogMachine(RuleBasedStateMachine):
         self.recovery_point = 0
         self.start_offset = 0
         self.checkpointed_start = 0
+        self.checkpointed_recovery_point = 0
         self.wall_ms = NOW_MS
         self.work: list[Work] = []
         self.value = 0
@@ -54,7 +55,7 @@ class LogMachine(RuleBasedStateMachine):
         self.log = open_log(
             self.disk,
             self.config,
-            recovery_point=self.recovery_point,
+            recovery_point=self.checkpointed_recovery_point,
             start_offset=self.checkpointed_start,
             clean=clean,
             wall_ms=self.wall_ms,
@@ -118,8 +119,9 @@ class LogMachine(RuleBasedStateMachine):
         self.start_offset = self.log.start_offset
 
     @rule()
-    def checkpoint_start(self) -> None:
+    def checkpoint(self) -> None:
         self.checkpointed_start = self.log.start_offset
+        self.checkpointed_recovery_point = self.log.recovery_point
 
     @rule(passed_ms=st.sampled_from([10, 2000]))
     def pass_time(self, passed_ms: int) -> None:
@@ -131,7 +133,7 @@ class LogMachine(RuleBasedStateMachine):
         while self.work:
             self.work.pop(0).here()
         self.log.close()
-        self.checkpointed_start = self.log.start_offset
+        self.checkpoint()
         self.open(clean=True)
         assert self.log.recovered.cut_bytes == 0
         self.check_producers()
