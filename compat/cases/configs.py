@@ -1,0 +1,87 @@
+"""Configs of topics and of the broker: seen whole, changed one by one, replaced."""
+
+from compat.cases.case import Case
+from compat.client import Client, Feature
+
+FEWEST_TOPIC_CONFIGS = 25
+FEWEST_BROKER_CONFIGS = 100
+
+
+def describe_topic(client: Client, topic: str) -> None:
+    """Every config with its value and whether it is the default: tools write back what they have read."""
+    configs = client.topic_configs(topic)
+    assert len(configs) >= FEWEST_TOPIC_CONFIGS
+    assert (configs["segment.bytes"].value, configs["segment.bytes"].is_default) == ("1048576", False)
+    assert (configs["retention.ms"].value, configs["retention.ms"].is_default) == ("604800000", True)
+    assert configs["compression.type"].value == "producer"
+
+
+def describe_broker(client: Client, topic: str) -> None:
+    configs = client.broker_configs()
+    assert len(configs) >= FEWEST_BROKER_CONFIGS
+    assert configs["log.retention.hours"].value == "168"
+    assert not configs["listeners"].is_default
+
+
+def set_and_delete(client: Client, topic: str) -> None:
+    client.set_topic_configs(topic, {"retention.ms": ("set", "1000"), "max.message.bytes": ("set", "2000")})
+    configs = client.topic_configs(topic)
+    assert (configs["retention.ms"].value, configs["max.message.bytes"].value) == ("1000", "2000")
+    client.set_topic_configs(topic, {"retention.ms": ("delete", None)})
+    configs = client.topic_configs(topic)
+    assert (configs["retention.ms"].value, configs["retention.ms"].is_default) == ("604800000", True)
+    assert configs["max.message.bytes"].value == "2000"
+    assert configs["segment.bytes"].value == "1048576"
+
+
+def append_and_subtract(client: Client, topic: str) -> None:
+    client.set_topic_configs(topic, {"cleanup.policy": ("append", "compact")})
+    assert set((client.topic_configs(topic)["cleanup.policy"].value or "").split(",")) == {"delete", "compact"}
+    client.set_topic_configs(topic, {"cleanup.policy": ("subtract", "delete")})
+    assert client.topic_configs(topic)["cleanup.policy"].value == "compact"
+
+
+def old_call_sets(client: Client, topic: str) -> None:
+    client.replace_topic_configs(topic, {"retention.bytes": "5000000"})
+    entry = client.topic_configs(topic)["retention.bytes"]
+    assert (entry.value, entry.is_default) == ("5000000", False)
+
+
+def old_call_resets(client: Client, topic: str) -> None:
+    client.replace_topic_configs(topic, {"retention.bytes": "5000000"})
+    assert client.topic_configs(topic)["segment.bytes"].is_default
+
+
+OWN = {"segment.bytes": "1048576"}
+CASES = (
+    Case(
+        group="Configs", name="describe a topic's", run=describe_topic, needs=frozenset({Feature.CONFIGS}), configs=OWN
+    ),
+    Case(group="Configs", name="describe the broker's", run=describe_broker, needs=frozenset({Feature.CONFIGS})),
+    Case(
+        group="Configs",
+        name="set and delete",
+        run=set_and_delete,
+        needs=frozenset({Feature.CONFIGS, Feature.INCREMENTAL_CONFIGS}),
+        configs=OWN,
+    ),
+    Case(
+        group="Configs",
+        name="append and subtract",
+        run=append_and_subtract,
+        needs=frozenset({Feature.CONFIGS, Feature.INCREMENTAL_CONFIGS}),
+    ),
+    Case(
+        group="Configs",
+        name="set by the old call",
+        run=old_call_sets,
+        needs=frozenset({Feature.CONFIGS, Feature.ALTER_CONFIGS}),
+    ),
+    Case(
+        group="Configs",
+        name="reset by the old call",
+        run=old_call_resets,
+        needs=frozenset({Feature.CONFIGS, Feature.ALTER_CONFIGS, Feature.RESET_CONFIGS}),
+        configs=OWN,
+    ),
+)
