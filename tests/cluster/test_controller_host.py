@@ -11,7 +11,7 @@ from headrace.core.controller.settings import ControllerSettings
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import ProducerId
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.faults import DISK_FULL
+from headrace.sim.faults import DEVICE_ERROR, DISK_FULL
 from tests.cluster.nodes import METADATA_FOLDER, NODE, ClusterNode, new_machine, topic_names
 
 SYNC = "sync_metadata"
@@ -153,7 +153,7 @@ class TestFailure:
         node = ClusterNode(machine)
         machine.spawner.hold(name_contains=SYNC)
         earlier = node.create("earlier")
-        machine.disk.faults.fail("write_vector", code=DISK_FULL, path_contains=METADATA_FOLDER)
+        machine.disk.faults.fail("write_vector", code=DEVICE_ERROR, path_contains=METADATA_FOLDER)
         machine.disk.faults.fail("list_directory")
         failed = node.create("failed")
         machine.spawner.release()

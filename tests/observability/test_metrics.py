@@ -45,7 +45,7 @@ def test_what_is_counted_is_rendered() -> None:
     assert found["headrace_produce_errors_total", "UNKNOWN_SERVER_ERROR"] == 5
     assert found["headrace_bytes_in_total",] == 10
     assert found["headrace_connections",] == 3
-    assert found["headrace_requests_parked_total",] == 6
+    assert found["headrace_requests_parked",] == 6
     assert found["headrace_request_seconds_count", "fetch"] == 2
     assert found["headrace_request_seconds_sum", "fetch"] == pytest.approx(20.0003)
     assert found["headrace_request_seconds_bucket", "fetch", "0.00025"] == 0

@@ -161,8 +161,7 @@ def test_a_fetch_response_is_encoded_as_the_codec_writes_it(version: int) -> Non
             version, 99, throttle_time_ms=7, error=0, session_id=1234 if version >= 7 else 0, topics=topics
         )
         sent = b"".join(
-            part if isinstance(part, bytes) else file[part.position : part.position + part.length]
-            for part in parts
+            part if isinstance(part, bytes) else file[part.position : part.position + part.length] for part in parts
         )
         assert sent == response_frame(1, version, 99, _fetch_body(version, topics, file))
 

@@ -52,6 +52,7 @@ class Broker:
         self.timers = timers
         self.metrics = metrics
         self.logger = logger
+        self.on_configured: Callable[[BrokerConfig], None] = lambda config: None
         self.access = OpenAccess()
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
         self.topic_fragments = TopicFragments()
@@ -80,6 +81,7 @@ class Broker:
         self.partitions.config = self.config
         self.controller.configure(ControllerSettings.of(self.config))
         self.fetch_sessions.sessions_max = self.config.fetch_sessions_max
+        self.on_configured(self.config)
 
     def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
         """For clients that name a topic into being; how it went shows in the metadata they get."""

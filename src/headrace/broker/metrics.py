@@ -85,7 +85,7 @@ class Metrics:
         self.connections_timed_out = 0
         self.protocol_errors = 0
         self.parked_requests = 0
-        """Requests that had to wait for an event."""
+        """Requests other than fetches that wait for an event now."""
         self.parked_fetches = 0
         """Fetches that wait for records now."""
         self.handler_failures = 0
@@ -156,6 +156,9 @@ class Metrics:
         yield _gauge(
             "headrace_connections", "Open client connections.", self.connections_opened - self.connections_closed
         )
+        yield _gauge(
+            "headrace_requests_parked", "Requests other than fetches that wait for an event.", self.parked_requests
+        )
         yield _gauge("headrace_fetches_parked", "Fetches that wait for records.", self.parked_fetches)
         for name, help_text, value in (
             ("handler_failures", "Requests that failed by a fault of the broker.", self.handler_failures),
@@ -169,7 +172,6 @@ class Metrics:
             ("connections_refused", "Client connections refused by a limit.", self.connections_refused),
             ("connections_timed_out", "Client connections closed as idle or slow.", self.connections_timed_out),
             ("protocol_errors", "Connections closed for malformed input.", self.protocol_errors),
-            ("requests_parked", "Requests that had to wait for an event.", self.parked_requests),
         ):
             yield Family(f"headrace_{name}_total", "counter", help_text, ((NO_LABELS, value),))
 

@@ -73,8 +73,9 @@ class Node:
         self._listeners: list[tuple[ListenerConfig, list[Listener]]] = []
         self.scrape_port: int | None = None
         self._scrapes: ScrapeServer | None = None
-        self._directories = self._open_directories()
+        self._directories: list[LogDirectory] = []
         try:
+            self._directories = self._open_directories()
             self._compose()
             self._bind()
         except BaseException:
@@ -138,6 +139,7 @@ class Node:
             timers=self._timers,
             metrics=self.metrics,
             logger=self.logger,
+            on_state_changed=lambda: self.broker.topic_fragments.clear(),
             on_directory_failed=self._directory_failed,
         )
         self.broker = Broker(
@@ -159,17 +161,14 @@ class Node:
             timers=self._timers,
             metrics=self.metrics,
             logger=self.logger,
-            limits=ConnectionLimits(
-                connections_max=config.connections_max,
-                connections_per_host_max=config.connections_per_address_max,
-                idle_ms_max=config.connections_idle_ms_max,
-                slow_ms_max=config.slow_client_timeout_ms,
-            ),
+            limits=_connection_limits(config),
             frame_bytes_max=config.request_bytes_max,
             large_frames_bytes_max=config.total_inflight_bytes_max,
+            held_bytes_max=config.connection_inflight_bytes_max,
             handle_frame=Dispatcher(self.broker).handle_frame,
             end_turn=self.broker.end_turn,
         )
+        self.broker.on_configured = self._configured
         self._housekeeping = Housekeeping(
             table=partitions,
             files=self._files,
@@ -177,6 +176,10 @@ class Node:
             clock=ports.clock,
             timers=self._timers,
         )
+
+    def _configured(self, config: BrokerConfig) -> None:
+        """Dynamic configs changed."""
+        self.loop.limits = _connection_limits(config)
 
     def _bind(self) -> None:
         """Take the addresses at once, so that a taken port is told at once; clients are let in when all is open."""
@@ -272,7 +275,6 @@ class Node:
     # Trouble
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        self.broker.topic_fragments.clear()
         if directory is self._directories[0]:
             self._metadata_failed()
 
@@ -303,6 +305,15 @@ class Node:
                 for partition in tuple(broker.partitions)
             ),
         )
+
+
+def _connection_limits(config: BrokerConfig) -> ConnectionLimits:
+    return ConnectionLimits(
+        connections_max=config.connections_max,
+        connections_per_host_max=config.connections_per_address_max,
+        idle_ms_max=config.connections_idle_ms_max,
+        slow_ms_max=config.slow_client_timeout_ms,
+    )
 
 
 def _cluster_id(disk: Disk, entropy: Entropy, log_dirs: tuple[str, ...]) -> str:

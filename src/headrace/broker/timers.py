@@ -1,31 +1,59 @@
 """Things to do later, on the loop: a heap of deadlines on the monotonic clock."""
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from headrace.ports.clock import Clock
 
+CANCELLED_KEPT_MIN = 64
+"""Below so many cancelled timers it is not worth while to take them out of the heap."""
+
+
+class Timer:
+    """What is to be called; None once it was, or will not be. A cancelled timer keeps nothing else alive."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self.call: Callable[[], object] | None = call
+
 
 class Timers:
-    """A timer is not cancelled: what it calls finds that there is nothing left to do."""
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._heap: list[tuple[float, int, Callable[[], object]]] = []
+        self._heap: list[tuple[float, int, Timer]] = []
         self._sequence = 0
+        self._cancelled = 0
         self._this_turn: list[Callable[[], object]] = []
         self._next_turn: list[Callable[[], object]] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
 
     def next_turn(self, call: Callable[[], object]) -> None:
         """Go on in the next turn, after others had theirs."""
         self._next_turn.append(call)
 
-    def at(self, deadline_ms: float, call: Callable[[], object]) -> None:
+    def at(self, deadline_ms: float, call: Callable[[], object]) -> Timer:
         self._sequence += 1
-        heappush(self._heap, (deadline_ms, self._sequence, call))
+        timer = Timer(call)
+        heappush(self._heap, (deadline_ms, self._sequence, timer))
+        return timer
 
-    def after(self, delay_ms: float, call: Callable[[], object]) -> None:
-        self.at(self._clock.monotonic_ms() + delay_ms, call)
+    def after(self, delay_ms: float, call: Callable[[], object]) -> Timer:
+        return self.at(self._clock.monotonic_ms() + delay_ms, call)
+
+    def cancel(self, timer: Timer) -> None:
+        """It will not be called; harmless when it was already."""
+        if timer.call is None:
+            return
+        timer.call = None
+        self._cancelled += 1
+        # Waits mostly end long before their deadline: without this the heap would hold all of the last minutes.
+        if self._cancelled > max(CANCELLED_KEPT_MIN, len(self._heap) // 2):
+            self._heap = [entry for entry in self._heap if entry[2].call is not None]
+            heapify(self._heap)
+            self._cancelled = 0
 
     def wait_ms(self, now_ms: float) -> float:
         """How long the loop may sleep; negative when there is nothing to wait for."""
@@ -36,9 +64,13 @@ class Timers:
         return max(0.0, self._heap[0][0] - now_ms)
 
     def run_due(self, now_ms: float) -> None:
-        heap = self._heap
-        while heap and heap[0][0] <= now_ms:
-            heappop(heap)[2]()
+        while self._heap and self._heap[0][0] <= now_ms:
+            timer = heappop(self._heap)[2]
+            call, timer.call = timer.call, None
+            if call is None:
+                self._cancelled -= 1
+            else:
+                call()
         calls, self._this_turn, self._next_turn = self._this_turn, self._next_turn, []
         for call in calls:
             call()

@@ -119,17 +119,27 @@ class LogDirectory:
         config: LogConfig,
         *,
         wall_ms: int,
+        sync_name: bool = True,
     ) -> PartitionLog:
         """The partition's log, made when absent; a folder of another topic's id is put aside, never adopted.
 
-        May be called by a helper, away from the loop, for partitions that nobody uses yet.
+        May be called by a helper, away from the loop, for partitions that nobody uses yet. Whoever opens many
+        leaves their names unsynced and calls `sync_names` once.
         """
+        is_new = not self.disk.exists(f"{self.path}/{topic_partition}")
         try:
-            return self._open_log(topic_partition, topic_id, config, wall_ms)
+            log = self._open_log(topic_partition, topic_id, config, wall_ms, is_new=is_new)
         except WrongTopicId as error:
             self.notice(str(error))
             self.put_aside(topic_partition)
-            return self._open_log(topic_partition, topic_id, config, wall_ms)
+            is_new = True
+            log = self._open_log(topic_partition, topic_id, config, wall_ms, is_new=True)
+        if is_new and sync_name:
+            self.sync_names()
+        return log
+
+    def sync_names(self) -> None:
+        self.disk.sync_directory(self.path)
 
     def put_aside(self, topic_partition: TopicPartition) -> None:
         """A folder that belongs to no topic of this cluster is kept under another name for its owner to look at."""
@@ -140,10 +150,9 @@ class LogDirectory:
         self._forget_offsets(topic_partition)
 
     def _open_log(
-        self, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig, wall_ms: int
+        self, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig, wall_ms: int, *, is_new: bool
     ) -> PartitionLog:
         folder = f"{self.path}/{topic_partition}"
-        is_new = not self.disk.exists(folder)
         log = PartitionLog.open(
             self.disk,
             folder,
@@ -156,8 +165,6 @@ class LogDirectory:
             wall_ms=wall_ms,
             files=self.files,
         )
-        if is_new:
-            self.disk.sync_directory(self.path)
         if log.recovered.damage:
             self.notice(
                 f"{folder}: cut {log.recovered.cut_bytes} bytes behind offset {log.end_offset} ({log.recovered.damage})"

@@ -8,6 +8,7 @@ event. Handlers may raise `ProtocolError` to have the connection closed.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Answer, Connection
 from headrace.model.access import Operation, Principal, ResourceType
 
@@ -18,21 +19,29 @@ if TYPE_CHECKING:
 class Parked:
     """An answer of a later turn: completed once, by its event or by its deadline, whichever comes first."""
 
-    __slots__ = ("_answer", "_encode", "completed")
+    __slots__ = ("_answer", "_encode", "_metrics", "completed")
 
-    def __init__(self, answer: Answer, encode: Callable[[Any], bytes]) -> None:
+    def __init__(self, answer: Answer, encode: Callable[[Any], bytes], metrics: Metrics) -> None:
         self._answer = answer
         self._encode = encode
+        self._metrics = metrics
         self.completed = False
+        metrics.parked_requests += 1
 
     def complete(self, response: object) -> None:
         if not self.completed:
-            self.completed = True
+            self._end()
             self._answer.complete(self._encode(response))
 
     def abandoned(self) -> bool:
-        """Nobody waits any more: the connection is gone."""
+        """Nobody waits any more, the connection is gone: whoever asks need not go on."""
+        if self._answer.connection.closed and not self.completed:
+            self._end()
         return self._answer.connection.closed
+
+    def _end(self) -> None:
+        self.completed = True
+        self._metrics.parked_requests -= 1
 
 
 class RequestContext:
@@ -74,8 +83,7 @@ class RequestContext:
 
     def park(self, *, timeout_ms: float | None = None, on_timeout: Callable[[], object] | None = None) -> Parked:
         """Leave this request unanswered for now; after `timeout_ms` it is answered with what `on_timeout` gives."""
-        parked = Parked(self._answer, self._encode)
-        self.broker.metrics.parked_requests += 1
+        parked = Parked(self._answer, self._encode, self.broker.metrics)
         if timeout_ms is not None:
             assert on_timeout is not None
             give_up = on_timeout

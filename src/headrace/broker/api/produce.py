@@ -25,10 +25,9 @@ _NONE = ErrorCode.NONE
 _NO_TAGS_THREE_TIMES = b"\0\0\0"
 """Behind the records of a flexible request: no tagged fields of the partition, the topic, the request."""
 
-NO_PARTITIONS: list[LedPartition | None] = []
 
 Confirmation = tuple[LedPartition, int]
-"""(the partition, the offset that acks=all waits for, or 0)."""
+"""(the partition, the offset behind the last record)."""
 
 
 def handle(
@@ -81,7 +80,7 @@ def _handle_repeated(
         shape.suffix,
     )
     answer = Answer(connection, parts, 0)
-    partition.confirm_later(answer, end_offset if acks == ACKS_ALL else 0, shape.error_at, shape.timeout_ms)
+    partition.confirm_later(answer, end_offset, acks, shape.error_at, shape.timeout_ms)
     connection.answers.append(answer)
     connection.mark_dirty()
     return True
@@ -106,25 +105,23 @@ def _handle_any(
     for topic, record_sets in topics:
         led_topic = find_topic(topic)
         topic_error = refusal or _topic_error(broker, connection, led_topic, version)
-        partitions = led_topic.partitions if led_topic is not None else NO_PARTITIONS
         results: list[PartitionAnswer] = []
         for index, start, stop in record_sets:
-            partition = partitions[index] if 0 <= index < len(partitions) else None
-            if topic_error or partition is None:
-                error = topic_error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                results.append((index, error, -1, NO_APPEND_TIME, -1))
-                confirmations.append(None)
-                failed = True
-                continue
-            error, base_offset, append_time, end_offset = partition.append(frame, start, stop, version, acks, wall_ms)
-            if error is _NONE:
-                results.append((index, 0, base_offset, append_time, partition.log.start_offset))
-                confirmations.append((partition, end_offset if acks == ACKS_ALL else 0))
+            partition = topic_error or broker.partitions.partition_of(led_topic, index)
+            if isinstance(partition, LedPartition):
+                error, base_offset, append_time, end_offset = partition.append(
+                    frame, start, stop, version, acks, wall_ms
+                )
+                if error is _NONE:
+                    results.append((index, 0, base_offset, append_time, partition.log.start_offset))
+                    confirmations.append((partition, end_offset))
+                    continue
             else:
-                broker.metrics.produce_errors[error] += 1
-                results.append((index, error, -1, NO_APPEND_TIME, -1))
-                confirmations.append(None)
-                failed = True
+                error = partition
+            broker.metrics.produce_errors[error] += 1
+            results.append((index, error, -1, NO_APPEND_TIME, -1))
+            confirmations.append(None)
+            failed = True
         answers.append((topic, results))
     broker.metrics.request_errors[ApiKey.PRODUCE] += failed
     if acks == 0:
@@ -134,7 +131,7 @@ def _handle_any(
     answer = Answer(connection, parts, 0)
     for confirmation, error_at in zip(confirmations, errors_at, strict=True):
         if confirmation is not None:
-            confirmation[0].confirm_later(answer, confirmation[1], error_at, timeout_ms)
+            confirmation[0].confirm_later(answer, confirmation[1], acks, error_at, timeout_ms)
     connection.answers.append(answer)
     connection.mark_dirty()
     if len(topics) == len(confirmations) == 1 and confirmations[0] is not None and broker.access.open_to_all:
@@ -158,7 +155,7 @@ def _finish_unanswered(connection: Connection, confirmations: list[Confirmation 
     unsaid = Answer(connection, None, 0)
     for confirmation in confirmations:
         if confirmation is not None:
-            confirmation[0].confirm_later(unsaid, 0, 0, 0)
+            confirmation[0].confirm_later(unsaid, confirmation[1], 0, 0, 0)
     connection.closing = connection.closing or failed
 
 

@@ -44,14 +44,14 @@ def authorized_operations(
 def partition_states(
     broker: "Broker", topic: TopicImage, first: int = 0, count: int | None = None
 ) -> list[PartitionMetadata]:
-    """`count` partitions from `first` on, all of them by default; one whose disk failed has no leader."""
+    """`count` partitions from `first` on, all of them by default; one that is not open has no leader."""
     led = broker.partitions.by_name.get(topic.name.encode())
     end = len(topic.partitions) if count is None else min(first + count, len(topic.partitions))
     described = []
     for index in range(first, end):
         state = topic.partitions[index]
         partition = led.partitions[index] if led is not None and index < len(led.partitions) else None
-        offline = partition is not None and partition.offline
+        offline = partition is None or partition.offline
         described.append(
             PartitionMetadata(
                 ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,

@@ -4,6 +4,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from headrace.model.access import ANONYMOUS, Principal
+from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from headrace.ports.disk import Slice
 from headrace.ports.network import READABLE, Transport
 
@@ -43,6 +44,8 @@ class Answer:
         assert self.waits > 0
         self.parts = parts
         self.waits = 0
+        if not isinstance(parts, list):  # parts of files take no memory
+            self.connection.held_bytes += len(parts)
         self.connection.mark_dirty()
 
 
@@ -57,6 +60,7 @@ class Connection:
         "frame",
         "frame_received",
         "frame_size",
+        "held_bytes",
         "interest",
         "largest_frame",
         "last_active_ms",
@@ -104,10 +108,16 @@ class Connection:
         self.produce_shapes: dict[bytes, ProduceShape] = {}
         self.produce_shape_bytes = 0
         self.answers: deque[Answer] = deque()
+        self.held_bytes = 0
+        """Of answers that are complete and wait for one before them; counted where answers can be large."""
         self.parked: dict[ParkedRequest, None] = {}
         """Requests that wait for an event somewhere and must not outlive the connection."""
         self.unsent: deque[Part] = deque()
         self.unsent_since_ms = 0.0
+
+    def is_full(self, held_bytes_max: int) -> bool:
+        """So much is owed to this client that no more of its requests are read."""
+        return len(self.answers) >= REQUESTS_IN_FLIGHT_MAX or self.held_bytes >= held_bytes_max
 
     def mark_dirty(self) -> None:
         if not self.dirty and not self.closed:

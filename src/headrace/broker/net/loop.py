@@ -16,7 +16,6 @@ from headrace.broker.timers import Timers
 from headrace.model.limits import (
     CONNECTIONS_ACCEPTED_PER_TURN_MAX,
     POOLED_BUFFERS_BYTES_MAX,
-    REQUESTS_IN_FLIGHT_MAX,
 )
 from headrace.ports.clock import Clock
 from headrace.ports.disk import Disk, FileHandle, Slice
@@ -57,6 +56,7 @@ class Loop:
         limits: ConnectionLimits,
         frame_bytes_max: int,
         large_frames_bytes_max: int,
+        held_bytes_max: int,
         handle_frame: HandleFrame,
         end_turn: Callable[[], None],
     ) -> None:
@@ -69,7 +69,10 @@ class Loop:
         self.limits = limits
         self._end_turn = end_turn
         pool = BufferPool(lent_bytes_max=large_frames_bytes_max, kept_bytes_max=POOLED_BUFFERS_BYTES_MAX)
-        self._receiver = Receiver(frame_bytes_max=frame_bytes_max, pool=pool, handle_frame=handle_frame)
+        self._held_bytes_max = held_bytes_max
+        self._receiver = Receiver(
+            frame_bytes_max=frame_bytes_max, held_bytes_max=held_bytes_max, pool=pool, handle_frame=handle_frame
+        )
         self._sender = Sender(disk, more_flag=network.more)
         self._listeners: dict[int, Listener] = {}
         self._other_handlers: dict[int, Callable[[int], None]] = {}
@@ -196,7 +199,7 @@ class Loop:
                 self.close(connection)
             if connection.closed or connection.unsent:
                 continue
-            unanswered = len(connection.answers)
+            was_full = connection.is_full(self._held_bytes_max)
             try:
                 self._metrics.bytes_out += self._sender.send_ready(connection)
             except OSError:
@@ -205,7 +208,7 @@ class Loop:
             if connection.unsent:
                 connection.unsent_since_ms = self._now_ms
                 self._choose_interest(connection)
-            elif unanswered >= REQUESTS_IN_FLIGHT_MAX:
+            elif was_full:
                 self._choose_interest(connection)
         self.dirty.clear()
 
@@ -227,7 +230,7 @@ class Loop:
         """A peer that does not take its answers, or owes us patience, is not read."""
         if connection.unsent:
             interest = WRITABLE
-        elif connection.muted or connection.starved or len(connection.answers) >= REQUESTS_IN_FLIGHT_MAX:
+        elif connection.muted or connection.starved or connection.is_full(self._held_bytes_max):
             interest = 0
         else:
             interest = READABLE

@@ -16,7 +16,6 @@ from headrace.model.limits import (
     LARGE_FRAME_FIRST_BYTES,
     RECEIVE_ARENA_BYTES,
     RECEIVE_ONCE_BYTES,
-    REQUESTS_IN_FLIGHT_MAX,
 )
 from headrace.wire.errors import ProtocolError
 
@@ -31,8 +30,11 @@ HandleFrame = Callable[[Connection, memoryview, int, int], None]
 
 
 class Receiver:
-    def __init__(self, *, frame_bytes_max: int, pool: BufferPool, handle_frame: HandleFrame) -> None:
+    def __init__(
+        self, *, frame_bytes_max: int, held_bytes_max: int, pool: BufferPool, handle_frame: HandleFrame
+    ) -> None:
         self._frame_bytes_max = frame_bytes_max
+        self._held_bytes_max = held_bytes_max
         self._pool = pool
         self._handle_frame = handle_frame
         self._arena = memoryview(bytearray(RECEIVE_ARENA_BYTES))
@@ -106,7 +108,7 @@ class Receiver:
                 if size > LARGE_FRAME_BYTES and self._begin_large(connection, size, arena[frame_start:end]):
                     return
                 break
-            if len(connection.answers) >= REQUESTS_IN_FLIGHT_MAX:
+            if connection.is_full(self._held_bytes_max):
                 break
             connection.partial_since_ms = NO_PARTIAL_FRAME
             handle_frame(connection, arena, frame_start, frame_end)

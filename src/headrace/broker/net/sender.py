@@ -24,6 +24,8 @@ class Sender:
             else:
                 assert parts is not None
                 ready.append(parts)
+        if connection.held_bytes:
+            connection.held_bytes = max(0, connection.held_bytes - sum(map(len, ready))) if answers else 0
         if connection.unsent:
             connection.unsent.extend(ready)
             return self.send_unsent(connection)

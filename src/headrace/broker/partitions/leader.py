@@ -51,24 +51,34 @@ class FetchWaiter(Protocol):
 class AckWait:
     """An answer that waits until `end_offset` is committed here, or until its deadline."""
 
-    __slots__ = ("answer", "done", "end_offset", "error_at")
+    __slots__ = ("_answer", "_error_at", "_timer", "_timers", "end_offset")
 
-    def __init__(self, answer: Answer, end_offset: int, error_at: int) -> None:
-        self.answer = answer
+    def __init__(self, answer: Answer, end_offset: int, error_at: int, timers: Timers, timeout_ms: int) -> None:
+        self._answer: Answer | None = answer
         self.end_offset = end_offset
-        self.error_at = error_at
-        self.done = False
+        self._error_at = error_at
+        self._timers = timers
+        self._timer = timers.after(min(timeout_ms, PRODUCE_WAIT_MS_MAX), self._expire)
+        answer.waits += 1
+
+    @property
+    def done(self) -> bool:
+        return self._answer is None
 
     def end(self, error: ErrorCode = _NONE) -> None:
-        if self.done:
+        answer = self._answer
+        if answer is None:
             return
-        self.done = True
-        answer = self.answer
+        self._answer = None
+        self._timers.cancel(self._timer)
         if error is not _NONE:
-            mend(answer, self.error_at, error)
+            mend(answer, self._error_at, error)
         answer.waits -= 1
         if not answer.waits:
             answer.connection.mark_dirty()
+
+    def _expire(self) -> None:
+        self.end(ErrorCode.REQUEST_TIMED_OUT)
 
 
 def mend(answer: Answer, error_at: int, error: ErrorCode) -> None:
@@ -85,7 +95,7 @@ def mend(answer: Answer, error_at: int, error: ErrorCode) -> None:
 
 
 class LedTopic:
-    """The partitions of one topic, by number; None where one is still being opened."""
+    """The partitions of one topic, by number; None where one is still being opened, or could not be."""
 
     __slots__ = ("name", "partitions", "topic_id")
 
@@ -93,6 +103,15 @@ class LedTopic:
         self.name = name
         self.topic_id = topic_id
         self.partitions: list[LedPartition | None] = []
+
+    def partition(self, index: int) -> "LedPartition | ErrorCode":
+        """One that can be used, or the error a client gets for it."""
+        if not 0 <= index < len(self.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        partition = self.partitions[index]
+        if partition is None:
+            return ErrorCode.LEADER_NOT_AVAILABLE
+        return partition.offline_error if partition.offline else partition
 
 
 class LedPartition:
@@ -109,6 +128,7 @@ class LedPartition:
         "leader",
         "log",
         "offline",
+        "offline_error",
         "topic",
         "topic_id",
         "touched",
@@ -134,11 +154,13 @@ class LedPartition:
         self.leader = leader
         self.config = config
         self.offline = False
+        self.offline_error = _NONE
+        """Why: its directory failed, or its topic was deleted."""
         self._timers = timers
         self._touched = touched
         self.touched = False
         self._on_failure = on_failure
-        self._unconfirmed: list[tuple[Answer, int, int, int]] = []
+        self._unconfirmed: list[tuple[Answer, int, int, int, int]] = []
         self._acks: deque[AckWait] = deque()
         self._fetch_waiters: dict[FetchWaiter, None] = {}
         self._unseen_bytes = 0
@@ -153,7 +175,7 @@ class LedPartition:
             nothing = start < 0 or end <= start
             return _INVALID_RECORD if nothing else ErrorCode.CORRUPT_MESSAGE, -1, NO_APPEND_TIME, 0
         if self.offline:
-            return ErrorCode.KAFKA_STORAGE_ERROR, -1, NO_APPEND_TIME, 0
+            return self.offline_error, -1, NO_APPEND_TIME, 0
         if acks == ACKS_ALL and not self.leader.acks_all_allowed:
             return ErrorCode.NOT_ENOUGH_REPLICAS, -1, NO_APPEND_TIME, 0
         batch = frame[start:end]
@@ -191,12 +213,12 @@ class LedPartition:
         self._unseen_bytes += end - start
         return _NONE, base_offset, append_time, base_offset + count
 
-    def confirm_later(self, answer: Answer, acks_end_offset: int, error_at: int, timeout_ms: int) -> None:
-        """This turn's write decides the answer; with acks=all also the commit of `acks_end_offset` (else 0)."""
+    def confirm_later(self, answer: Answer, end_offset: int, acks: int, error_at: int, timeout_ms: int) -> None:
+        """This turn's write decides the answer; with acks=all also the commit of everything below `end_offset`."""
         if not self.touched:
             self.touched = True
             self._touched.append(self)
-        self._unconfirmed.append((answer, acks_end_offset, error_at, timeout_ms))
+        self._unconfirmed.append((answer, end_offset, acks, error_at, timeout_ms))
 
     def end_turn(self) -> None:
         """Write what was staged, move the high watermark, and let go who waited for that."""
@@ -204,8 +226,10 @@ class LedPartition:
         try:
             self.log.write_staged()
         except OSError as error:
-            self._on_failure(self, error)
-            return
+            if self.log.failed:
+                self._on_failure(self, error)
+                return
+            self._refuse_unwritten()
         raised = self.leader.log_appended(Offset(self.log.end_offset))
         high_watermark = self.leader.high_watermark
         if high_watermark < self.log.end_offset or self._acks:
@@ -214,13 +238,20 @@ class LedPartition:
         if raised:
             self.high_watermark_raised()
 
+    def _refuse_unwritten(self) -> None:
+        """The device is full: the log took back what did not fit and goes on when there is room."""
+        end_offset = self.log.end_offset
+        for answer, needed, _, error_at, _ in self._unconfirmed:
+            if needed > end_offset:
+                mend(answer, error_at, ErrorCode.KAFKA_STORAGE_ERROR)
+        self._unconfirmed = [entry for entry in self._unconfirmed if entry[1] <= end_offset]
+
     def _park_acks(self, high_watermark: int) -> None:
-        for answer, end_offset, error_at, timeout_ms in self._unconfirmed:
-            if end_offset > high_watermark:
-                wait = AckWait(answer, end_offset, error_at)
-                answer.waits += 1
-                self._acks.append(wait)
-                self._timers.after(min(timeout_ms, PRODUCE_WAIT_MS_MAX), _expiry(wait))
+        for answer, end_offset, acks, error_at, timeout_ms in self._unconfirmed:
+            if acks == ACKS_ALL and end_offset > high_watermark:
+                while self._acks and self._acks[0].done:
+                    self._acks.popleft()  # it timed out: a high watermark that stands still keeps no past requests
+                self._acks.append(AckWait(answer, end_offset, error_at, self._timers, timeout_ms))
 
     def high_watermark_raised(self) -> None:
         high_watermark, acks = self.leader.high_watermark, self._acks
@@ -238,13 +269,13 @@ class LedPartition:
     def take_offline(self, error: ErrorCode) -> None:
         """Nothing more is written or read here; whoever waits is told."""
         self.offline = True
-        for answer, _, error_at, _ in self._unconfirmed:
+        self.offline_error = error
+        for answer, _, _, error_at, _ in self._unconfirmed:
             mend(answer, error_at, error)
         self._unconfirmed.clear()
         while self._acks:
             self._acks.popleft().end(error)
-        for waiter in tuple(self._fetch_waiters):
-            waiter.readable(self, ENOUGH_FOR_ANYONE_BYTES)
+        self.wake_all()
 
     # Fetch
 
@@ -253,6 +284,11 @@ class LedPartition:
 
     def remove_waiter(self, waiter: FetchWaiter) -> None:
         self._fetch_waiters.pop(waiter, None)
+
+    def wake_all(self) -> None:
+        """What a parked fetch relies on has changed: let them all look again, and answer."""
+        for waiter in tuple(self._fetch_waiters):
+            waiter.readable(self, ENOUGH_FOR_ANYONE_BYTES)
 
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """What a client believes about the leader, against what is so (KIP-320)."""
@@ -269,10 +305,6 @@ class LedPartition:
         )
         if raised:
             self.high_watermark_raised()
-
-
-def _expiry(wait: AckWait) -> Callable[[], None]:
-    return lambda: wait.end(ErrorCode.REQUEST_TIMED_OUT)
 
 
 def _keys_present(batch: memoryview) -> bool:

@@ -5,15 +5,16 @@ became readable, which is one subtraction; only the fetch that has enough by the
 partitions only those that changed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.leader import LedPartition, LedTopic
+from headrace.broker.timers import Timer
 from headrace.log.errors import OffsetOutOfRange
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import FETCH_PARTITIONS_PER_SLICE, FETCH_WAIT_MS_MAX
-from headrace.ports.disk import Slice
+from headrace.ports.disk import FileHandle, Slice
 from headrace.wire.fetch import PartitionData
 
 if TYPE_CHECKING:
@@ -40,16 +41,9 @@ def failed(index: int, error: ErrorCode) -> PartitionData:
 
 def locate(wanted: WantedRead) -> LedPartition | ErrorCode:
     """The partition asked for, or why it cannot be read here."""
-    topic = wanted.topic
-    if topic is None:
+    if wanted.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID if wanted.by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    partitions = topic.partitions
-    partition = partitions[wanted.partition] if 0 <= wanted.partition < len(partitions) else None
-    if partition is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if partition.offline:
-        return ErrorCode.KAFKA_STORAGE_ERROR
-    return partition
+    return wanted.topic.partition(wanted.partition)
 
 
 def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at_least_one: bool) -> PartitionData:
@@ -94,6 +88,7 @@ class RunningFetch:
         "_places",
         "_position",
         "_respond",
+        "_timer",
         "_wants",
         "finished",
         "has_error",
@@ -130,13 +125,19 @@ class RunningFetch:
         self.total_bytes = 0
         self.has_error = False
         self.finished = False
+        self._timer: Timer | None = None
+        """Set while it is parked."""
 
     def start(self) -> None:
+        """Read a slice of the partitions; the next one follows in the next turn, if the client is still there."""
+        if self.finished:
+            return
         end = min(self._position + FETCH_PARTITIONS_PER_SLICE, len(self._wants))
         while self._position < end:
             self.results.append(self._read(self._position))
             self._position += 1
         if self._position < len(self._wants):
+            self._connection.parked[self] = None
             self._broker.timers.next_turn(self.start)
         elif self.total_bytes >= self._bytes_min or self.has_error or not self._deadline_ms or not self._wants:
             self._finish()
@@ -159,12 +160,16 @@ class RunningFetch:
         self._missing_bytes = self._bytes_min - self.total_bytes
         for place, wanted in enumerate(self._wants):
             partition = locate(wanted)
-            assert isinstance(partition, LedPartition), "a partition with an error is answered at once"
-            self._places[partition] = place
-            partition.add_waiter(self)
+            if isinstance(partition, LedPartition):
+                self._places[partition] = place
+                partition.add_waiter(self)
+            else:
+                self._changed[place] = None  # it went away since it was read, a slice ago
         self._connection.parked[self] = None
         self._broker.metrics.parked_fetches += 1
-        self._broker.timers.at(self._deadline_ms, self.answer_now)
+        self._timer = self._broker.timers.at(self._deadline_ms, self._wake)
+        if self._changed:
+            self._wake()
 
     def readable(self, partition: LedPartition, new_bytes: int) -> None:
         """Called by the partition: so many bytes became readable there."""
@@ -174,7 +179,7 @@ class RunningFetch:
             self._wake()
 
     def answer_now(self) -> None:
-        if not self.finished:
+        if self._timer is not None:
             self._wake()
 
     def abandon(self) -> None:
@@ -182,12 +187,19 @@ class RunningFetch:
         self.finished = True
         self._leave()
 
+    def files(self) -> Iterator[FileHandle]:
+        """Of what was read so far: they must stay open until it is sent."""
+        return (data.records.file for data in self.results if isinstance(data.records, Slice))
+
     def _leave(self) -> None:
-        for partition in self._places:
-            partition.remove_waiter(self)
-        self._places.clear()
         self._connection.parked.pop(self, None)
-        self._broker.metrics.parked_fetches -= 1
+        if self._timer is not None:
+            for partition in self._places:
+                partition.remove_waiter(self)
+            self._places.clear()
+            self._broker.timers.cancel(self._timer)
+            self._timer = None
+            self._broker.metrics.parked_fetches -= 1
 
     def _wake(self) -> None:
         self._leave()
@@ -202,5 +214,6 @@ class RunningFetch:
 
     def _finish(self) -> None:
         self.finished = True
+        self._leave()
         slices = [data.records for data in self.results if isinstance(data.records, Slice)]
         self._broker.when_hot(slices, lambda: self._respond(self._wants, self.results))

@@ -16,6 +16,7 @@ from headrace.core.controller.names import CLUSTER_METADATA_TOPIC
 from headrace.core.replication.leader import Leader
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
+from headrace.log.errors import DamagedLog
 from headrace.log.partition_log import PartitionLog
 from headrace.log.work import Work
 from headrace.model.configs.values import BrokerConfig, TopicConfig
@@ -39,6 +40,7 @@ class PartitionTable:
         timers: Timers,
         metrics: Metrics,
         logger: NodeLogger,
+        on_state_changed: Callable[[], None],
         on_directory_failed: Callable[[LogDirectory], None],
     ) -> None:
         self._node_id = node_id
@@ -49,6 +51,7 @@ class PartitionTable:
         self._timers = timers
         self._metrics = metrics
         self._logger = logger
+        self._on_state_changed = on_state_changed
         self._on_directory_failed = on_directory_failed
         self.by_name: dict[bytes, LedTopic] = {}
         self.by_id: dict[bytes, LedTopic] = {}
@@ -67,12 +70,7 @@ class PartitionTable:
 
     def partition_of(self, topic: LedTopic | None, index: int) -> LedPartition | ErrorCode:
         """A partition by number, or the error a client gets for it."""
-        if topic is None or not 0 <= index < len(topic.partitions):
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        partition = topic.partitions[index]
-        if partition is None:
-            return ErrorCode.LEADER_NOT_AVAILABLE
-        return ErrorCode.KAFKA_STORAGE_ERROR if partition.offline else partition
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.partition(index)
 
     def __iter__(self) -> Iterator[LedPartition]:
         return iter(self._homes)
@@ -97,13 +95,20 @@ class PartitionTable:
             led = self._add_topic(topic)
             config = self.config.topic_view(image.topic_configs(topic.name))
             for index, state in enumerate(topic.partitions):
-                directory = self._home_of(TopicPartition(topic.name, index))
-                log = self._open_log(led, index, directory, config)
-                self._lead(led, index, state, log, directory, config)
-                self._found.pop(log.topic_partition, None)
+                topic_partition = TopicPartition(topic.name, index)
+                directory = self._home_of(topic_partition)
+                self._found.pop(topic_partition, None)
+                try:
+                    log = self._open_log(led, index, directory, config)
+                except DamagedLog as error:
+                    self._logger.error("a partition is damaged and stays closed", reason=str(error))
+                else:
+                    self._lead(led, index, state, log, directory, config)
         for topic_partition, directory in self._found.items():
             if topic_partition.topic != CLUSTER_METADATA_TOPIC:
                 directory.put_aside(topic_partition)
+        for directory in self.directories:
+            directory.sync_names()
         self._found.clear()
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -161,7 +166,10 @@ class PartitionTable:
         homes = [self._home_of(TopicPartition(led.name, index)) for index, _ in added]
 
         def run() -> list[PartitionLog]:
-            return [self._open_log(led, index, home, config) for (index, _), home in zip(added, homes, strict=True)]
+            logs = [self._open_log(led, index, home, config) for (index, _), home in zip(added, homes, strict=True)]
+            for home in dict.fromkeys(homes):
+                home.sync_names()
+            return logs
 
         def done(logs: list[PartitionLog] | None, error: BaseException | None) -> None:
             self._opening = False
@@ -175,6 +183,7 @@ class PartitionTable:
                 for (index, state), home, log in zip(added, homes, logs, strict=True):
                     log.configure(self._log_config(current))
                     self._lead(led, index, state, log, home, current)
+            self._on_state_changed()
             self._open_next()
 
         def begin() -> None:
@@ -190,6 +199,7 @@ class PartitionTable:
             led.topic_id,
             self._log_config(config),
             wall_ms=self._clock.wall_ms(),
+            sync_name=False,
         )
 
     def _lead(
@@ -288,6 +298,7 @@ class PartitionTable:
         for held, home in self._homes.items():
             if home is directory:
                 held.take_offline(ErrorCode.KAFKA_STORAGE_ERROR)
+        self._on_state_changed()
         if directory in self.directories:
             self.directories.remove(directory)
             self._on_directory_failed(directory)
@@ -296,8 +307,10 @@ class PartitionTable:
 
     def advance_start(self, partition: LedPartition, offset: int) -> None:
         """DeleteRecords: readers that wait below the new start are told, and the checkpoint follows soon."""
-        partition.log.advance_start(offset)
-        self.checkpoint()
+        if offset > partition.log.start_offset:
+            partition.log.advance_start(offset)
+            partition.wake_all()
+            self.checkpoint()
 
     # Keeping
 

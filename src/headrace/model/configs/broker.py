@@ -67,8 +67,8 @@ _POLICY = (
 )  # fmt: skip
 
 _HEADRACE = (
-    row("headrace.connection.inflight.bytes.max", LONG, 128 << 20, "How many bytes of unanswered requests one connection may hold before it is no longer read.", low=1 << 10, honoured=False),
-    row("headrace.total.inflight.bytes.max", LONG, 512 << 20, "How many bytes of unanswered requests all connections together may hold.", low=1 << 10),
+    row("headrace.connection.inflight.bytes.max", LONG, 16 << 20, "How many bytes of answers one connection may hold up before it is no longer read.", low=1 << 10),
+    row("headrace.total.inflight.bytes.max", LONG, 512 << 20, "How many bytes the large requests of all connections together may take while they arrive.", low=1 << 10),
     row("headrace.slow.client.timeout.ms", LONG, MINUTE_MS, "How long a client may leave a begun request unfinished or an answer unread before it is disconnected.", low=1),
     row("headrace.metrics.listen", STRING, "", "The host:port of the Prometheus endpoint; empty for none.", validator=wrong_address),
     row("headrace.disk.free.min.bytes", LONG, 256 << 20, "The free disk space below which produce is refused with a retriable error.", low=0, scope=CLUSTER, honoured=False),
