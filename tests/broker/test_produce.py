@@ -496,11 +496,10 @@ def test_a_failed_sync_takes_the_directory_offline():
     assert not broker.node.failed
 
 
-@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-def test_a_failed_write_is_a_storage_error_and_closes_acks_zero(code):
+def test_a_failed_write_is_a_storage_error_and_closes_acks_zero():
     broker = VirtualBroker(settings={"log.dirs": "meta,data1"}).with_topic("a", partitions=2)
     place = next(index for index in (0, 1) if broker.partition("a", index).log.path.startswith("data1"))
-    broker.machine.disk.faults.fail("write_vector", code=code, path_contains=f"a-{place}")
+    broker.machine.disk.faults.fail("write_vector", path_contains=f"a-{place}")
     client, silent, other = broker.client(), broker.client(), broker.client()
     silent.send_bytes(frame_of(silent, produce_request([("a", [(place, silent.batch())])], acks=0)))
     correlation = client.send_produce("a", place)
@@ -509,6 +508,20 @@ def test_a_failed_write_is_a_storage_error_and_closes_acks_zero(code):
     answer = client.produce("a", place)
     assert (answer.error_code, answer.base_offset) == (E.KAFKA_STORAGE_ERROR, -1)
     assert other.produce_error("a", 1 - place) == 0, "the other directory goes on"
+
+
+def test_a_full_disk_refuses_the_turn_and_heals():
+    broker = VirtualBroker().with_topic("t").with_topic("other")
+    client, silent = broker.client(), broker.client()
+    assert client.produce("t", 0, sequenced(client, 0)).base_offset == 0
+    broker.machine.disk.faults.fail("write_vector", code=errno.ENOSPC, path_contains="t-0", times=2)
+    answer = client.produce("t", 0, sequenced(client, 1))
+    assert (answer.error_code, answer.base_offset) == (E.KAFKA_STORAGE_ERROR, -1)
+    silent.send_bytes(frame_of(silent, produce_request([("t", [(0, silent.batch())])], acks=0)))
+    silent.wait_closed()
+    assert client.produce_error("other") == 0
+    assert client.produce("t", 0, sequenced(client, 1)).base_offset == 1, "the sequence goes on where it was"
+    assert client.read_all("t") == [b"s0", b"s1"]
 
 
 def test_a_request_over_two_directories_fails_only_where_the_disk_does():

@@ -1,11 +1,12 @@
 """One client's connection: what it has sent so far, and its answers in the order of its requests."""
 
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from headrace.model.access import ANONYMOUS, Principal
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
-from headrace.ports.disk import Slice
+from headrace.ports.disk import FileHandle, Slice
 from headrace.ports.network import READABLE, Transport
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ class ParkedRequest(Protocol):
 
     def answer_now(self) -> None:
         """The node stops: answer with what there is."""
+
+    def files(self) -> Iterator[FileHandle]:
+        """Files it will send from, which must stay open until then."""
 
 
 class Answer:

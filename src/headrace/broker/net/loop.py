@@ -343,6 +343,8 @@ class Loop:
             for answer in connection.answers:
                 if isinstance(answer.parts, list):
                     yield from (part.file for part in answer.parts if isinstance(part, Slice))
+            for parked in connection.parked:
+                yield from parked.files()
 
     def close_connections(self) -> None:
         for connection in tuple(self._connections.values()):

@@ -1,0 +1,475 @@
+"""Fetch: how much, how soon, from where; and that a waiting fetch costs nobody anything."""
+
+import gc
+
+import pytest
+
+from headrace.broker.partitions.reader import RunningFetch
+from headrace.model.errors import ErrorCode
+from headrace.model.limits import FETCH_PARTITIONS_MAX, FETCH_PARTITIONS_PER_SLICE
+from headrace.wire.apis import ApiKey
+from headrace.wire.messages import delete_records, fetch
+from headrace.wire.records.header import HEADER_SIZE
+from tests.broker.virtual import LONG_MS, VirtualBroker, fetch_request, values_of
+
+E = ErrorCode
+READ_COMMITTED = 1
+
+
+def delete_below(client, topic, partition, offset):
+    asked = delete_records.DeleteRecordsRequestPartition(partition_index=partition, offset=offset)
+    request = delete_records.DeleteRecordsRequest(
+        topics=(delete_records.DeleteRecordsRequestTopic(name=topic, partitions=(asked,)),), timeout_ms=LONG_MS
+    )
+    return client.ask(ApiKey.DELETE_RECORDS, 2, request).topics[0].partitions[0]
+
+
+@pytest.fixture(scope="module")
+def broker():
+    """Ten batches of two records in `ten`; nothing in `empty`; nobody writes to them."""
+    broker = VirtualBroker().with_topic("ten").with_topic("empty", partitions=3).with_topic("other")
+    client = broker.client()
+    for place in range(10):
+        client.produce("ten", 0, client.batch(b"%02d" % (2 * place), b"%02d" % (2 * place + 1)))
+    return broker
+
+
+def all_values(first=0):
+    return [b"%02d" % place for place in range(first, 20)]
+
+
+def batch_bytes(broker):
+    return len(broker.client().fetch("ten", bytes_max=1).records)
+
+
+# How much
+
+
+@pytest.mark.parametrize("version", range(4, 13))
+def test_every_version_gives_the_same_records(broker, version):
+    answer = broker.client().fetch("ten", version=version)
+    assert values_of(answer.records) == all_values()
+    assert (answer.high_watermark, answer.last_stable_offset) == (20, 20)
+
+
+@pytest.mark.parametrize("version", range(13, 19))
+def test_versions_with_topic_ids(broker, version):
+    client = broker.client()
+    topic_id = client.topic_id("ten")
+    assert client.values(topic_id, version=version, by_id=True) == all_values()
+    unknown = client.fetch(bytes(range(16)), version=version, by_id=True)
+    assert unknown.error_code == E.UNKNOWN_TOPIC_ID
+
+
+def test_a_fetch_from_inside_a_batch_gives_the_whole_batch(broker):
+    answer = broker.client().fetch("ten", offset=7)
+    assert values_of(answer.records) == all_values(6)
+
+
+@pytest.mark.parametrize("limit", ["bytes_max", "partition_bytes"])
+def test_whole_batches_up_to_the_limit_and_at_least_one(broker, limit):
+    size = batch_bytes(broker)
+    client = broker.client()
+    for most, batches in ((0, 1), (1, 1), (size, 1), (size + 1, 1), (2 * size - 1, 1), (2 * size, 2), (5 * size, 5)):
+        assert len(client.values("ten", **{limit: most})) == 2 * batches, most
+
+
+def test_the_first_batch_comes_even_above_the_limit_but_only_of_the_first_partition(broker):
+    client = broker.client()
+    big = client.batch(bytes(5_000))
+    for partition in (0, 1):
+        client.produce("empty", partition, big)
+    response = client.wait(client.send_fetch(("empty", 0, 0), ("empty", 1, 0), bytes_max=100))
+    sizes = [len(answer.records or b"") for answer in response.responses[0].partitions]
+    assert sizes == [len(big), 0]
+
+
+def test_the_total_limit_is_spent_in_order(broker):
+    size = batch_bytes(broker)
+    client = broker.client()
+    response = client.wait(client.send_fetch(("ten", 0, 0), ("ten", 0, 10), bytes_max=11 * size + 5))
+    assert [len(answer.records) for answer in response.responses[0].partitions] == [10 * size, size]
+
+
+def test_the_brokers_own_limit_counts():
+    broker = VirtualBroker(settings={"fetch.max.bytes": "1024"}).with_topic("t")
+    client = broker.client()
+    for _ in range(5):
+        client.produce("t", 0, client.batch(bytes(400)))
+    assert len(client.values("t")) == 2
+
+
+def test_negative_limits_are_as_none_at_all(broker):
+    assert len(broker.client().values("ten", bytes_max=-5, partition_bytes=-7, bytes_min=-1, wait_ms=-3)) == 2
+
+
+# From where
+
+
+@pytest.mark.parametrize("offset", [21, -1, -(2**63), 2**63 - 1])
+def test_offsets_outside_the_log_are_out_of_range(broker, offset):
+    client = broker.client()
+    answer = client.fetch("ten", offset=offset)
+    assert (answer.error_code, answer.high_watermark, answer.log_start_offset) == (E.OFFSET_OUT_OF_RANGE, 20, 0)
+    assert not answer.records
+    assert client.fetch("empty", 2, offset=-1).error_code == E.OFFSET_OUT_OF_RANGE
+
+
+def test_the_end_of_the_log_is_in_range_and_empty(broker):
+    answer = broker.client().fetch("ten", offset=20)
+    assert (answer.error_code, answer.records or b"") == (0, b"")
+
+
+def test_an_error_is_answered_at_once_though_others_have_nothing(broker):
+    client = broker.client()
+    response = client.wait(client.send_fetch(("ten", 0, 20), ("ten", 9, 0), ("nowhere", 0, 0), wait_ms=LONG_MS))
+    errors = [answer.error_code for topic in response.responses for answer in topic.partitions]
+    assert errors == [0, E.UNKNOWN_TOPIC_OR_PARTITION, E.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_the_leader_epoch_a_client_believes_in_is_checked(broker):
+    client = broker.client()
+    epoch = broker.partition("ten").leader.leader_epoch
+    assert client.fetch("ten", leader_epoch=epoch).error_code == 0
+    assert client.fetch("ten", leader_epoch=epoch + 1).error_code == E.UNKNOWN_LEADER_EPOCH
+    assert epoch == 0
+    restarted = VirtualBroker(seed=4).with_topic("t")
+    restarted.restart()
+    assert restarted.client().fetch("t", leader_epoch=0).error_code == E.FENCED_LEADER_EPOCH
+
+
+def test_read_committed_names_aborted_transactions_and_plain_reads_do_not(broker):
+    client = broker.client()
+    committed = client.fetch("ten", isolation=READ_COMMITTED)
+    assert values_of(committed.records) == all_values()
+    assert committed.aborted_transactions == ()
+    assert client.fetch("ten").aborted_transactions is None
+
+
+def test_no_client_may_call_itself_a_follower(broker):
+    client = broker.client()
+    for version in (7, 12, 14):
+        topic = client.topic_id("ten") if version >= 13 else "ten"
+        response = client.wait(client.send_fetch((topic, 0, 5), version=version, replica_id=1, by_id=version >= 13))
+        assert (response.error_code, response.responses) == (E.CLUSTER_AUTHORIZATION_FAILED, ())
+    client.send_fetch(("ten", 0, 5), version=5, replica_id=1)
+    client.wait_closed()
+
+
+def test_a_replica_state_of_a_client_moves_nothing(broker):
+    client = broker.client()
+    request = fetch_request([(client.topic_id("ten"), 0, 3)], by_id=True)
+    state = fetch.FetchRequestReplicaState(replica_id=2, replica_epoch=1)
+    body = {name: getattr(request, name) for name in request.__dataclass_fields__}
+    response = client.ask(ApiKey.FETCH, 17, fetch.FetchRequest(**(body | {"replica_state": state})))
+    assert response.responses[0].partitions[0].high_watermark == 20
+    assert broker.metrics.handler_failures == 0
+
+
+# Waiting
+
+
+def test_an_append_on_another_connection_wakes_the_fetch(broker):
+    reader, writer = broker.client(), broker.client()
+    end = broker.partition("other").log.end_offset
+    waiting = reader.send_fetch(("other", 0, end), wait_ms=LONG_MS)
+    broker.steps()
+    assert broker.metrics.parked_fetches == 1
+    assert not reader.has_answer(waiting)
+    writer.produce("other", 0, writer.batch(b"news"))
+    answer = reader.wait(waiting).responses[0].partitions[0]
+    assert values_of(answer.records) == [b"news"]
+    assert answer.high_watermark == end + 1
+    assert broker.metrics.parked_fetches == 0
+
+
+def test_a_fetch_waits_until_it_has_the_bytes_it_asked_for(broker):
+    reader, writer = broker.client(), broker.client()
+    end = broker.partition("other").log.end_offset
+    size = len(writer.batch(b"x" * 100))
+    waiting = reader.send_fetch(("other", 0, end), wait_ms=LONG_MS, bytes_min=3 * size)
+    for _ in range(2):
+        writer.produce("other", 0, writer.batch(b"x" * 100))
+        broker.steps()
+        assert not reader.has_answer(waiting)
+    writer.produce("other", 0, writer.batch(b"x" * 100))
+    assert values_of(reader.wait(waiting).responses[0].partitions[0].records) == [b"x" * 100] * 3
+
+
+def test_the_bytes_of_several_partitions_count_together():
+    broker = VirtualBroker().with_topic("t", partitions=3)
+    reader, writer = broker.client(), broker.client()
+    size = len(writer.batch(b"x" * 100))
+    writer.produce("t", 0, writer.batch(b"x" * 100))
+    wanted = [("t", partition, 0) for partition in range(3)]
+    waiting = reader.send_fetch(*wanted, wait_ms=LONG_MS, bytes_min=3 * size)
+    broker.steps()
+    writer.produce("t", 2, writer.batch(b"x" * 100))
+    broker.steps()
+    assert not reader.has_answer(waiting)
+    writer.produce("t", 1, writer.batch(b"x" * 100))
+    answers = reader.wait(waiting).responses[0].partitions
+    assert [values_of(answer.records) for answer in answers] == [[b"x" * 100]] * 3
+
+
+def test_at_the_deadline_the_fetch_is_answered_with_what_there_is(broker):
+    reader, writer = broker.client(), broker.client()
+    end = broker.partition("other").log.end_offset
+    waiting = reader.send_fetch(("other", 0, end), wait_ms=5_000, bytes_min=1 << 20)
+    writer.produce("other", 0, writer.batch(b"little"))
+    broker.pass_time(4_000)
+    assert not reader.has_answer(waiting)
+    broker.pass_time(2_000)
+    assert values_of(reader.wait(waiting).responses[0].partitions[0].records) == [b"little"]
+
+
+def test_no_minimum_means_no_wait(broker):
+    reader = broker.client()
+    waiting = reader.send_fetch(("ten", 0, 20), wait_ms=LONG_MS, bytes_min=0)
+    assert not reader.wait(waiting).responses[0].partitions[0].records
+
+
+def test_a_fetch_between_the_high_watermark_and_the_end_waits():
+    broker = VirtualBroker().with_topic("t", flush_messages=1)
+    broker.machine.spawner.hold(name_contains="_sync.<locals>.run")
+    reader, writer = broker.client(), broker.client()
+    writer.send_produce("t", 0, writer.batch(b"a", b"b", b"c"))
+    broker.steps()
+    assert broker.partition("t").log.end_offset == 3
+    for offset in (0, 2, 3):
+        answer = reader.fetch("t", offset=offset)
+        assert (answer.error_code, answer.records or b"", answer.high_watermark) == (0, b"", 0)
+    assert reader.fetch("t", offset=4).error_code == E.OFFSET_OUT_OF_RANGE
+    waiting = reader.send_fetch(("t", 0, 0), wait_ms=LONG_MS)
+    broker.steps()
+    broker.machine.spawner.release()
+    assert values_of(reader.wait(waiting).responses[0].partitions[0].records) == [b"a", b"b", b"c"]
+
+
+def test_the_same_partition_twice_in_one_fetch(broker):
+    reader, writer = broker.client(), broker.client()
+    end = broker.partition("other").log.end_offset
+    waiting = reader.send_fetch(("other", 0, end), ("other", 0, end), wait_ms=LONG_MS)
+    broker.steps()
+    writer.produce("other", 0, writer.batch(b"twice"))
+    answers = reader.wait(waiting).responses[0].partitions
+    assert b"twice" in [value for answer in answers for value in values_of(answer.records)]
+    assert broker.partition("other")._fetch_waiters == {}
+
+
+@pytest.mark.parametrize("end", ["close", "reset", "finish"])
+def test_a_consumer_that_leaves_takes_its_parked_fetch_with_it(broker, end):
+    reader, writer = broker.client(), broker.client()
+    offset = broker.partition("other").log.end_offset
+    gc.collect()
+    before = len([each for each in gc.get_objects() if isinstance(each, RunningFetch)])
+    reader.send_fetch(("other", 0, offset), wait_ms=300_000)
+    broker.steps()
+    assert broker.metrics.parked_fetches == 1
+    getattr(reader.connection, end)()
+    broker.steps()
+    assert broker.metrics.parked_fetches == 0
+    assert broker.partition("other")._fetch_waiters == {}
+    gc.collect()
+    assert len([each for each in gc.get_objects() if isinstance(each, RunningFetch)]) == before, "nothing keeps it"
+    assert writer.produce_error("other") == 0
+
+
+def test_fetches_that_were_woken_are_not_kept_until_their_deadline():
+    broker = VirtualBroker().with_topic("t")
+    reader, writer = broker.client(), broker.client()
+    for offset in range(200):
+        waiting = reader.send_fetch(("t", 0, offset), wait_ms=300_000)
+        broker.run_until(lambda: broker.metrics.parked_fetches == 1)
+        writer.produce("t")
+        reader.wait(waiting)
+    gc.collect()
+    assert len([each for each in gc.get_objects() if isinstance(each, RunningFetch)]) < 20
+
+
+def test_pipelined_fetches_are_answered_in_order(broker):
+    reader, writer = broker.client(), broker.client()
+    end = broker.partition("other").log.end_offset
+    waiting = reader.send_fetch(("other", 0, end), wait_ms=LONG_MS)
+    ready = reader.send_fetch(("ten", 0, 0))
+    broker.steps()
+    assert not reader.has_answer(ready)
+    writer.produce("other", 0, writer.batch(b"first"))
+    assert values_of(reader.wait(waiting).responses[0].partitions[0].records) == [b"first"]
+    assert values_of(reader.wait(ready).responses[0].partitions[0].records) == all_values()
+
+
+# What happens to the log meanwhile
+
+
+def test_a_fetch_parked_below_a_new_log_start_is_told():
+    broker = VirtualBroker().with_topic("t", partitions=2)
+    reader, writer = broker.client(), broker.client()
+    for value in (b"a", b"b", b"c"):
+        writer.produce("t", 0, writer.batch(value))
+    waiting = reader.send_fetch(("t", 0, 0), ("t", 1, 0), wait_ms=LONG_MS, bytes_min=1 << 20)
+    broker.steps()
+    assert not reader.has_answer(waiting)
+    assert delete_below(writer, "t", 0, 2).low_watermark == 2
+    first, second = reader.wait(waiting).responses[0].partitions
+    assert (first.error_code, first.log_start_offset) == (E.OFFSET_OUT_OF_RANGE, 2)
+    assert second.error_code == 0
+
+
+def old_segments(broker, client, count=4):
+    for place in range(count):
+        client.produce("t", 0, client.batch(b"%d" % place + bytes(600), timestamp=client.now()))
+    assert len(broker.partition("t").log.segments) >= count - 1
+
+
+def test_retention_under_a_parked_fetch_never_sends_from_a_closed_file():
+    settings = {"log.retention.check.interval.ms": "1000"}
+    broker = VirtualBroker(settings=settings)
+    broker.with_topic("t", partitions=2, segment_bytes=1024, retention_ms=60_000, file_delete_delay_ms=0)
+    reader, writer = broker.client(), broker.client()
+    old_segments(broker, writer)
+    waiting = reader.send_fetch(("t", 0, 0), ("t", 1, 0), wait_ms=200_000, bytes_min=1 << 20)
+    broker.steps()
+    assert not reader.has_answer(waiting)
+    for _ in range(8):
+        broker.pass_time(20_000)
+    broker.pass_time(60_000)
+    assert broker.partition("t").log.start_offset > 0
+    first = reader.wait(waiting).responses[0].partitions[0]
+    assert values_of(first.records) == [b"0" + bytes(600)], "what was read before it was deleted"
+    assert not reader.is_closed()
+    assert broker.metrics.handler_failures == 0
+
+
+def test_retention_under_a_slow_reader_gives_it_the_old_bytes():
+    settings = {"log.retention.check.interval.ms": "1000", "headrace.slow.client.timeout.ms": "600000"}
+    broker = VirtualBroker(settings=settings)
+    broker.with_topic("t", segment_bytes=1 << 20, retention_ms=60_000, file_delete_delay_ms=0)
+    reader, writer = broker.client(), broker.client()
+    values = [b"%d" % place + bytes(90_000) for place in range(8)]
+    for value in values:
+        writer.produce("t", 0, writer.batch(value))
+    reader.connection.stall(receiving=True)
+    waiting = reader.send_fetch(("t", 0, 0))
+    broker.steps()
+    for _ in range(9):
+        broker.pass_time(9_000)
+        writer.produce("t", 0, writer.batch(bytes(300_000)))
+    broker.pass_time(9_000)
+    assert broker.partition("t").log.start_offset > 0
+    reader.connection.stall()
+    assert values_of(reader.wait(waiting).responses[0].partitions[0].records) == values
+
+
+def test_a_topic_deleted_under_parked_and_sliced_fetches():
+    count = FETCH_PARTITIONS_PER_SLICE + 50
+    broker = VirtualBroker().with_topic("many", partitions=count).with_topic("t")
+    reader, sliced, admin = broker.client(), broker.client(), broker.client()
+    waiting = reader.send_fetch(("t", 0, 0), ("many", 0, 0), wait_ms=LONG_MS)
+    broker.steps()
+    assert admin.delete_topic("t") == 0
+    response = reader.wait(waiting)
+    assert response.responses[0].partitions[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION
+    asked = sliced.send_fetch(*[("many", partition, 0) for partition in range(count)], wait_ms=LONG_MS)
+    broker.run_until(lambda: broker.metrics.parked_fetches == 1)
+    assert admin.delete_topic("many") == 0
+    errors = {answer.error_code for answer in sliced.wait(asked).responses[0].partitions}
+    assert E.UNKNOWN_TOPIC_OR_PARTITION in errors
+    assert broker.metrics.parked_fetches == 0
+
+
+def test_a_topic_deleted_between_two_slices_of_a_fetch():
+    count = FETCH_PARTITIONS_PER_SLICE + 50
+    broker = VirtualBroker().with_topic("many", partitions=count)
+    reader = broker.client()
+    asked = reader.send_fetch(*[("many", partition, 0) for partition in range(count)], wait_ms=LONG_MS)
+    before = broker.metrics.requests[ApiKey.FETCH]
+    broker.run_until(lambda: broker.metrics.requests[ApiKey.FETCH] > before)
+    table = broker.node.broker.partitions
+    table._delete_topic(broker.node.broker.image.topics["many"])
+    response = reader.wait(asked)
+    assert E.UNKNOWN_TOPIC_OR_PARTITION in {answer.error_code for answer in response.responses[0].partitions}
+
+
+def test_a_consumer_that_leaves_between_two_slices_leaves_nothing_behind():
+    count = FETCH_PARTITIONS_PER_SLICE + 50
+    broker = VirtualBroker().with_topic("many", partitions=count)
+    reader = broker.client()
+    reader.send_fetch(*[("many", partition, 0) for partition in range(count)], wait_ms=300_000)
+    before = broker.metrics.requests[ApiKey.FETCH]
+    broker.run_until(lambda: broker.metrics.requests[ApiKey.FETCH] > before)
+    reader.connection.reset()
+    broker.steps()
+    assert broker.metrics.parked_fetches == 0
+    assert all(broker.partition("many", index)._fetch_waiters == {} for index in range(count))
+
+
+# Many partitions
+
+
+def test_ten_thousand_partitions_are_read_over_several_turns():
+    broker = VirtualBroker().with_topic("many", partitions=50)
+    reader, other = broker.client(), broker.client()
+    other.produce("many", 49, other.batch(b"last"))
+    # Each partition two hundred times: the work is that of ten thousand of them.
+    asked = reader.send_fetch(*[("many", place % 50, 0) for place in range(10_000)], wait_ms=LONG_MS)
+    before = broker.metrics.requests[ApiKey.FETCH]
+    broker.run_until(lambda: broker.metrics.requests[ApiKey.FETCH] > before)
+    turns = 0
+    while not reader.has_answer(asked):
+        turns += 1
+        assert other.produce_error("many", 0) == 0, "others are served between the slices"
+    answers = reader.wait(asked).responses[0].partitions
+    assert len(answers) == 10_000
+    assert values_of(answers[-1].records) == [b"last"]
+    assert turns > 5
+
+
+def test_more_partitions_than_are_served_at_once_close_the_connection():
+    broker = VirtualBroker().with_topic("t")
+    client = broker.client()
+    part = fetch.FetchRequestPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
+    topic = fetch.FetchRequestTopic(topic="t", partitions=(part,) * (FETCH_PARTITIONS_MAX + 1))
+    client.send(ApiKey.FETCH, 4, fetch.FetchRequest(max_bytes=100, topics=(topic,)))
+    client.wait_closed()
+    assert broker.metrics.protocol_errors == 1
+    assert broker.client().produce_error("t") == 0
+
+
+# Cold pages
+
+
+def test_cold_pages_are_read_by_a_helper_before_they_are_sent(broker):
+    reader, other = broker.client(), broker.client()
+    broker.machine.spawner.hold(name_contains="when_hot")
+    broker.machine.disk.faults.cold_reads_one_in = 1
+    try:
+        asked = reader.send_fetch(("ten", 0, 0))
+        broker.steps()
+        assert not reader.has_answer(asked)
+        assert any("when_hot" in name for name in broker.machine.spawner.waiting_names())
+        assert other.produce_error("other") == 0, "others do not wait for the device"
+    finally:
+        broker.machine.disk.faults.cold_reads_one_in = 0
+        broker.machine.spawner.release()
+    assert values_of(reader.wait(asked).responses[0].partitions[0].records) == all_values()
+
+
+def test_a_reader_that_leaves_while_a_helper_reads_for_it(broker):
+    reader = broker.client()
+    broker.machine.spawner.hold(name_contains="when_hot")
+    broker.machine.disk.faults.cold_reads_one_in = 1
+    try:
+        reader.send_fetch(("ten", 0, 0))
+        broker.steps()
+        reader.close()
+        broker.steps()
+    finally:
+        broker.machine.disk.faults.cold_reads_one_in = 0
+        broker.machine.spawner.release()
+    broker.steps()
+    assert broker.client().values("ten") == all_values()
+
+
+def test_a_batch_is_larger_than_its_header(broker):
+    assert batch_bytes(broker) > HEADER_SIZE
