@@ -88,9 +88,12 @@ def _run(config: BrokerConfig) -> int:
 
 def _os_failure(error: OSError, config: BrokerConfig) -> str:
     import errno
+    from socket import gaierror
 
     addresses = ", ".join(str(listener) for listener in config.listeners)
     where = f" {error.filename}" if error.filename else ""
+    if isinstance(error, gaierror):
+        return f"cannot listen on {addresses}: the host name is not known; choose another with --listen"
     match error.errno:
         case errno.EADDRINUSE:
             return f"cannot listen on {addresses}: the port is taken; stop who uses it or choose another with --listen"

@@ -180,17 +180,16 @@ class _ProcessRunner:
         match = re.fullmatch(r"headrace listening on (\S+)\n", line)
         if match is None:
             self._process.kill()
-            self._process.wait()
+            self.stop()
             raise RuntimeError(f"the broker process did not start; it said {line!r}, more is on stderr")
         self.address = match[1]
 
     def stop(self) -> None:
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
-            try:
-                self._process.wait(STOP_MS_MAX / 1000)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_MS_MAX / 1000)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
