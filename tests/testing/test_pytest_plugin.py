@@ -14,7 +14,7 @@ USERS_TESTS = """
         producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
         producer.produce(topic, b"hello")
         assert producer.flush(10) == 0
-        settings = {"bootstrap.servers": bootstrap_servers, "group.id": "g", "enable.auto.commit": False, "log_level": 0}
+        settings = {"bootstrap.servers": bootstrap_servers, "group.id": "g", "enable.auto.commit": False}
         consumer = confluent_kafka.Consumer(settings)
         consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
         assert consumer.poll(10).value() == b"hello"
