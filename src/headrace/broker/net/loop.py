@@ -167,9 +167,13 @@ class Loop:
         if connection.closing:
             self.close(connection)
         elif connection.rest is not None or connection.frame is not None:
-            if connection.partial_since_ms == NO_PARTIAL_FRAME:
-                connection.partial_since_ms = self._now_ms
-            self._choose_interest(connection)
+            self._await_more(connection)
+
+    def _await_more(self, connection: Connection) -> None:
+        """What was received does not end with a frame, or may not be handled yet."""
+        if connection.partial_since_ms == NO_PARTIAL_FRAME:
+            connection.partial_since_ms = self._now_ms
+        self._choose_interest(connection)
 
     def _read_again(self) -> None:
         """Frames that were received before their connection had too many unanswered requests."""
@@ -189,8 +193,8 @@ class Loop:
                 continue
             if connection.closing:
                 self.close(connection)
-            else:
-                self._choose_interest(connection)
+            elif connection.rest is not None or connection.frame is not None:
+                self._await_more(connection)
 
     def _send_answers(self) -> None:
         for connection in self.dirty:
@@ -236,19 +240,16 @@ class Loop:
             interest = READABLE
             if connection.interest != READABLE and connection.rest is not None:
                 self._unread.append(connection)
+                connection.partial_since_ms = self._now_ms  # while it was not read, it was not slow
         if interest != connection.interest:
             connection.interest = interest
             self._network.watch(connection.token, interest)
 
     def _feed_starved(self) -> None:
         """Large frames that waited for a buffer get another try, in the order in which they came."""
-        starved = self._receiver.starved
-        for _ in range(len(starved)):
-            connection = starved.popleft()
-            if not connection.closed:
-                connection.starved = False
-                self._unread.append(connection)
-                self._choose_interest(connection)
+        for connection in self._receiver.take_starved():
+            connection.starved = False
+            self._choose_interest(connection)
 
     # Connections
 
@@ -359,7 +360,11 @@ class Loop:
             connection
             for connection in self._connections.values()
             if (connection.unsent and connection.unsent_since_ms < slow_before)
-            or (connection.partial_since_ms != NO_PARTIAL_FRAME and connection.partial_since_ms < slow_before)
+            or (
+                connection.partial_since_ms != NO_PARTIAL_FRAME
+                and connection.partial_since_ms < slow_before
+                and connection.interest == READABLE
+            )
             or (connection.last_active_ms < idle_before and not connection.answers)
         ]
         for connection in late:

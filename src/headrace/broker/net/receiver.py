@@ -5,7 +5,6 @@ socket to the file without a copy. A buffer grows with the bytes received, never
 is given at once only as much as it has already sent in one frame before.
 """
 
-from collections import deque
 from collections.abc import Callable
 from struct import Struct
 
@@ -40,8 +39,9 @@ class Receiver:
         self._arena = memoryview(bytearray(RECEIVE_ARENA_BYTES))
         self._used = 0
         self._done_frames: list[memoryview] = []
-        self.starved: deque[Connection] = deque()
-        """Connections whose large frame waits for a buffer."""
+        self._starved: dict[Connection, None] = {}
+        """Connections whose large frame waits for a buffer, in the order in which they came."""
+        self._returns_seen = 0
 
     def end_turn(self) -> None:
         """The turn's writes are done: arena and large buffers may be used again."""
@@ -93,6 +93,16 @@ class Receiver:
             self._pool.give_back(connection.frame)
             connection.frame = None
         connection.rest = None
+        self._starved.pop(connection, None)
+
+    def take_starved(self) -> list[Connection]:
+        """Those who may try again, because a buffer came back since they were refused one."""
+        if not self._starved or self._pool.returns == self._returns_seen:
+            return []
+        self._returns_seen = self._pool.returns
+        waiting = list(self._starved)
+        self._starved.clear()
+        return waiting
 
     def _handle_whole_frames(self, connection: Connection, position: int, end: int) -> None:
         arena, handle_frame = self._arena, self._handle_frame
@@ -102,13 +112,13 @@ class Receiver:
                 raise ProtocolError(
                     f"a frame of {size} bytes; allowed are {_SMALLEST_FRAME_BYTES} to {self._frame_bytes_max}"
                 )
+            if connection.is_full(self._held_bytes_max):
+                break
             frame_start = position + _SIZE_BYTES
             frame_end = frame_start + size
             if frame_end > end:
                 if size > LARGE_FRAME_BYTES and self._begin_large(connection, size, arena[frame_start:end]):
                     return
-                break
-            if connection.is_full(self._held_bytes_max):
                 break
             connection.partial_since_ms = NO_PARTIAL_FRAME
             handle_frame(connection, arena, frame_start, frame_end)
@@ -121,7 +131,7 @@ class Receiver:
     def _begin_large(self, connection: Connection, size: int, first: memoryview) -> bool:
         frame = self._pool.take(min(size, max(connection.largest_frame, LARGE_FRAME_FIRST_BYTES, 2 * len(first))))
         if frame is None:
-            self.starved.append(connection)
+            self._starved[connection] = None
             connection.starved = True
             return False
         frame[: len(first)] = first
@@ -147,7 +157,7 @@ class Receiver:
         return received
 
     def _grow(self, connection: Connection, frame: memoryview) -> None:
-        larger = self._pool.take(min(connection.frame_size, 2 * len(frame)))
+        larger = self._pool.take_larger(frame, min(connection.frame_size, 2 * len(frame)))
         if larger is None:
             raise ProtocolError("no buffer is left for the rest of a large frame")
         larger[: len(frame)] = frame

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from headrace.broker.metrics import CONTENT_TYPE
-from headrace.broker.net.loop import Loop
+from headrace.broker.net.loop import ACCEPT_PAUSE_MS, Loop
 from headrace.broker.timers import Timers
 from headrace.ports.network import READABLE, WRITABLE, Listener, Network, Transport
 
@@ -38,12 +38,18 @@ class ScrapeServer:
         for listener in self._listeners:
             self._loop.detach(listener.token)
             listener.close()
+        self._listeners.clear()
         for scrape in tuple(self._scrapes.values()):
             self.end(scrape)
 
     def _accepting(self, listener: Listener) -> Callable[[int], None]:
         def accept(_event: int) -> None:
-            transport = listener.accept()
+            try:
+                transport = listener.accept()
+            except OSError:  # no file descriptor is left: try again later, clients come first
+                self._network.watch(listener.token, 0)
+                self._timers.after(ACCEPT_PAUSE_MS, lambda: self._listen_again(listener))
+                return
             if transport is None:
                 return
             if len(self._scrapes) >= SCRAPES_AT_ONCE_MAX:
@@ -55,6 +61,10 @@ class ScrapeServer:
             self._timers.after(SCRAPE_MS_MAX, lambda: self.end(scrape))
 
         return accept
+
+    def _listen_again(self, listener: Listener) -> None:
+        if listener in self._listeners:
+            self._network.watch(listener.token, READABLE)
 
     def answer(self, request: bytes) -> Iterator[bytes]:
         method, _, rest = request.partition(b" ")

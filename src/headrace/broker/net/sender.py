@@ -18,6 +18,8 @@ class Sender:
         while answers and not answers[0].waits:
             parts = answers.popleft().parts
             if isinstance(parts, list):
+                if connection.held_bytes:
+                    connection.held_bytes = max(0, connection.held_bytes - sum(map(len, ready)))
                 connection.unsent.extend(ready)
                 connection.unsent.extend(parts)
                 ready.clear()
