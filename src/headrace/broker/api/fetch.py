@@ -118,6 +118,8 @@ def _wants(
             for index, offset, leader_epoch, bytes_max in partitions:
                 wants.append(WantedRead(key, topic, index, offset, leader_epoch, bytes_max, by_id))
     if len(wants) > FETCH_PARTITIONS_MAX:
+        if session is not None:
+            broker.fetch_sessions.close(session.session_id)
         raise ProtocolError(f"a fetch of {len(wants)} partitions; at most {FETCH_PARTITIONS_MAX} are served at once")
     if broker.access.open_to_all:
         return wants
