@@ -34,6 +34,8 @@ class Feature(StrEnum):
     ALTER_CONFIGS = "sets configs by the old call"
     RESET_CONFIGS = "resets what the old call does not name"
     INCREMENTAL_CONFIGS = "changes single configs"
+    CONFIG_RESOURCES = "lists what has configs"
+    PAGED_TOPICS = "describes topics page by page"
     DELETE_RECORDS = "deletes records"
     CLUSTER = "describes the cluster"
     LOG_DIRS = "describes log directories"
@@ -82,6 +84,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
+    partition: int
     offset: int
     timestamp_ms: int
     key: bytes | None
@@ -128,7 +131,7 @@ NOTHING_FOUND = FoundOffset(offset=NO_OFFSET, timestamp_ms=-1)
 
 
 class Reader(ABC):
-    """One partition, read from a place on; close it."""
+    """Partitions of one topic, read from a place on; close it."""
 
     @abstractmethod
     def read(self, count: int, timeout_s: float = READ_TIMEOUT_S) -> list[Received]:
@@ -170,6 +173,10 @@ class Client(ABC):
     def delete_topic(self, topic: str) -> None:
         raise NotImplementedError
 
+    def partitions_by_pages(self, topic: str, page: int) -> list[int]:
+        """By DescribeTopicPartitions, so many partitions at a time."""
+        raise NotImplementedError
+
     def grow_topic(self, topic: str, partitions: int) -> None:
         raise NotImplementedError
 
@@ -185,10 +192,11 @@ class Client(ABC):
         topic: str,
         start: Start | int,
         *,
-        partition: int = 0,
+        partitions: Sequence[int] = (0,),
         committed_only: bool = False,
         partition_bytes_max: int = FETCH_BYTES_MAX,
-    ) -> Reader: ...
+    ) -> Reader:
+        """By one consumer, from the same place of each partition; some clients can read only one partition or all."""
 
     def read(
         self,
@@ -203,7 +211,7 @@ class Client(ABC):
         reader = self.reader(
             topic,
             start,
-            partition=partition,
+            partitions=(partition,),
             committed_only=committed_only,
             partition_bytes_max=partition_bytes_max,
         )
@@ -238,6 +246,14 @@ class Client(ABC):
 
     def set_topic_configs(self, topic: str, changes: Mapping[str, tuple[str, str | None]]) -> None:
         """Incremental: by name, (set | delete | append | subtract, value)."""
+        raise NotImplementedError
+
+    def set_broker_configs(self, changes: Mapping[str, tuple[str, str | None]]) -> None:
+        """The same, for the broker that answers."""
+        raise NotImplementedError
+
+    def topics_with_configs(self) -> set[str]:
+        """By ListConfigResources."""
         raise NotImplementedError
 
     def replace_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:

@@ -46,6 +46,8 @@ NEVER_THERE = {
     Feature.PRODUCERS,
     Feature.MAX_TIMESTAMP,
     Feature.INVALID_RECORD,
+    Feature.CONFIG_RESOURCES,
+    Feature.PAGED_TOPICS,
 }
 
 
@@ -165,15 +167,15 @@ class Aiokafka(Client):
         topic: str,
         start: Start | int,
         *,
-        partition: int = 0,
+        partitions: Sequence[int] = (0,),
         committed_only: bool = False,
         partition_bytes_max: int = FETCH_BYTES_MAX,
     ) -> Reader:
         isolation = "read_committed" if committed_only else "read_uncommitted"
-        place = aiokafka.TopicPartition(topic, partition)
-        return _Reader(self._run(self._consumer(place, start, isolation, partition_bytes_max)), self._run)
+        places = [aiokafka.TopicPartition(topic, partition) for partition in partitions]
+        return _Reader(self._run(self._consumer(places, start, isolation, partition_bytes_max)), self._run)
 
-    async def _consumer(self, place: Any, start: Start | int, isolation: str, partition_bytes_max: int) -> Any:
+    async def _consumer(self, places: list[Any], start: Start | int, isolation: str, partition_bytes_max: int) -> Any:
         consumer = await self._started(
             aiokafka.AIOKafkaConsumer,
             enable_auto_commit=False,
@@ -183,13 +185,14 @@ class Aiokafka(Client):
             max_partition_fetch_bytes=partition_bytes_max,
             isolation_level=isolation,
         )
-        consumer.assign([place])
+        consumer.assign(places)
         if start is Start.EARLIEST:
-            await consumer.seek_to_beginning(place)
+            await consumer.seek_to_beginning(*places)
         elif start is Start.LATEST:
-            await consumer.seek_to_end(place)
+            await consumer.seek_to_end(*places)
         else:
-            consumer.seek(place, start)
+            for place in places:
+                consumer.seek(place, start)
         return consumer
 
     # Offsets
@@ -268,6 +271,7 @@ class _Reader(Reader):
             for records in polled.values():
                 received.extend(
                     Received(
+                        partition=record.partition,
                         offset=record.offset,
                         timestamp_ms=record.timestamp,
                         key=record.key,

@@ -36,6 +36,7 @@ from compat.client import (
 from headrace.model.errors import ErrorCode
 
 POLL_MS = 200
+PAGES_MAX = 100
 UNKNOWN_TOPIC_MS = 1000
 """How long a producer goes on asking for a topic that the broker does not know."""
 DEFAULT_SOURCES = {5, "DEFAULT_CONFIG"}
@@ -47,6 +48,8 @@ OPTIONAL_CALLS = {
     Feature.LOG_DIRS: "describe_log_dirs",
     Feature.PRODUCERS: "describe_producers",
     Feature.MAX_TIMESTAMP: "list_partition_offsets",
+    Feature.CONFIG_RESOURCES: "list_config_resources",
+    Feature.PAGED_TOPICS: "describe_topic_partitions",
 }
 
 
@@ -130,6 +133,17 @@ class KafkaPython(Client):
     def delete_topic(self, topic: str) -> None:
         _call(self._admin.delete_topics, [topic])
 
+    def partitions_by_pages(self, topic: str, page: int) -> list[int]:
+        found: list[int] = []
+        cursor = None
+        for _ in range(PAGES_MAX):
+            answer = _call(self._admin.describe_topic_partitions, [topic], page, cursor)
+            found += [partition["partition_index"] for entry in answer["topics"] for partition in entry["partitions"]]
+            cursor = answer["next_cursor"]
+            if cursor is None:
+                return found
+        raise AssertionError(f"no end after {PAGES_MAX} pages")
+
     def grow_topic(self, topic: str, partitions: int) -> None:
         _call(self._admin.create_partitions, {topic: NewPartitions(partitions)})
 
@@ -172,7 +186,7 @@ class KafkaPython(Client):
         topic: str,
         start: Start | int,
         *,
-        partition: int = 0,
+        partitions: Sequence[int] = (0,),
         committed_only: bool = False,
         partition_bytes_max: int = FETCH_BYTES_MAX,
     ) -> Reader:
@@ -188,15 +202,16 @@ class KafkaPython(Client):
             max_partition_fetch_bytes=partition_bytes_max,
             **options,
         )
-        place = kafka.TopicPartition(topic, partition)
-        consumer.assign([place])
-        if start is Start.EARLIEST:
-            consumer.seek_to_beginning(place)
-        elif start is Start.LATEST:
-            consumer.seek_to_end(place)
-            consumer.position(place)
-        else:
-            consumer.seek(place, start)
+        places = [kafka.TopicPartition(topic, partition) for partition in partitions]
+        consumer.assign(places)
+        for place in places:
+            if start is Start.EARLIEST:
+                consumer.seek_to_beginning(place)
+            elif start is Start.LATEST:
+                consumer.seek_to_end(place)
+                consumer.position(place)
+            else:
+                consumer.seek(place, start)
         return _Reader(consumer)
 
     # Offsets
@@ -251,8 +266,15 @@ class KafkaPython(Client):
         }
 
     def set_topic_configs(self, topic: str, changes: Mapping[str, tuple[str, str | None]]) -> None:
-        wanted = {name: (operation.upper(), value) for name, (operation, value) in changes.items()}
-        self._alter(ConfigResource(ConfigResourceType.TOPIC, topic, configs=wanted), incremental=True)
+        self._alter(ConfigResource(ConfigResourceType.TOPIC, topic, configs=_operations(changes)), incremental=True)
+
+    def set_broker_configs(self, changes: Mapping[str, tuple[str, str | None]]) -> None:
+        ((node_id, _, _),) = self.describe_cluster().brokers
+        resource = ConfigResource(ConfigResourceType.BROKER, str(node_id), configs=_operations(changes))
+        self._alter(resource, incremental=True)
+
+    def topics_with_configs(self) -> set[str]:
+        return set(_call(self._admin.list_config_resources, ["TOPIC"])["topic"])
 
     def replace_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs=dict(configs))
@@ -266,7 +288,7 @@ class KafkaPython(Client):
 
     def _alter(self, resource: Any, *, incremental: bool) -> None:
         outcome = _call(self._admin.alter_configs, [resource], raise_on_unknown=False, incremental=incremental)
-        text = outcome["topic"][resource.name]
+        text = outcome[resource.resource_type.name.lower()][resource.name]
         if text != "OK":
             code = re.match(r"\[Error (-?\d+)\]", text)
             assert code is not None, text
@@ -309,6 +331,10 @@ class KafkaPython(Client):
         return [producer.last_sequence for producer in state.active_producers]
 
 
+def _operations(changes: Mapping[str, tuple[str, str | None]]) -> dict[str, tuple[str, str | None]]:
+    return {name: (operation.upper(), value) for name, (operation, value) in changes.items()}
+
+
 class _Reader(Reader):
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
@@ -321,6 +347,7 @@ class _Reader(Reader):
             for records in polled.values():
                 received.extend(
                     Received(
+                        partition=record.partition,
                         offset=record.offset,
                         timestamp_ms=record.timestamp,
                         key=record.key,

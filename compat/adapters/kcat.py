@@ -36,7 +36,7 @@ from headrace.model.errors import ErrorCode
 INSTALL = "kcat is not installed: apt-get install kcat"
 MESSAGE_END = b"\x1e\x1f\x1e"
 KEY_END = b"\x1d\x1f\x1d"
-FORMAT = r"%o %T %K %S %h\n%k%s\n"
+FORMAT = r"%p %o %T %K %S %h\n%k%s\n"
 READ_ONCE_BYTES = 1 << 16
 UNKNOWN_TOPIC_MS = 200
 """How long a producer goes on asking for a topic that the broker does not know."""
@@ -137,7 +137,8 @@ class Kcat(Client):
 
     def send(self, topic: str, messages: Sequence[Message], sending: Sending = Sending()) -> list[int]:  # noqa: B008
         """What kcat can say only once per call (partition, headers, whether empty is null) makes a call of its own."""
-        for (partition, headers, keyed, is_null), group in itertools.groupby(messages, key=_said_once):
+        ordered = sorted(messages, key=lambda message: message.partition)
+        for (partition, headers, keyed, is_null), group in itertools.groupby(ordered, key=_said_once):
             nulls = ("-Z",) if is_null else ()
             self._send_batch(topic, partition, headers, keyed, list(group), sending, nulls)
         return [NO_OFFSET] * len(messages)
@@ -185,12 +186,14 @@ class Kcat(Client):
         topic: str,
         start: Start | int,
         *,
-        partition: int = 0,
+        partitions: Sequence[int] = (0,),
         committed_only: bool = False,
         partition_bytes_max: int = FETCH_BYTES_MAX,
     ) -> Reader:
+        """One partition, or all of them."""
         offset = {Start.EARLIEST: "beginning", Start.LATEST: "end"}[start] if isinstance(start, Start) else str(start)
         if start is Start.LATEST:
+            (partition,) = partitions
             offset = str(self.bounds(topic, partition)[1])  # else it is unknown when the process has found the end
         settings = {
             "auto.offset.reset": "error",
@@ -202,7 +205,8 @@ class Kcat(Client):
         return _Reader(
             [
                 *self._command,
-                *("-C", "-t", topic, "-p", str(partition), "-o", offset, "-q", "-u", "-f", FORMAT),
+                *("-C", "-t", topic, "-o", offset, "-q", "-u", "-f", FORMAT),
+                *(("-p", str(partitions[0])) if len(partitions) == 1 else ()),
                 *(word for name, value in settings.items() for word in ("-X", f"{name}={value}")),
             ]
         )
@@ -270,13 +274,14 @@ class _Reader(Reader):
         line, newline, rest = self._unread.partition(b"\n")
         if not newline:
             return None
-        offset, timestamp, key_size, value_size, *headers = line.decode().split(" ", 4)
+        partition, offset, timestamp, key_size, value_size, *headers = line.decode().split(" ", 5)
         key_length, value_length = max(int(key_size), 0), max(int(value_size), 0)
         end = key_length + value_length
         if len(rest) <= end:
             return None
         self._unread = rest[end + 1 :]
         return Received(
+            partition=int(partition),
             offset=int(offset),
             timestamp_ms=int(timestamp),
             key=rest[:key_length] if int(key_size) >= 0 else None,

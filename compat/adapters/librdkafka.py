@@ -34,7 +34,6 @@ from compat.client import (
 )
 from headrace.model.errors import ErrorCode
 
-LOGICAL_OFFSETS = {Start.EARLIEST: confluent_kafka.OFFSET_BEGINNING, Start.LATEST: confluent_kafka.OFFSET_END}
 OWN_ERRORS = {
     # librdkafka's own codes are negative; these stand for an answer of the broker.
     confluent_kafka.KafkaError._AUTO_OFFSET_RESET: ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -48,6 +47,7 @@ OPTIONAL_CALLS = {
     Feature.MAX_TIMESTAMP: "list_offsets",
     Feature.CLUSTER: "describe_cluster",
 }
+NEVER_THERE = {Feature.LOG_DIRS, Feature.PRODUCERS, Feature.CONFIG_RESOURCES, Feature.PAGED_TOPICS}
 POLL_S = 0.2
 UNKNOWN_TOPIC_MS = 200
 """How long a producer goes on asking for a topic that the broker does not know."""
@@ -56,7 +56,7 @@ SILENT = {"log_level": 0}
 
 def features() -> frozenset[Feature]:
     missing = {feature for feature, call in OPTIONAL_CALLS.items() if not hasattr(rd_admin.AdminClient, call)}
-    return EVERYTHING - missing - {Feature.LOG_DIRS, Feature.PRODUCERS}
+    return EVERYTHING - missing - NEVER_THERE
 
 
 def connect(bootstrap_servers: str) -> Client:
@@ -191,7 +191,7 @@ class ConfluentKafka(Client):
         topic: str,
         start: Start | int,
         *,
-        partition: int = 0,
+        partitions: Sequence[int] = (0,),
         committed_only: bool = False,
         partition_bytes_max: int = FETCH_BYTES_MAX,
     ) -> Reader:
@@ -209,11 +209,13 @@ class ConfluentKafka(Client):
                 "fetch.max.bytes": max(FETCH_BYTES_MAX, partition_bytes_max),
             }
         )
-        offset = LOGICAL_OFFSETS[start] if isinstance(start, Start) else start
-        if start is Start.LATEST:
-            place = confluent_kafka.TopicPartition(topic, partition)
-            offset = consumer.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_S)[1]
-        consumer.assign([confluent_kafka.TopicPartition(topic, partition, offset)])
+        places = [confluent_kafka.TopicPartition(topic, partition) for partition in partitions]
+        for place in places:
+            if start is Start.LATEST:
+                place.offset = consumer.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_S)[1]
+            else:
+                place.offset = confluent_kafka.OFFSET_BEGINNING if start is Start.EARLIEST else int(start)
+        consumer.assign(places)
         return _Reader(consumer)
 
     # Offsets
@@ -263,11 +265,18 @@ class ConfluentKafka(Client):
         }
 
     def set_topic_configs(self, topic: str, changes: Mapping[str, tuple[str, str | None]]) -> None:
+        self._alter(rd_admin.ResourceType.TOPIC, topic, changes)
+
+    def set_broker_configs(self, changes: Mapping[str, tuple[str, str | None]]) -> None:
+        (broker,) = self._admin.list_topics(timeout=REQUEST_TIMEOUT_S).brokers
+        self._alter(rd_admin.ResourceType.BROKER, str(broker), changes)
+
+    def _alter(self, kind: Any, name: str, changes: Mapping[str, tuple[str, str | None]]) -> None:
         entries = [
-            rd_admin.ConfigEntry(name, value, incremental_operation=rd_admin.AlterConfigOpType[operation.upper()])
-            for name, (operation, value) in changes.items()
+            rd_admin.ConfigEntry(key, value, incremental_operation=rd_admin.AlterConfigOpType[operation.upper()])
+            for key, (operation, value) in changes.items()
         ]
-        resource = rd_admin.ConfigResource(rd_admin.ResourceType.TOPIC, topic, incremental_configs=entries)
+        resource = rd_admin.ConfigResource(kind, name, incremental_configs=entries)
         (future,) = self._admin.incremental_alter_configs([resource]).values()
         _result(future)
 
@@ -302,6 +311,7 @@ class _Reader(Reader):
                     raise _failed(message.error())
                 received.append(
                     Received(
+                        partition=message.partition(),
                         offset=message.offset(),
                         timestamp_ms=message.timestamp()[1],
                         key=message.key(),

@@ -41,6 +41,20 @@ def append_and_subtract(client: Client, topic: str) -> None:
     assert client.topic_configs(topic)["cleanup.policy"].value == "compact"
 
 
+def broker_set_and_delete(client: Client, topic: str) -> None:
+    name = "log.cleaner.backoff.ms"
+    before = client.broker_configs()[name]
+    client.set_broker_configs({name: ("set", "16000")})
+    changed = client.broker_configs()[name]
+    assert (changed.value, changed.is_default) == ("16000", False)
+    client.set_broker_configs({name: ("delete", None)})
+    assert client.broker_configs()[name] == before
+
+
+def list_resources(client: Client, topic: str) -> None:
+    assert topic in client.topics_with_configs()
+
+
 def old_call_sets(client: Client, topic: str) -> None:
     client.replace_topic_configs(topic, {"retention.bytes": "5000000"})
     entry = client.topic_configs(topic)["retention.bytes"]
@@ -70,6 +84,19 @@ CASES = (
         name="append and subtract",
         run=append_and_subtract,
         needs=frozenset({Feature.CONFIGS, Feature.INCREMENTAL_CONFIGS}),
+    ),
+    Case(
+        group="Configs",
+        name="set and delete a broker's",
+        run=broker_set_and_delete,
+        needs=frozenset({Feature.CONFIGS, Feature.INCREMENTAL_CONFIGS}),
+    ),
+    Case(
+        group="Configs",
+        name="list config resources",
+        run=list_resources,
+        needs=frozenset({Feature.CONFIG_RESOURCES}),
+        configs=OWN,
     ),
     Case(
         group="Configs",

@@ -77,6 +77,23 @@ def growing_topic(client: Client, topic: str) -> None:
         reader.close()
 
 
+def many_partitions(client: Client, topic: str) -> None:
+    """One consumer of all partitions, in several rounds: what changed must come, whatever did not."""
+    partitions = client.describe_topic(topic).partitions
+    sent = [Message(value=b"%d %d" % (number, number * 7), partition=number % partitions) for number in range(120)]
+    reader = client.reader(topic, 0, partitions=range(partitions))
+    try:
+        for start, stop in ((0, 100), (100, 101), (101, 120)):
+            part = sent[start:stop]
+            client.send(topic, part)
+            received = reader.read(len(part))
+            for partition in range(partitions):
+                mine = [record.value for record in received if record.partition == partition]
+                assert mine == [message.value for message in part if message.partition == partition]
+    finally:
+        reader.close()
+
+
 KEYS = frozenset({Feature.KEYS})
 CASES = (
     Case(group="Fetch", name="from the earliest", run=from_earliest, needs=KEYS),
@@ -85,5 +102,6 @@ CASES = (
     Case(group="Fetch", name="from the latest, by long poll", run=from_latest_by_long_poll, needs=KEYS),
     Case(group="Fetch", name="a growing topic", run=growing_topic, needs=KEYS),
     Case(group="Fetch", name="a batch above the fetch limit", run=batch_above_the_fetch_limit),
+    Case(group="Fetch", name="many partitions by one consumer", run=many_partitions, partitions=20),
     Case(group="Fetch", name="read committed", run=committed_only, needs=frozenset({Feature.ISOLATION, Feature.KEYS})),
 )

@@ -57,6 +57,10 @@ def add_partitions(client: Client, topic: str) -> None:
     assert client.bounds(topic, 2) == (0, 0)
 
 
+def described_by_pages(client: Client, topic: str) -> None:
+    assert client.partitions_by_pages(topic, 3) == list(range(8))
+
+
 def named_into_being(client: Client, topic: str) -> None:
     assert topic not in client.topics()
     messages = sample(3, seed=2)
@@ -102,5 +106,12 @@ CASES = (
         without_topic=True,
     ),
     Case(group="Topics", name="add partitions", run=add_partitions, needs=frozenset({Feature.PARTITIONS})),
+    Case(
+        group="Topics",
+        name="describe by pages",
+        run=described_by_pages,
+        needs=frozenset({Feature.PAGED_TOPICS}),
+        partitions=8,
+    ),
     Case(group="Topics", name="auto-creation", run=named_into_being, without_topic=True, auto_creation=True),
 )
