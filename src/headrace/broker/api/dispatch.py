@@ -30,9 +30,11 @@ TunedHandler = Callable[["Broker", Connection, memoryview, int, int, int, int], 
 
 
 class Route(NamedTuple):
-    api: ServedApi
+    min_version: int
+    max_version: int
     flexible_from: int
     tuned: TunedHandler | None
+    api: ServedApi
 
 
 def _routes() -> dict[int, Route]:
@@ -42,7 +44,7 @@ def _routes() -> dict[int, Route]:
         flexible_from = next(
             (version for version in range(api.max_version + 1) if is_flexible(api.key, version)), api.max_version + 1
         )
-        routes[int(api.key)] = Route(api, flexible_from, tuned.get(api.key))
+        routes[int(api.key)] = Route(api.min_version, api.max_version, flexible_from, tuned.get(api.key), api)
     return routes
 
 
@@ -62,6 +64,7 @@ class Dispatcher:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._routes = _routes()
+        self._requests = broker.metrics.requests
         self._handlers: dict[int, tuple[Callable[[Any, RequestContext], object], Codec]] = {}
 
     def handle_frame(self, connection: Connection, frame: memoryview, start: int, end: int) -> None:
@@ -77,23 +80,20 @@ class Dispatcher:
         route = self._routes.get(api_key)
         if route is None:
             raise ProtocolError(f"API key {api_key} is not served")
-        if not route.api.min_version <= version <= route.api.max_version:
+        min_version, max_version, flexible_from, tuned, api = route
+        self._requests[api_key] += 1
+        if not min_version <= version <= max_version:
             if api_key != ApiKey.API_VERSIONS:
-                raise ProtocolError(f"{route.api.key.name} version {version} is not served")
-            self._metrics_count(api_key)
+                raise ProtocolError(f"{api.key.name} version {version} is not served")
             self._answer_api_versions_error(connection, correlation_id)
             return
-        if version >= route.flexible_from:
+        if version >= flexible_from:
             position = skip_tagged_fields(frame, position, end)
-        self._metrics_count(api_key)
-        if route.tuned is not None:
-            route.tuned(self._broker, connection, frame, position, end, version, correlation_id)
+        if tuned is not None:
+            tuned(self._broker, connection, frame, position, end, version, correlation_id)
         else:
             client_id = bytes(frame[start + _HEADER_BYTES : start + _HEADER_BYTES + max(client_id_length, 0)])
             self._handle_message(route, connection, frame, position, end, version, correlation_id, client_id)
-
-    def _metrics_count(self, api_key: int) -> None:
-        self._broker.metrics.requests[api_key] += 1
 
     def _handle_message(
         self,

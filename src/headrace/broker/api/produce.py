@@ -16,16 +16,12 @@ from headrace.wire.produce import (
     encode_response,
     scan_request,
 )
-from headrace.wire.scan import bytes_span
+from headrace.wire.scan import unsigned_varint
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
 
 _NONE = ErrorCode.NONE
-_NO_TAGS_THREE_TIMES = b"\0\0\0"
-"""Behind the records of a flexible request: no tagged fields of the partition, the topic, the request."""
-
-
 Confirmation = tuple[LedPartition, int]
 """(the partition, the offset behind the last record)."""
 
@@ -39,36 +35,41 @@ def handle(
     version: int,
     correlation_id: int,
 ) -> None:
-    shape = connection.produce_shapes.get(bytes(frame[position : position + connection.produce_shape_bytes]))
-    if shape is None or not _handle_repeated(broker, shape, connection, frame, position, end, version, correlation_id):
-        _handle_any(broker, connection, frame, position, end, version, correlation_id)
+    """HOT. A request like one before it, with other records, is recognised; any other takes the long way."""
+    length_at = position + connection.produce_shape_bytes
+    shape = connection.produce_shapes.get(bytes(frame[position:length_at]))
+    if shape is not None and shape.version == version and not shape.partition.offline:
+        if version >= FLEXIBLE_FROM:
+            length, start = unsigned_varint(frame, length_at, end)
+            stop = start + length - 1
+            # No tagged fields of the partition, the topic, the request.
+            as_before = stop + 3 == end and not (frame[stop] or frame[stop + 1] or frame[stop + 2])
+        else:
+            start = length_at + 4
+            stop = start + int.from_bytes(frame[length_at:start], "big", signed=True)
+            as_before = stop == end
+        if as_before and _append_repeated(broker, shape, connection, frame, start, stop, correlation_id):
+            return
+    _handle_any(broker, connection, frame, position, end, version, correlation_id)
 
 
-def _handle_repeated(
+def _append_repeated(
     broker: "Broker",
     shape: ProduceShape,
     connection: Connection,
     frame: memoryview,
-    position: int,
-    end: int,
-    version: int,
+    start: int,
+    stop: int,
     correlation_id: int,
 ) -> bool:
-    """HOT. A request like one before it, with other records; False when it is not quite like it after all."""
+    """HOT. Stage the records and seal the answer; False when they are refused, which the long way finds and answers."""
     partition = shape.partition
-    if shape.version != version or partition.offline:
-        return False
-    length_at = position + connection.produce_shape_bytes
-    compact = version >= FLEXIBLE_FROM
-    start, stop = bytes_span(frame, length_at, end, compact=compact)
-    if start < 0 or frame[stop:end] != (_NO_TAGS_THREE_TIMES if compact else b""):
-        return False
     acks = shape.acks
     error, base_offset, append_time, end_offset = partition.append(
-        frame, start, stop, version, acks, broker.clock.wall_ms()
+        frame, start, stop, shape.version, acks, broker.clock.wall_ms()
     )
     if error is not _NONE:
-        return False  # nothing was staged; the long way finds the same error and answers it
+        return False
     parts = shape.layout.pack(
         shape.size,
         correlation_id,

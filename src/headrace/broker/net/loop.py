@@ -203,7 +203,6 @@ class Loop:
                 self.close(connection)
             if connection.closed or connection.unsent:
                 continue
-            was_full = connection.is_full(self._held_bytes_max)
             try:
                 self._metrics.bytes_out += self._sender.send_ready(connection)
             except OSError:
@@ -212,8 +211,8 @@ class Loop:
             if connection.unsent:
                 connection.unsent_since_ms = self._now_ms
                 self._choose_interest(connection)
-            elif was_full:
-                self._choose_interest(connection)
+            elif connection.interest != READABLE:
+                self._choose_interest(connection)  # it may have been full
         self.dirty.clear()
 
     def _send_rest(self, connection: Connection) -> None:

@@ -15,6 +15,7 @@ from headrace.model.limits import (
     LARGE_FRAME_FIRST_BYTES,
     RECEIVE_ARENA_BYTES,
     RECEIVE_ONCE_BYTES,
+    REQUESTS_IN_FLIGHT_MAX,
 )
 from headrace.wire.errors import ProtocolError
 
@@ -105,15 +106,16 @@ class Receiver:
         return waiting
 
     def _handle_whole_frames(self, connection: Connection, position: int, end: int) -> None:
-        arena, handle_frame = self._arena, self._handle_frame
+        arena, handle_frame, held_bytes_max = self._arena, self._handle_frame, self._held_bytes_max
+        answers = connection.answers
         while end - position >= _SIZE_BYTES:
             (size,) = _SIZE.unpack_from(arena, position)
             if not _SMALLEST_FRAME_BYTES <= size <= self._frame_bytes_max:
                 raise ProtocolError(
                     f"a frame of {size} bytes; allowed are {_SMALLEST_FRAME_BYTES} to {self._frame_bytes_max}"
                 )
-            if connection.is_full(self._held_bytes_max):
-                break
+            if len(answers) >= REQUESTS_IN_FLIGHT_MAX or connection.held_bytes >= held_bytes_max:
+                break  # as Connection.is_full, without the call
             frame_start = position + _SIZE_BYTES
             frame_end = frame_start + size
             if frame_end > end:
