@@ -42,6 +42,8 @@ def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogD
             )
 
         gathering.add_later(_space(disk, directory), result)
+    for failed in ctx.broker.partitions.failed_directories:
+        gathering.add(DescribeLogDirsResponseResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=failed))
     return gathering.response(
         lambda results: DescribeLogDirsResponse(throttle_time_ms=ctx.throttle_time_ms, results=tuple(results))
     )

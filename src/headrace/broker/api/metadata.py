@@ -147,13 +147,11 @@ def _topics_to_create(
     if ctx.version >= _AUTO_CREATION_FLAG_FROM and not request.allow_auto_topic_creation:
         return []
     known = ctx.broker.image.topics
+    missing = dict.fromkeys(topic.name for topic in wanted if topic.name is not None and topic.name not in known)
     return [
-        NewTopic(name=topic.name)
-        for topic in wanted
-        if topic.name is not None
-        and topic.name not in known
-        and _is_legal(topic.name)
-        and ctx.authorized(Operation.CREATE, ResourceType.TOPIC, topic.name)
+        NewTopic(name=name)
+        for name in missing
+        if _is_legal(name) and ctx.authorized(Operation.CREATE, ResourceType.TOPIC, name)
     ]
 
 

@@ -46,6 +46,7 @@ class PartitionTable:
         self._node_id = node_id
         self.config = config
         self.directories = list(directories)
+        self.failed_directories: list[str] = []
         self._clock = clock
         self._spawner = spawner
         self._timers = timers
@@ -301,6 +302,7 @@ class PartitionTable:
         self._on_state_changed()
         if directory in self.directories:
             self.directories.remove(directory)
+            self.failed_directories.append(directory.path)
             self._on_directory_failed(directory)
 
     # Requests
