@@ -1,4 +1,4 @@
-"""Well-formed requests with senseless content: every API in every version answers or closes, and nothing fails inside."""
+"""Well-formed requests with senseless content: every API in every version answers or closes; nothing fails inside."""
 
 import json
 from random import Random

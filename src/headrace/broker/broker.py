@@ -104,10 +104,10 @@ class Broker:
 
         def done(_result: None, _error: BaseException | None) -> None:
             then()  # a failed read shows again, and is dealt with, when the answer is sent
-            for part in cold:
+            for part in slices:
                 self._files.unpin(part.file)
 
-        for part in cold:
+        for part in slices:  # the hot ones have to wait as well
             self._files.pin(part.file)
         self.spawner.submit(read_ahead, done)
 

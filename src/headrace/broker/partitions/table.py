@@ -178,7 +178,7 @@ class PartitionTable:
                 self._logger.error("partitions cannot be created", topic=led.name, cause=error)
             elif self.by_id.get(led.topic_id) is not led:
                 for log, home in zip(logs, homes, strict=True):  # the topic was deleted meanwhile
-                    self._spawner.submit(*home.delete_log(log))
+                    self._delete_log(log, home, delay_ms=0)
             else:
                 current = self.config.topic_view(image.topic_configs(led.name))  # it may have changed meanwhile
                 for (index, state), home, log in zip(added, homes, logs, strict=True):
@@ -241,7 +241,9 @@ class PartitionTable:
         log.on_failed = lambda error: self._partition_failed(partition, error)
         led.partitions[index] = partition
         self._homes[partition] = directory
-        if log.recovery_point < log.end_offset:
+        if directory not in self.directories:
+            partition.take_offline(ErrorCode.KAFKA_STORAGE_ERROR)
+        elif log.recovery_point < log.end_offset:
             self.flush(partition)
 
     def _delete_topic(self, topic: TopicImage) -> None:
@@ -253,11 +255,19 @@ class PartitionTable:
                 directory = self._homes.pop(partition)
                 self._held[directory.path] -= 1
                 self.active.pop(partition, None)
-                work = directory.delete_log(partition.log)
-                self._timers.after(partition.config.file_delete_delay_ms, self._submitting(work))
+                self._delete_log(partition.log, directory, delay_ms=partition.config.file_delete_delay_ms)
 
-    def _submitting(self, work: Work) -> Callable[[], None]:
-        return lambda: self._spawner.submit(*work)
+    def _delete_log(self, log: PartitionLog, directory: LogDirectory, *, delay_ms: int) -> None:
+        """Out of the way at once, off the disk after the delay; a directory that failed is not touched again."""
+        if directory not in self.directories:
+            log.close(clean=False)
+            return
+        try:
+            work = directory.delete_log(log)
+        except OSError as error:
+            self._directory_failed(directory, log.path, error)
+            return
+        self._timers.after(delay_ms, lambda: self._spawner.submit(*work))
 
     # The turn
 
@@ -291,11 +301,13 @@ class PartitionTable:
             self.flush(partition)
 
     def _partition_failed(self, partition: LedPartition, error: BaseException) -> None:
-        """The disk's fault: its whole directory is offline from now on, nothing there is tried again as if clean."""
         directory = self._homes.get(partition)
-        if directory is None:
-            return  # deleted meanwhile
-        self._logger.error("log directory failed", directory=directory.path, partition=partition.log.path, cause=error)
+        if directory is not None:  # else it was deleted meanwhile
+            self._directory_failed(directory, partition.log.path, error)
+
+    def _directory_failed(self, directory: LogDirectory, path: str, error: BaseException) -> None:
+        """The disk's fault: its whole directory is offline from now on, nothing there is tried again as if clean."""
+        self._logger.error("log directory failed", directory=directory.path, partition=path, cause=error)
         for held, home in self._homes.items():
             if home is directory:
                 held.take_offline(ErrorCode.KAFKA_STORAGE_ERROR)
