@@ -1,6 +1,7 @@
 """Flushing, preallocating, retention and deletion: work for helpers, and what it leaves behind."""
 
 from collections.abc import Callable
+from errno import EMFILE, ENOSPC
 
 import pytest
 
@@ -10,6 +11,7 @@ from headrace.log.open_files import OpenFiles
 from headrace.log.partition_log import PartitionLog
 from headrace.log.work import Work
 from headrace.sim.disk import VirtualDisk
+from headrace.sim.entropy import SeededEntropy
 
 from .world import FOLDER, NOW_MS, append, batch_of, bytes_of, open_log, read_all, virtual_disk
 
@@ -71,6 +73,71 @@ def test_a_failed_flush_fails_the_log_and_moves_nothing() -> None:
     assert len(failures) == 1
     assert log.recovery_point == 0
     assert log.flush_work() is None
+
+
+@pytest.mark.parametrize("code", [ENOSPC, EMFILE])
+@pytest.mark.parametrize(
+    ("operation", "path", "durable"),
+    [
+        ("open", ".snapshot.tmp", True),
+        ("write_vector", "leader-epoch-checkpoint", True),
+        ("rename", ".snapshot.tmp", True),
+        ("data_sync", ".snapshot.tmp", True),
+        ("sync_directory", FOLDER, False),
+        ("open", f"{0:020d}.log", False),
+        ("write_vector", ".timeindex", False),
+    ],
+)
+def test_a_flush_without_room_is_tried_again_and_the_recovery_point_waits(
+    operation: str, path: str, durable: bool, code: int
+) -> None:
+    disk = virtual_disk()
+    config = LogConfig(segment_bytes=1000, snapshot_interval_bytes=1, flush_messages=1, index_interval_bytes=0)
+    log = filled(disk, config, batches=12)
+    told: list[int] = []
+    log.on_flushed = told.append
+    log.files.open_files_max = 0
+    for _ in range(4):
+        log.files.close_idle()
+    disk.faults.fail(operation, code=code, path_contains=path)
+    work = log.flush_work()
+    if work is not None:
+        work.here()
+    assert disk.faults.raised
+    assert not log.failed
+    assert (log.recovery_point, told) == (0, [12] if durable else [])
+    assert not log.flush_due(NOW_MS), "it rests first"
+    assert not [name for name in disk.list_directory(FOLDER) if name.endswith(".tmp")]
+    assert log.flush_due(NOW_MS + 500)
+    run(log.flush_work())
+    assert (log.recovery_point, told[-1]) == (12, 12)
+    assert not log.flush_due(NOW_MS + 500)
+    snapshots = [int(name[:20]) for name in disk.list_directory(FOLDER) if name.endswith(".snapshot")]
+    assert snapshots == [*log.bases[1:], 12]
+    for folder in ("", "data"):
+        disk.sync_directory(folder)
+    disk.crash(SeededEntropy(1))
+    assert len(read_all(open_log(disk, recovery_point=12))) == 12
+
+
+def test_snapshots_of_former_ends_are_replaced_also_after_one_was_put_off() -> None:
+    disk = virtual_disk()
+    log = filled(disk, LogConfig(snapshot_interval_bytes=1), batches=1)
+    for number in range(1, 6):
+        if number % 2:
+            disk.faults.fail("sync_directory", code=ENOSPC)
+        append(log, batch_of(b"x"))
+        run(log.flush_work())
+    assert [name for name in disk.list_directory(FOLDER) if name.endswith(".snapshot")].__len__() <= 3
+    run(log.flush_work())
+    assert [name for name in disk.list_directory(FOLDER) if name.endswith(".snapshot")] == [f"{6:020d}.snapshot"]
+
+
+def test_a_clock_that_was_set_back_delays_a_flush_by_no_more_than_its_interval() -> None:
+    log = filled(virtual_disk(), LogConfig(flush_ms=1000), batches=1)
+    assert not log.flush_due(NOW_MS)
+    assert not log.flush_due(NOW_MS - HOUR_MS)
+    assert log.flush_due(NOW_MS - HOUR_MS + 1000)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,30 @@
 """Appending, reading, rolling and reopening one partition's log."""
 
-from errno import ENOSPC
+import os
+from errno import EDQUOT, EMFILE, ENOSPC
 
 import pytest
 
 from headrace.log.config import LogConfig
 from headrace.log.errors import OffsetOutOfRange, WrongTopicId
 from headrace.log.partition_log import PartitionLog
+from headrace.log.producers import APPEND
 from headrace.model.ids import TopicId
 from headrace.wire.records.reader import batches, check_batch
 
-from .world import FOLDER, NOW_MS, PARTITION, append, batch_of, bytes_of, open_log, read_all, values_of, virtual_disk
+from .world import (
+    FOLDER,
+    NOW_MS,
+    PARTITION,
+    append,
+    batch_of,
+    bytes_of,
+    fields_of,
+    open_log,
+    read_all,
+    values_of,
+    virtual_disk,
+)
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -214,31 +228,82 @@ def test_a_failed_write_makes_the_log_failed_and_a_reopened_one_is_whole() -> No
     assert read_all(again) == [(0, b"a"), (1, b"c")]
 
 
-@pytest.mark.parametrize("suffix", [".log", ".index"])
-def test_a_full_device_takes_the_turn_back_and_the_log_goes_on(suffix: str) -> None:
+def late_batch(sequence: int) -> bytearray:
+    return batch_of(b"late", producer_id=1, producer_epoch=0, base_sequence=sequence, timestamps=[NOW_MS + 9])
+
+
+@pytest.mark.parametrize("code", [ENOSPC, EDQUOT, EMFILE])
+def test_what_does_not_fit_is_taken_back_and_the_log_goes_on(code: int) -> None:
     disk = virtual_disk()
     log = open_log(disk, LogConfig(index_interval_bytes=0))
-    for number in range(600):
+    for number in range(20):
         append(log, batch_of(b"x", producer_id=1, producer_epoch=0, base_sequence=number), epoch=1)
-    log.active.index.spill()
-    for number in range(511):
-        append(log, batch_of(b"x", producer_id=1, producer_epoch=0, base_sequence=600 + number), epoch=1)
     before, size = read_all(log), log.active.size
-    disk.faults.fail("write_vector", code=ENOSPC, path_contains=suffix)
-    late = batch_of(b"late", producer_id=1, producer_epoch=0, base_sequence=1111, timestamps=[NOW_MS + 9])
-    with pytest.raises(OSError, match="space"):
-        append(log, late, epoch=2)
+    disk.faults.fail("write_vector", code=code, path_contains=".log")
+    late, stranger = late_batch(20), batch_of(b"s", producer_id=2, producer_epoch=0, base_sequence=7)
+    with pytest.raises(OSError, match=os.strerror(code)):
+        append(log, late, stranger, epoch=2)
     assert not log.failed
-    assert (log.end_offset, log.staged_end_offset, log.active.size) == (1111, 1111, size)
+    assert (log.end_offset, log.staged_end_offset, log.active.size) == (20, 20, size)
     assert disk.file_size(log.active.log.path) == size
     assert read_all(log) == before
-    assert log.epochs.latest == 1
+    assert log.epochs.end_of(1, log.end_offset) == (1, 20)
     assert log.active.max_timestamp == NOW_MS
-    assert log.producers.admit(check_batch(late)) == -1
-    assert append(log, late, epoch=2) == [1111]
-    assert read_all(log) == [*before, (1111, b"late")]
+    assert log.producers.admit(check_batch(late)) == APPEND
+    assert log.producers.get(2) is None
+    assert log.producers.admit(fields_of(batch_of(b"", producer_id=1, producer_epoch=0, base_sequence=19))) == 19
+    assert append(log, late, stranger, epoch=2) == [20, 21]
+    assert read_all(log) == [*before, (20, b"late"), (21, b"s")]
     disk.kill()
-    assert open_log(disk, LogConfig(index_interval_bytes=0)).end_offset == 1112
+    assert open_log(disk, LogConfig(index_interval_bytes=0)).end_offset == 22
+
+
+def test_index_entries_that_find_no_room_wait_in_memory() -> None:
+    disk = virtual_disk()
+    config = LogConfig(index_interval_bytes=0)
+    log = open_log(disk, config)
+    disk.faults.fail("write_vector", code=ENOSPC, path_contains=".index", times=3)
+    for number in range(600):
+        append(log, batch_of(b"x%d" % number))
+    assert len(disk.faults.raised) == 3
+    assert [value for _, value in read_all(log)] == [b"x%d" % number for number in range(600)]
+    assert read_all(log, max_bytes=1, begin=30)[0] == (30, b"x30")
+    log.close()
+    again = open_log(disk, config, recovery_point=600, clean=True)
+    assert again.recovered.indexes_rebuilt == 0
+    assert again.end_offset == 600
+
+
+@pytest.mark.parametrize("fails", [".log", ".index", ".timeindex"])
+def test_a_segment_that_cannot_be_begun_leaves_nothing_behind(fails: str) -> None:
+    disk = virtual_disk()
+    config = LogConfig(segment_bytes=1000)
+    log = open_log(disk, config)
+    append(log, batch_of(bytes(800)))
+    before = disk.list_directory(log.path)
+    disk.faults.fail("open", code=ENOSPC, path_contains=f"{1:020d}{fails}")
+    with pytest.raises(OSError, match="space"):
+        append(log, batch_of(bytes(800)))
+    assert disk.list_directory(log.path) == before
+    append(log, batch_of(b"small"))
+    append(log, batch_of(bytes(800)))
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+    disk.kill()
+    assert len(read_all(open_log(disk, config))) == 3
+
+
+def test_of_a_turn_that_spans_segments_what_got_in_stays() -> None:
+    disk = virtual_disk()
+    log = open_log(disk, LogConfig(segment_bytes=1000))
+    disk.faults.fail("write_vector", code=ENOSPC, path_contains=f"{1:020d}.log")
+    turn = [batch_of(bytes(800), producer_id=1, producer_epoch=0, base_sequence=number) for number in range(3)]
+    with pytest.raises(OSError, match="space"):
+        append(log, *turn)
+    assert (log.end_offset, log.failed) == (1, False)
+    assert log.producers.admit(fields_of(turn[0])) == 0
+    assert log.producers.admit(fields_of(turn[1])) == APPEND
+    assert append(log, *turn[1:]) == [1, 2]
+    assert [offset for offset, _ in read_all(log)] == [0, 1, 2]
 
 
 def test_truncation_keeps_the_newest_time_of_what_is_left() -> None:

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from headrace.log import producer_snapshot
 from headrace.log.errors import CorruptFile, SequenceRejected
-from headrace.log.producers import APPEND, SEQUENCE_MAX, ProducerStates, sequence_after
+from headrace.log.producers import APPEND, EXPIRY_PRODUCERS_MAX, SEQUENCE_MAX, ProducerStates, sequence_after
 from headrace.model.errors import ErrorCode
-from headrace.wire.records.header import HeaderFields
+from headrace.wire.records.header import PRODUCER_EPOCH, PRODUCER_ID, HeaderFields
 
-from .world import NOW_MS
+from .world import NOW_MS, append, batch_of, open_log, virtual_disk
 
 DAY_MS = 86_400_000
 
@@ -21,7 +21,7 @@ def batch(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 7
 
 def appended(states: ProducerStates, *batches: tuple[int, HeaderFields]) -> None:
     for offset, fields in batches:
-        states.appended(fields, offset, NOW_MS + offset)
+        states.appended(fields, offset, NOW_MS + offset, NOW_MS + offset)
 
 
 def refused(states: ProducerStates, fields: HeaderFields) -> ErrorCode:
@@ -84,6 +84,89 @@ def test_silent_producers_are_forgotten_and_may_come_back_anywhere() -> None:
     assert states.admit(batch(99)) == APPEND
 
 
+def test_a_producer_of_old_events_is_not_silent() -> None:
+    states = ProducerStates()
+    states.appended(batch(0), 0, NOW_MS - 300 * DAY_MS, NOW_MS)
+    assert states.expire(NOW_MS + DAY_MS - 1, DAY_MS) == 0
+    assert states.admit(batch(0)) == 0
+    assert states.describe()[0].last_timestamp == NOW_MS - 300 * DAY_MS
+    assert states.expire(NOW_MS + DAY_MS, DAY_MS) == 1
+
+
+def test_silence_counts_from_the_opening_of_a_recovered_log() -> None:
+    disk = virtual_disk()
+    log = open_log(disk)
+    for producer_id in (1, 2):
+        append(log, batch_of(b"x", producer_id=producer_id, producer_epoch=0, base_sequence=0, timestamps=[5]))
+        if producer_id == 1:
+            log.roll()  # a snapshot knows the first, only the log the second
+            work = log.flush_work()
+            assert work is not None
+            work.here()
+    disk.kill()
+    again = open_log(disk, wall_ms=NOW_MS + 9 * DAY_MS)
+    assert again.producers.expire(NOW_MS + 10 * DAY_MS - 1, DAY_MS) == 0
+    assert again.producers.expire(NOW_MS + 10 * DAY_MS, DAY_MS) == 2
+
+
+def test_very_many_producers_are_looked_at_in_several_calls() -> None:
+    states = ProducerStates()
+    count = 2 * EXPIRY_PRODUCERS_MAX + 10
+    for producer_id in range(count):
+        states.appended(batch(0, producer_id=producer_id), producer_id, NOW_MS, NOW_MS)
+    expired = [states.expire(NOW_MS + DAY_MS, DAY_MS) for _ in range(3)]
+    assert expired == [EXPIRY_PRODUCERS_MAX, EXPIRY_PRODUCERS_MAX, 10]
+    assert len(states) == 0
+
+
+@given(
+    before=st.lists(st.integers(0, 2), max_size=12),
+    staged=st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=4),
+)
+def test_what_is_taken_back_is_admitted_again_and_what_was_there_is_still_known(
+    before: list[int], staged: list[tuple[int, bool]]
+) -> None:
+    states = ProducerStates()
+    epochs, sequences, last = [0] * 4, [0] * 4, dict[int, HeaderFields]()
+    for offset, producer_id in enumerate(before):
+        last[producer_id] = batch(sequences[producer_id], producer_id=producer_id)
+        states.appended(last[producer_id], offset, NOW_MS, NOW_MS)
+        sequences[producer_id] += 1
+    end_offset = len(before)
+    turn = []
+    for offset, (producer_id, bump) in enumerate(staged, end_offset):
+        if bump:
+            epochs[producer_id], sequences[producer_id] = epochs[producer_id] + 1, 0
+        fields = batch(sequences[producer_id], epoch=epochs[producer_id], producer_id=producer_id)
+        assert states.admit(fields) == APPEND
+        states.appended(fields, offset, NOW_MS, NOW_MS)
+        sequences[producer_id] += 1
+        turn.append(fields)
+    states.take_back({producer_id for producer_id, _ in staged}, end_offset)
+    assert all(entry[3] < end_offset for _, state in states.states() for entry in state.batches)
+    for producer_id, fields in last.items():
+        if not epochs[producer_id]:
+            assert states.admit(fields) == max(at for at, wrote in enumerate(before) if wrote == producer_id)
+    newest = [fields for fields in turn if fields[PRODUCER_EPOCH] == epochs[fields[PRODUCER_ID]]]
+    for offset, fields in enumerate(newest, end_offset):
+        assert states.admit(fields) == APPEND
+        states.appended(fields, offset, NOW_MS, NOW_MS)
+
+
+@given(first=st.lists(st.integers(0, 3), max_size=20), later=st.lists(st.integers(0, 3), max_size=20))
+def test_a_frozen_copy_does_not_change_with_the_log(first: list[int], later: list[int]) -> None:
+    states, sequences = ProducerStates(), [0] * 4
+    frozen, taken = states.freeze(), b""
+    for offset, producer_id in enumerate((*first, *later)):
+        if offset == len(first):
+            frozen = states.freeze()
+            taken = producer_snapshot.encode(frozen, below=1000)
+        states.appended(batch(sequences[producer_id], producer_id=producer_id), offset, NOW_MS, NOW_MS)
+        sequences[producer_id] += 1
+    if later:
+        assert producer_snapshot.encode(frozen, below=1000) == taken
+
+
 def test_describe_says_the_last_sequence_and_time() -> None:
     states = ProducerStates()
     appended(states, (4, batch(0, 3, epoch=2)))
@@ -109,18 +192,18 @@ def test_a_snapshot_keeps_what_is_below_its_offset(runs: list[tuple[int, int, in
             sequences[producer_id] = 0
         offset += gap
         fields = batch(sequences[producer_id], count, epoch=epochs[producer_id], producer_id=producer_id)
-        states.appended(fields, offset, NOW_MS + offset)
+        states.appended(fields, offset, NOW_MS + offset, NOW_MS + offset)
         sequences[producer_id] = sequence_after(sequences[producer_id], count)
         offset += count
         if offset <= below:
-            kept.appended(fields, offset - count, NOW_MS + offset - count)
-    whole = producer_snapshot.decode(producer_snapshot.encode(states, below=offset))
+            kept.appended(fields, offset - count, NOW_MS + offset - count, NOW_MS)
+    whole = producer_snapshot.decode(producer_snapshot.encode(states.freeze(), below=offset))
     assert dict(described(whole)) == dict(described(states))
     if below >= offset:
         assert dict(described(kept)) == dict(described(states))
-    again = producer_snapshot.encode(whole, below=offset)
-    assert again == producer_snapshot.encode(states, below=offset)
-    for _, state in producer_snapshot.decode(producer_snapshot.encode(states, below=below)).states():
+    again = producer_snapshot.encode(whole.freeze(), below=offset)
+    assert again == producer_snapshot.encode(states.freeze(), below=offset)
+    for _, state in producer_snapshot.decode(producer_snapshot.encode(states.freeze(), below=below)).states():
         assert all(entry[3] < below for entry in state.batches)
 
 
@@ -136,8 +219,8 @@ def test_noise_is_no_snapshot(content: bytes) -> None:
 
 def test_the_snapshot_is_byte_for_byte_what_kafka_writes_for_one_batch() -> None:
     states = ProducerStates()
-    states.appended(batch(4, 3, epoch=1, producer_id=9), 100, NOW_MS)
-    content = producer_snapshot.encode(states, below=103)
+    states.appended(batch(4, 3, epoch=1, producer_id=9), 100, NOW_MS, NOW_MS)
+    content = producer_snapshot.encode(states.freeze(), below=103)
     assert content[:2] == b"\x00\x01"
     assert content[6:] == (
         (1).to_bytes(4, "big")

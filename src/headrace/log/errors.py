@@ -1,7 +1,22 @@
 """What the log says no to, and whose fault it is."""
 
+from errno import EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
+
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
+
+_NO_ROOM = frozenset({ENOSPC, EDQUOT})
+_NO_MEANS = frozenset({EMFILE, ENFILE, ENOMEM})
+
+
+def is_full(error: BaseException | None) -> bool:
+    """The device, the quota or the table of inodes has no room; it may have some later."""
+    return isinstance(error, OSError) and error.errno in _NO_ROOM
+
+
+def passes(error: BaseException | None) -> bool:
+    """Nobody's fault: no room, or no file descriptors left. The same call may succeed later, the device is sound."""
+    return isinstance(error, OSError) and (error.errno in _NO_ROOM or error.errno in _NO_MEANS)
 
 
 class LogError(Exception):

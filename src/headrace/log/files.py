@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from headrace.ports.disk import Buffer, Disk, FileHandle
 
+from .errors import passes
 from .names import TEMPORARY
 
 
@@ -46,14 +47,23 @@ def replace_file(disk: Disk, path: str, content: bytes, *, unique: str = "") -> 
     Where two helpers may replace the same file, `unique` keeps their temporary files apart.
     """
     temporary = path + unique + TEMPORARY
-    file = disk.open(temporary, create=True)
+    try:
+        _write_synced(disk, temporary, content)
+        disk.rename(temporary, path)
+    except OSError as error:
+        if passes(error):
+            unlink_if_present(disk, temporary)  # where room ran out, half a file must not take the rest of it
+        raise
+
+
+def _write_synced(disk: Disk, path: str, content: bytes) -> None:
+    file = disk.open(path, create=True)
     try:
         disk.truncate(file, 0)
         write_all(disk, file, [content], 0)
         disk.data_sync(file)
     finally:
         disk.close(file)
-    disk.rename(temporary, path)
 
 
 def write_atomically(disk: Disk, path: str, content: bytes) -> None:

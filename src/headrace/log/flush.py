@@ -2,21 +2,55 @@
 
 Contents before names before the recovery point. A flush syncs the segments that grew; from time to time, and when a
 segment was sealed, also their indexes and a producer snapshot, so that recovery has little to walk.
+
+A sync that fails, fails the log: what the device lost then is unknown. Small files that find no room, or no file
+descriptor, are only put off; the recovery point waits for them.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.ports.disk import Disk, FileHandle
 
 from . import names, producer_snapshot
+from .errors import passes
 from .files import replace_file, unlink_if_present
 from .open_files import OpenFile
+from .producers import FrozenProducers
 from .segment import Segment
 from .work import Work
 
 if TYPE_CHECKING:
     from .partition_log import PartitionLog
+
+RETRY_MS = 500
+"""How long a flush rests whose small files were put off."""
+
+
+class PutOff(NamedTuple):
+    """What a flush gives that could not write everything. `durable`: what was appended is on the device, by name."""
+
+    error: OSError
+    durable: bool
+
+
+class _Snapshot(NamedTuple):
+    offset: int
+    producers: FrozenProducers
+
+
+class _Plan(NamedTuple):
+    """Everything a helper needs for one flush."""
+
+    folder: str
+    cuts: list[tuple[FileHandle, int]]
+    handles: list[FileHandle]
+    snapshots: list[_Snapshot]
+    epochs: bytes | None
+    stale: list[int]
+    """Offsets of snapshots that these replace."""
+    named: bool
+    """Whether the directory must be synced."""
 
 
 class Flusher:
@@ -27,8 +61,11 @@ class Flusher:
         self._snapshot_bytes = 0
         self._oldest_wall_ms = -1
         self._generation = 0
-        self._snapshots: list[tuple[str, bytes]] = []
-        self._stray_snapshot: str | None = None
+        self._snapshots: list[_Snapshot] = []
+        self._strays: list[int] = []
+        """Offsets of snapshots of an end the log once had, which the next one replaces."""
+        self._put_off = False
+        self._retry_ms = -1
         self.in_flight = False
         self.directory_changed = False
         """A file was made or removed since the directory was last synced."""
@@ -41,8 +78,11 @@ class Flusher:
         """The segment was rolled: it will be cut, synced and accompanied by a snapshot of the producers so far."""
         self._sealed.append(segment)
         self.directory_changed = True
-        path = names.segment_stem(self._log.path, next_base_offset) + names.SNAPSHOT
-        self._snapshots.append((path, producer_snapshot.encode(self._log.producers, below=next_base_offset)))
+        self._snapshots.append(_Snapshot(next_base_offset, self._log.producers.freeze()))
+
+    def is_settled(self, segment: Segment) -> bool:
+        """Whether nothing remains to be cut or synced of a closed segment."""
+        return not self.in_flight and segment not in self._sealed
 
     def log_truncated(self) -> None:
         """What a flush under way syncs is no longer what the log holds."""
@@ -52,19 +92,24 @@ class Flusher:
 
     def is_due(self, wall_ms: int) -> bool:
         log = self._log
-        if self.in_flight or log.failed:
+        if self.in_flight or log.failed or (self._put_off and self._rests(wall_ms)):
             return False
-        if self._sealed or log.end_offset - log.recovery_point >= log.config.flush_messages:
+        if self._put_off or self._sealed or log.end_offset - log.recovery_point >= log.config.flush_messages:
             return True
         unflushed = log.appended_bytes - self._flushed_bytes
         if not unflushed:
             self._oldest_wall_ms = -1
             return False
-        if self._oldest_wall_ms < 0:
+        if self._oldest_wall_ms < 0 or wall_ms < self._oldest_wall_ms:  # none yet, or the clock was set back
             self._oldest_wall_ms = wall_ms
         return (
             unflushed >= log.config.unclean_tail_bytes_max // 2 or wall_ms - self._oldest_wall_ms >= log.config.flush_ms
         )
+
+    def _rests(self, wall_ms: int) -> bool:
+        if self._retry_ms < 0 or self._retry_ms - wall_ms > RETRY_MS:  # not set yet, or the clock was set back
+            self._retry_ms = wall_ms + RETRY_MS
+        return wall_ms < self._retry_ms
 
     def work(self) -> Work | None:
         log = self._log
@@ -75,48 +120,90 @@ class Flusher:
         if any(log.is_preallocating(segment) for segment in self._sealed):
             return None  # it must not grow again after it was cut; the next turn will do
         deep = log.appended_bytes - self._snapshot_bytes >= log.config.snapshot_interval_bytes
-        return self._plan(deep=deep)
+        try:
+            return self._work(deep=deep)
+        except OSError as error:
+            if passes(error):
+                self._rest()
+            else:
+                log.work_failed(error)
+            return None
 
     def flush_everything(self) -> None:
         """At a clean close: in place, with the active segment cut and a snapshot of the end."""
         self._log.active.index_time()
         self._sealed.append(self._log.active)
-        self._plan(deep=True).here()
+        put_off: PutOff | None = self._work(deep=True).here()
+        if put_off is not None:
+            raise put_off.error
 
-    def _plan(self, *, deep: bool) -> Work:
+    def _work(self, *, deep: bool) -> Work:
         """Take down all that is to be synced; `done` moves the recovery point if it still means the same log."""
         log = self._log
         end_offset, appended, generation = log.end_offset, log.appended_bytes, self._generation
-        sealed, self._sealed = self._sealed, []
-        handles = [log.files.handle(file) for file in self._dirty_files(sealed, deep=deep)]
-        cuts = [(log.files.handle(segment.log), segment.size) for segment in sealed]
-        small_files = self._small_files(end_offset, deep=deep)
-        stale = self._stray_snapshot if deep else None
-        named = self.directory_changed or bool(small_files)
+        sealed = self._sealed
+        plan = self._plan(deep=deep)
+        rolls, self._snapshots = self._snapshots, []
+        self._sealed = []
         self.in_flight = True
-        self.directory_changed = False
-        for handle in handles:
+        self.directory_changed = log.epochs.changed = self._put_off = False
+        for handle in plan.handles:
             log.files.pin(handle)
 
-        def done(_result: object, error: BaseException | None) -> None:
+        def done(put_off: PutOff | None, error: BaseException | None) -> None:
             self.in_flight = False
-            for handle in handles:
+            for handle in plan.handles:
                 log.files.unpin(handle)
             if error is not None:
                 log.work_failed(error)
                 return
             for segment in sealed:
                 segment.allocated = segment.size
-            self._flushed_bytes = appended
-            self._oldest_wall_ms = -1
-            if deep:
+            durable = put_off is None or put_off.durable
+            if durable:
+                self._flushed_bytes = appended
+                self._oldest_wall_ms = -1
+            if put_off is not None:
+                self._take_up_again(plan, rolls if generation == self._generation else [], durable=durable)
+            elif deep:
                 self._snapshot_bytes = appended
-            if generation == self._generation:
-                log.recovery_point = max(log.recovery_point, end_offset)
+                self.note_snapshot(end_offset)
+            if durable and generation == self._generation:
+                if put_off is None:
+                    log.recovery_point = max(log.recovery_point, end_offset)
                 if log.on_flushed is not None:
                     log.on_flushed(end_offset)
 
-        return Work(_sync(log.disk, log.path, cuts, handles, small_files, stale, named=named), done)
+        return Work(lambda: _sync(log.disk, plan), done)
+
+    def _take_up_again(self, plan: _Plan, rolls: list[_Snapshot], *, durable: bool) -> None:
+        """Small files, or names, are still to be written: the next flush tries again after a rest."""
+        self._rest()
+        self._snapshots[:0] = rolls
+        self._strays = [*plan.stale, *(snapshot.offset for snapshot in plan.snapshots)]
+        self.directory_changed = self.directory_changed or (plan.named and not durable)
+        self._log.epochs.changed = self._log.epochs.changed or plan.epochs is not None
+
+    def _rest(self) -> None:
+        self._put_off = True
+        self._retry_ms = -1
+
+    def _plan(self, *, deep: bool) -> _Plan:
+        log = self._log
+        snapshots = list(self._snapshots)
+        if deep:
+            snapshots.append(_Snapshot(log.end_offset, log.producers.freeze()))
+        epochs = log.epochs.encode() if log.epochs.changed else None
+        kept = (log.end_offset, *log.bases)
+        return _Plan(
+            folder=log.path,
+            cuts=[(log.files.handle(segment.log), segment.size) for segment in self._sealed],
+            handles=[log.files.handle(file) for file in self._dirty_files(self._sealed, deep=deep)],
+            snapshots=snapshots,
+            epochs=epochs,
+            stale=[offset for offset in self._strays if offset not in kept] if deep else [],
+            named=self.directory_changed or bool(snapshots) or epochs is not None,
+        )
 
     def _dirty_files(self, sealed: list[Segment], *, deep: bool) -> list[OpenFile]:
         files: list[OpenFile] = []
@@ -131,45 +218,45 @@ class Flusher:
                 files += (segment.index.file, segment.time_index.file)
         return files
 
-    def _small_files(self, end_offset: int, *, deep: bool) -> list[tuple[str, bytes]]:
-        """Snapshots of the rolls since the last flush, one of the end if `deep`, and the leader epochs if changed."""
-        log = self._log
-        files, self._snapshots = self._snapshots, []
-        if deep:
-            path = names.segment_stem(log.path, end_offset) + names.SNAPSHOT
-            files.append((path, producer_snapshot.encode(log.producers, below=end_offset)))
-            self.note_snapshot(end_offset)
-        if log.epochs.changed:
-            files.append((f"{log.path}/{names.LEADER_EPOCHS}", log.epochs.encode()))
-            log.epochs.changed = False
-        return files
-
     def note_snapshot(self, offset: int) -> None:
         """The newest snapshot, which the next one replaces unless a segment begins there."""
-        is_roll = offset < 0 or offset in self._log.bases
-        self._stray_snapshot = None if is_roll else names.segment_stem(self._log.path, offset) + names.SNAPSHOT
+        self._strays = [] if offset < 0 or offset in self._log.bases else [offset]
 
 
-def _sync(
-    disk: Disk,
-    folder: str,
-    cuts: list[tuple[FileHandle, int]],
-    handles: list[FileHandle],
-    small_files: list[tuple[str, bytes]],
-    stale: str | None,
-    *,
-    named: bool,
-) -> Callable[[], None]:
-    def run() -> None:
-        for handle, size in cuts:
-            disk.truncate(handle, size)
-        for handle in handles:
-            disk.data_sync(handle)
-        for path, content in small_files:
-            replace_file(disk, path, content)
-        if named:
-            disk.sync_directory(folder)
-        if stale is not None and stale not in (path for path, _ in small_files):
-            unlink_if_present(disk, stale)
+def _sync(disk: Disk, plan: _Plan) -> PutOff | None:
+    for handle, size in plan.cuts:
+        disk.truncate(handle, size)
+    for handle in plan.handles:
+        disk.data_sync(handle)
+    unwritten = _tried(lambda: _write_small_files(disk, plan))
+    if plan.named:
+        unsynced = _tried(lambda: disk.sync_directory(plan.folder))
+        if unsynced is not None:
+            return PutOff(unsynced, durable=False)
+    if unwritten is not None:
+        return PutOff(unwritten, durable=True)
+    for offset in plan.stale:
+        unlink_if_present(disk, _snapshot_path(plan, offset))
+    return None
 
-    return run
+
+def _write_small_files(disk: Disk, plan: _Plan) -> None:
+    for offset, producers in plan.snapshots:
+        replace_file(disk, _snapshot_path(plan, offset), producer_snapshot.encode(producers, below=offset))
+    if plan.epochs is not None:
+        replace_file(disk, f"{plan.folder}/{names.LEADER_EPOCHS}", plan.epochs)
+
+
+def _tried(call: Callable[[], None]) -> OSError | None:
+    """None if it went well; the error if it may go well later."""
+    try:
+        call()
+    except OSError as error:
+        if not passes(error):
+            raise
+        return error
+    return None
+
+
+def _snapshot_path(plan: _Plan, offset: int) -> str:
+    return names.segment_stem(plan.folder, offset) + names.SNAPSHOT

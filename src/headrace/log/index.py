@@ -10,6 +10,7 @@ from struct import Struct
 
 from headrace.ports.disk import Disk, FileHandle
 
+from .errors import passes
 from .files import create_empty, write_all
 from .open_files import OpenFile, OpenFiles
 
@@ -46,6 +47,10 @@ class IndexFile:
     def is_full(self) -> bool:
         return self.stored + len(self._firsts) >= self.entries_max
 
+    @property
+    def stored_bytes(self) -> int:
+        return self.stored * self._entry.size
+
     def load(self) -> bool:
         """Take what the file holds; False if it is missing or its length is not a whole number of entries."""
         try:
@@ -61,7 +66,7 @@ class IndexFile:
         self._seconds.append(second)
         self.last = (first, second)
         if len(self._firsts) >= PENDING_ENTRIES_MAX:
-            self.spill()
+            self._spill_if_there_is_room()
 
     def spill(self) -> None:
         """Write the entries still in memory."""
@@ -72,6 +77,14 @@ class IndexFile:
         write_all(self._disk, self._files.handle(self.file), [content], self.stored * self._entry.size)
         self.stored += len(self._firsts)
         del self._firsts[:], self._seconds[:]
+
+    def _spill_if_there_is_room(self) -> None:
+        """The batch is in the log already: its entry can wait in memory, no more will come while the device is full."""
+        try:
+            self.spill()
+        except OSError as error:
+            if not passes(error):
+                raise
 
     def floor(self, first: int) -> Entry | None:
         """The last entry whose first number is not above the given one."""

@@ -7,13 +7,13 @@ an append is `producers.admit`, `stage` for every batch of a turn, then one `wri
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from errno import ENOSPC
 from struct import Struct
 from typing import NamedTuple
 
 from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk, Slice
 from headrace.wire.records.header import (
+    HEADER,
     LAST_OFFSET_DELTA,
     LENGTH,
     LOG_OVERHEAD,
@@ -25,7 +25,7 @@ from headrace.wire.records.header import (
 
 from . import names, times
 from .config import LogConfig
-from .errors import OffsetOutOfRange
+from .errors import OffsetOutOfRange, passes
 from .files import unlink_if_present, write_all
 from .flush import Flusher
 from .leader_epochs import LeaderEpochs
@@ -186,7 +186,7 @@ class PartitionLog:
         if leader_epoch > self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
         if fields[PRODUCER_ID] >= 0:
-            self.producers.appended(fields, base_offset, timestamp)
+            self.producers.appended(fields, base_offset, timestamp, wall_ms)
         size = fields[LENGTH] + LOG_OVERHEAD
         self._staged.append(batch)
         self._staged_places.append((base_offset, last_offset, timestamp, size))
@@ -207,8 +207,8 @@ class PartitionLog:
     def write_staged(self) -> None:
         """HOT. Write what this turn staged, one vector per segment.
 
-        An OSError makes the log `failed`, but for a full device: then the group that did not fit is taken back and
-        the log goes on as soon as there is space again.
+        An OSError makes the log `failed`, unless it passes (a full device, no file descriptors left): then what did
+        not get in is taken back, and the log goes on as soon as it can.
         """
         batches, places, total = self._staged, self._staged_places, self._staged_bytes
         if not batches:
@@ -222,19 +222,27 @@ class PartitionLog:
                 self._write_across_segments(batches, places)
         except OSError as error:
             self.failed = True
-            if error.errno == ENOSPC:
-                self._take_back()
+            if passes(error):
+                self._take_back(batches)
                 self.failed = False
             raise
 
-    def _take_back(self) -> None:
-        """As if what is not in the log had never been staged: the file, the places, the offsets and the producers."""
+    def discard_staged(self) -> None:
+        """Of a log that may not be written any more."""
+        self._staged, self._staged_places, self._staged_bytes = [], [], 0
+
+    def _take_back(self, batches: list[memoryview]) -> None:
+        """As if what is not in the log had never been staged: the bytes, the offsets, the epoch and the producers.
+
+        All of it from memory, because reading may be what the system cannot do just now.
+        """
         segment = self.active
-        self.disk.truncate(self.files.handle(segment.log), segment.size)
-        segment.truncate(segment.size, segment.next_offset)
-        self._forget_places()
+        if segment.log.handle >= 0:  # otherwise nothing was written to it
+            self.disk.truncate(segment.log.handle, segment.size)
+            segment.allocated = segment.size
         self._next_offset = self.end_offset
-        self._reload_state()
+        self.epochs.truncate_from(self.end_offset + 1)
+        self.producers.take_back({HEADER.unpack_from(batch)[PRODUCER_ID] for batch in batches}, self.end_offset)
 
     def _write_group(self, batches: list[memoryview], places: list[BatchPlace], total: int) -> None:
         segment = self.active
@@ -274,7 +282,7 @@ class PartitionLog:
         old.index.spill()
         old.time_index.spill()
         base_offset = self.end_offset if base_offset is None else base_offset
-        segment = Segment.create(self.files, self.path, base_offset, self.config, self.appended_wall_ms)
+        segment = self._create_segment(base_offset)
         self._flusher.segment_sealed(old, base_offset)
         self.segments.append(segment)
         self.bases.append(base_offset)
@@ -283,6 +291,16 @@ class PartitionLog:
 
     def _forget_places(self) -> None:
         del self._recent_offsets[:], self._recent_positions[:]
+    def _create_segment(self, base_offset: int) -> Segment:
+        """All of its files or none: an empty one left behind would begin where the old segment may go on."""
+        try:
+            return Segment.create(self.files, self.path, base_offset, self.config, self.appended_wall_ms)
+        except OSError as error:
+            if passes(error):
+                for suffix in (names.LOG, names.INDEX, names.TIME_INDEX):
+                    unlink_if_present(self.disk, names.segment_stem(self.path, base_offset) + suffix)
+            raise
+
         self._older.forget()
 
     # Reading
@@ -421,9 +439,9 @@ class PartitionLog:
         """Reserve the next blocks of a busy segment; None for an idle one or while some are left."""
         return self._preallocation.work()
 
-    def retention_work(self, wall_ms: int, high_watermark: int) -> Work | None:
+    def retention_work(self, wall_ms: int, high_watermark: int, *, hurry: bool = False) -> Work | None:
         """Take away segments that are too old, too much or below the start, and unlink those taken away earlier."""
-        return self._retirement.work(wall_ms, high_watermark)
+        return self._retirement.work(wall_ms, high_watermark, hurry=hurry)
 
     # Ending
 

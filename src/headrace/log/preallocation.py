@@ -7,6 +7,7 @@ a header of zeros tells where it begins.
 
 from typing import TYPE_CHECKING
 
+from .errors import passes
 from .segment import Segment
 from .work import Work
 
@@ -39,7 +40,9 @@ class Preallocation:
         end = min(segment.size + piece, config.segment_bytes)
         if begin - segment.size > piece // REFILL_SHARE or end - begin < config.preallocation_bytes_min // REFILL_SHARE:
             return None
-        disk, handle = log.disk, log.files.handle(segment.log)
+        if segment.log.handle < 0:
+            return None  # a busy segment's file is open; one that was closed meanwhile is not busy
+        disk, handle = log.disk, segment.log.handle
         log.files.pin(handle)
         self.segment = segment
 
@@ -48,6 +51,8 @@ class Preallocation:
             log.files.unpin(handle)
             if error is None:
                 segment.allocated = max(segment.allocated, end)
+            elif not passes(error):
+                log.work_failed(error)
             # A device too full to reserve blocks is not broken: the append that needs them will say so.
 
         return Work(lambda: disk.allocate(handle, begin, end - begin), done)

@@ -10,7 +10,7 @@ from struct import Struct
 import crc32c
 
 from .errors import CorruptFile
-from .producers import ProducerState, ProducerStates
+from .producers import NEVER_SEEN, FrozenProducers, ProducerStates
 
 VERSION = 1
 SNAPSHOT_BYTES_MAX = 1 << 30
@@ -20,10 +20,10 @@ _COUNT = Struct(">i")
 _ENTRY = Struct(">qhiqiqiq")
 
 
-def encode(producers: ProducerStates, *, below: int) -> bytes:
-    """The states as of offset `below`: batches that are staged behind it are left to the replay."""
+def encode(producers: FrozenProducers, *, below: int) -> bytes:
+    """For a helper. The states as of offset `below`: batches that are staged behind it are left to the replay."""
     entries: list[bytes] = []
-    for producer_id, state in producers.states():
+    for producer_id, state in producers.items():
         rest = (state.coordinator_epoch, state.transaction_start_offset)
         batches = [batch for batch in state.batches if batch[3] < below]
         for _first, last_sequence, base_offset, last_offset, timestamp in batches:
@@ -35,7 +35,8 @@ def encode(producers: ProducerStates, *, below: int) -> bytes:
     return _HEAD.pack(VERSION, crc32c.crc32c(body)) + body
 
 
-def decode(content: bytes) -> ProducerStates:
+def decode(content: bytes, *, seen_ms: int = NEVER_SEEN) -> ProducerStates:
+    """`seen_ms` is now, for a log that is being opened: how long a producer is silent counts from there."""
     if len(content) < _HEAD.size + _COUNT.size:
         raise CorruptFile("a producer snapshot is cut off")
     version, crc = _HEAD.unpack_from(content)
@@ -47,16 +48,13 @@ def decode(content: bytes) -> ProducerStates:
         raise CorruptFile(f"a producer snapshot declares {count} entries in {len(body)} bytes")
     producers = ProducerStates()
     for entry in _ENTRY.iter_unpack(body[_COUNT.size : _COUNT.size + count * _ENTRY.size]):
-        _put(producers, entry)
+        _put(producers, entry, seen_ms)
     return producers
 
 
-def _put(producers: ProducerStates, entry: tuple[int, ...]) -> None:
+def _put(producers: ProducerStates, entry: tuple[int, ...], seen_ms: int) -> None:
     producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, transaction_start = entry
-    state = producers.get(producer_id)
-    if state is None or state.epoch != epoch:
-        state = ProducerState(epoch)
-        producers.put(producer_id, state)
+    state = producers.restored(producer_id, epoch, seen_ms)
     state.last_timestamp = timestamp
     state.coordinator_epoch = coordinator_epoch
     state.transaction_start_offset = transaction_start

@@ -3,10 +3,14 @@
 The rules are those of Kafka 4's brokers for appends from clients: an old epoch is fenced, a new epoch begins at
 sequence 0, a producer the log does not know may begin anywhere, and the last five batches are recognised when they
 come again. Sequences wrap after 2^31-1.
+
+A producer is forgotten when it was not seen for long. What counts is when its batch came, not the time it wrote into
+it: one that replays old events is not silent.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from headrace.model.errors import ErrorCode
@@ -26,6 +30,9 @@ SEQUENCE_MAX = (1 << 31) - 1
 NO_SEQUENCE = -1
 APPEND = -1
 """What `admit` gives for a batch that is new."""
+NEVER_SEEN = -1
+EXPIRY_PRODUCERS_MAX = 20_000
+"""How many producers one call of `expire` looks at, so that a turn stays short; the next call goes on from there."""
 
 CachedBatch = tuple[int, int, int, int, int]
 """First sequence, last sequence, base offset, last offset and timestamp of an appended batch."""
@@ -41,19 +48,41 @@ class ProducerDescription(NamedTuple):
 
 
 class ProducerState:
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "transaction_start_offset")
+    """What is known of one producer. Shared with frozen copies: only `ProducerStates` changes it, after `_own`."""
 
-    def __init__(self, epoch: int) -> None:
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "first_offset",
+        "generation",
+        "last_timestamp",
+        "seen_ms",
+        "transaction_start_offset",
+    )
+
+    def __init__(self, epoch: int, *, first_offset: int = -1, generation: int = 0) -> None:
         self.epoch = epoch
         self.batches: deque[CachedBatch] = deque(maxlen=CACHED_BATCHES_MAX)
         self.last_timestamp = -1
         self.coordinator_epoch = -1
         self.transaction_start_offset = -1
+        self.first_offset = first_offset
+        """Where this log met the producer first; -1 for one that a snapshot knew."""
+        self.seen_ms = NEVER_SEEN
+        """The wall clock at its last append, or at the opening of the log for what was recovered."""
+        self.generation = generation
+
+
+FrozenProducers = dict[int, ProducerState]
+"""The producers as they were at one instant, for a helper to read; nobody changes them any more."""
 
 
 class ProducerStates:
     def __init__(self) -> None:
         self._states: dict[int, ProducerState] = {}
+        self._generation = 0
+        self._to_look_at: Iterator[int] = iter(())
         self.duplicate_timestamp = -1
         """When the batch that `admit` last found to be a duplicate was appended."""
 
@@ -85,22 +114,63 @@ class ProducerStates:
             )
         return APPEND
 
-    def appended(self, fields: HeaderFields, base_offset: int, timestamp: int) -> None:
+    def appended(self, fields: HeaderFields, base_offset: int, timestamp: int, seen_ms: int) -> None:
         """HOT. The batch is in the log; recovery replays headers through here too."""
         producer_id = fields[PRODUCER_ID]
         epoch = fields[PRODUCER_EPOCH]
         state = self._states.get(producer_id)
         if state is None:
-            state = self._states[producer_id] = ProducerState(epoch)
-        elif state.epoch != epoch:
+            state = ProducerState(epoch, first_offset=base_offset, generation=self._generation)
+            self._states[producer_id] = state
+        elif state.generation != self._generation:
+            state = self._own(producer_id, state)
+        if state.epoch != epoch:
             state.epoch = epoch
             state.batches.clear()
         state.last_timestamp = timestamp
+        state.seen_ms = seen_ms
         sequence = fields[BASE_SEQUENCE]
         if sequence < 0:
             return  # a transaction marker has no sequence of its own
         delta = fields[LAST_OFFSET_DELTA]
         state.batches.append((sequence, sequence_after(sequence, delta), base_offset, base_offset + delta, timestamp))
+
+    def take_back(self, producer_ids: Iterable[int], end_offset: int) -> None:
+        """Batches of these producers from `end_offset` on did not get into the log after all.
+
+        Older ones that they had pushed out do not come back: a producer with at most five batches in flight had the
+        answers to those before it sent the new ones. A new epoch stays in force, because its producer has it.
+        """
+        for producer_id in producer_ids:
+            state = self._states.get(producer_id)
+            if state is None:
+                continue
+            if state.first_offset >= end_offset:
+                del self._states[producer_id]
+                continue
+            state = self._own(producer_id, state)
+            while state.batches and state.batches[-1][2] >= end_offset:
+                state.batches.pop()
+
+    def freeze(self) -> FrozenProducers:
+        """For a helper that writes them down: one copy of the table, whatever each producer has to remember.
+
+        States are shared until they change, then the change goes to a copy of that state.
+        """
+        self._generation += 1
+        return self._states.copy()
+
+    def _own(self, producer_id: int, state: ProducerState) -> ProducerState:
+        if state.generation == self._generation:
+            return state
+        own = ProducerState(state.epoch, first_offset=state.first_offset, generation=self._generation)
+        own.batches.extend(state.batches)
+        own.last_timestamp = state.last_timestamp
+        own.coordinator_epoch = state.coordinator_epoch
+        own.transaction_start_offset = state.transaction_start_offset
+        own.seen_ms = state.seen_ms
+        self._states[producer_id] = own
+        return own
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """The first offset of a transaction that is still open, or the high watermark."""
@@ -108,15 +178,19 @@ class ProducerStates:
         return min(high_watermark, *starts) if starts else high_watermark
 
     def expire(self, wall_ms: int, expiration_ms: int) -> int:
-        """Forget producers that were silent for so long; how many there were."""
-        expired = [
-            producer_id
-            for producer_id, state in self._states.items()
-            if wall_ms - state.last_timestamp >= expiration_ms and state.transaction_start_offset < 0
-        ]
-        for producer_id in expired:
+        """Forget producers that were not seen for so long; how many there were."""
+        looked_at = list(islice(self._to_look_at, EXPIRY_PRODUCERS_MAX))
+        if len(looked_at) < EXPIRY_PRODUCERS_MAX:
+            self._to_look_at = iter(tuple(self._states))
+            looked_at += islice(self._to_look_at, EXPIRY_PRODUCERS_MAX - len(looked_at))
+        expired = 0
+        for producer_id in looked_at:
+            state = self._states.get(producer_id)
+            if state is None or wall_ms - state.seen_ms < expiration_ms or state.transaction_start_offset >= 0:
+                continue
             del self._states[producer_id]
-        return len(expired)
+            expired += 1
+        return expired
 
     def describe(self) -> list[ProducerDescription]:
         return [
@@ -134,9 +208,13 @@ class ProducerStates:
     def states(self) -> Iterator[tuple[int, ProducerState]]:
         return iter(self._states.items())
 
-    def put(self, producer_id: int, state: ProducerState) -> None:
-        """Take a state out of a snapshot."""
-        self._states[producer_id] = state
+    def restored(self, producer_id: int, epoch: int, seen_ms: int) -> ProducerState:
+        """The state of a producer that a snapshot tells of, to be filled in before anyone uses it."""
+        state = self._states.get(producer_id)
+        if state is None or state.epoch != epoch:
+            state = self._states[producer_id] = ProducerState(epoch, generation=self._generation)
+            state.seen_ms = seen_ms
+        return state
 
     def get(self, producer_id: int) -> ProducerState | None:
         return self._states.get(producer_id)

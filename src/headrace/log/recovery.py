@@ -199,7 +199,7 @@ class Loader:
             if newest is None and offset <= segments[-1].next_offset:
                 try:
                     content = read_whole(self.disk, path, producer_snapshot.SNAPSHOT_BYTES_MAX)
-                    newest = (producer_snapshot.decode(content), offset)
+                    newest = (producer_snapshot.decode(content, seen_ms=self.wall_ms), offset)
                     continue
                 except (CorruptFile, FileNotFoundError):
                     pass
@@ -229,7 +229,7 @@ class Loader:
             base = fields[BASE_OFFSET]
             epochs.assign(fields[LEADER_EPOCH], base)
             if fields[PRODUCER_ID] >= 0 and base >= snapshot:
-                producers.appended(fields, base, fields[MAX_TIMESTAMP])
+                producers.appended(fields, base, fields[MAX_TIMESTAMP], self.wall_ms)
             self.report.batches_replayed += 1
         if walk.position < segment.size:
             raise DamagedLog(segment.log.path, walk.position, walk.damage or "zeros where a batch should be")

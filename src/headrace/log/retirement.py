@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from headrace.ports.disk import Disk
 
 from . import names
+from .errors import passes
 from .files import unlink_if_present
 from .segment import Segment
 from .work import Work
@@ -20,50 +21,67 @@ if TYPE_CHECKING:
 class Retirement:
     def __init__(self, log: "PartitionLog") -> None:
         self._log = log
+        self._taken: list[Segment] = []
+        """Out of the log, and not known to be renamed yet."""
         self._waiting: list[tuple[int, Segment]] = []
         """When each renamed segment may be unlinked, oldest first."""
         self._in_flight = False
 
-    def work(self, wall_ms: int, high_watermark: int) -> Work | None:
+    def work(self, wall_ms: int, high_watermark: int, *, hurry: bool) -> Work | None:
+        """`hurry`: room is needed, so nothing waits before it is unlinked; who reads it has it open."""
         log = self._log
         if self._in_flight or log.failed or log.closed:
             return None
-        taken = self._take_due(wall_ms, high_watermark)
-        expired = [segment for due_ms, segment in self._waiting if due_ms <= wall_ms]
+        self._taken += self._take_due(wall_ms, high_watermark)
+        delay_ms = 0 if hurry else log.config.file_delete_delay_ms
+        # A segment that has to wait longer than the delay was taken before the clock was set back.
+        expired = [segment for due_ms, segment in self._waiting if not 0 < due_ms - wall_ms <= delay_ms]
+        taken, due_ms = tuple(self._taken), wall_ms + delay_ms
         if not taken and not expired:
             return None
         self._in_flight = True
         disk, folder = log.disk, log.path
         taken_stems = [segment.stem for segment in taken]
         expired_stems = [segment.stem for segment in expired]
-        due_ms = wall_ms + log.config.file_delete_delay_ms
 
         def done(_result: object, error: BaseException | None) -> None:
             self._in_flight = False
+            if error is not None:
+                if not passes(error):
+                    log.work_failed(error)
+                return  # else all of it is tried again, which does no harm to what was done
             for segment in expired:
-                for file in segment.all_files():
-                    log.files.retire(file)
+                self._let_go(segment)
             self._waiting = [entry for entry in self._waiting if entry[1] not in expired]
             self._waiting += [(due_ms, segment) for segment in taken]
-            if error is not None:
-                log.work_failed(error)
+            del self._taken[: len(taken)]
 
         return Work(lambda: _rename_and_unlink(disk, folder, taken_stems, expired_stems), done)
 
     def close(self) -> None:
-        """The next start unlinks what is still waiting."""
-        for _due_ms, segment in self._waiting:
-            for file in segment.all_files():
-                self._log.files.retire(file)
+        """The next start unlinks what is still waiting, and finds again what is not renamed."""
+        for segment in (*self._taken, *(segment for _due_ms, segment in self._waiting)):
+            self._let_go(segment)
+        self._taken.clear()
         self._waiting.clear()
 
     def _take_due(self, wall_ms: int, high_watermark: int) -> list[Segment]:
         log = self._log
         count = self._count_due(wall_ms, high_watermark)
         if not count:
+    def _let_go(self, segment: Segment) -> None:
+        for file in segment.all_files():
+            self._log.files.retire(file)
+
             return []
         if count == len(log.segments):
-            log.roll()
+            try:
+                log.roll()
+            except OSError as error:
+                if not passes(error):
+                    log.work_failed(error)
+                    return []
+                count -= 1  # there is no room for the next one: this one stays for now
         taken, log.segments = log.segments[:count], log.segments[count:]
         log.segments_taken(taken)
         return taken

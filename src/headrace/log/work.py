@@ -10,11 +10,12 @@ class Work(NamedTuple):
     run: Callable[[], Any]
     done: Callable[[Any, BaseException | None], None]
 
-    def here(self) -> None:
-        """Run it in place, for whoever has no loop to keep going."""
+    def here(self) -> Any:
+        """Run it in place, for whoever has no loop to keep going; what it gave."""
         try:
             result = self.run()
         except Exception as error:
             self.done(None, error)
             raise
         self.done(result, None)
+        return result
