@@ -65,14 +65,14 @@ class Retirement:
         self._taken.clear()
         self._waiting.clear()
 
-    def _take_due(self, wall_ms: int, high_watermark: int) -> list[Segment]:
-        log = self._log
-        count = self._count_due(wall_ms, high_watermark)
-        if not count:
     def _let_go(self, segment: Segment) -> None:
         for file in segment.all_files():
             self._log.files.retire(file)
 
+    def _take_due(self, wall_ms: int, high_watermark: int) -> list[Segment]:
+        log = self._log
+        count = self._count_due(wall_ms, high_watermark)
+        if not count:
             return []
         if count == len(log.segments):
             try:
