@@ -174,7 +174,7 @@ class Flusher:
                 if log.on_flushed is not None:
                     log.on_flushed(end_offset)
 
-        return Work(lambda: _sync(log.disk, plan), done)
+        return Work(_sync(log.disk, plan), done)
 
     def _take_up_again(self, plan: _Plan, rolls: list[_Snapshot], *, durable: bool) -> None:
         """Small files, or names, are still to be written: the next flush tries again after a rest."""
@@ -223,21 +223,24 @@ class Flusher:
         self._strays = [] if offset < 0 or offset in self._log.bases else [offset]
 
 
-def _sync(disk: Disk, plan: _Plan) -> PutOff | None:
-    for handle, size in plan.cuts:
-        disk.truncate(handle, size)
-    for handle in plan.handles:
-        disk.data_sync(handle)
-    unwritten = _tried(lambda: _write_small_files(disk, plan))
-    if plan.named:
-        unsynced = _tried(lambda: disk.sync_directory(plan.folder))
-        if unsynced is not None:
-            return PutOff(unsynced, durable=False)
-    if unwritten is not None:
-        return PutOff(unwritten, durable=True)
-    for offset in plan.stale:
-        unlink_if_present(disk, _snapshot_path(plan, offset))
-    return None
+def _sync(disk: Disk, plan: _Plan) -> Callable[[], PutOff | None]:
+    def run() -> PutOff | None:
+        for handle, size in plan.cuts:
+            disk.truncate(handle, size)
+        for handle in plan.handles:
+            disk.data_sync(handle)
+        unwritten = _tried(lambda: _write_small_files(disk, plan))
+        if plan.named:
+            unsynced = _tried(lambda: disk.sync_directory(plan.folder))
+            if unsynced is not None:
+                return PutOff(unsynced, durable=False)
+        if unwritten is not None:
+            return PutOff(unwritten, durable=True)
+        for offset in plan.stale:
+            unlink_if_present(disk, _snapshot_path(plan, offset))
+        return None
+
+    return run
 
 
 def _write_small_files(disk: Disk, plan: _Plan) -> None:

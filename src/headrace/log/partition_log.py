@@ -289,8 +289,6 @@ class PartitionLog:
         self.active = segment
         self._forget_places()
 
-    def _forget_places(self) -> None:
-        del self._recent_offsets[:], self._recent_positions[:]
     def _create_segment(self, base_offset: int) -> Segment:
         """All of its files or none: an empty one left behind would begin where the old segment may go on."""
         try:
@@ -301,6 +299,8 @@ class PartitionLog:
                     unlink_if_present(self.disk, names.segment_stem(self.path, base_offset) + suffix)
             raise
 
+    def _forget_places(self) -> None:
+        del self._recent_offsets[:], self._recent_positions[:]
         self._older.forget()
 
     # Reading
