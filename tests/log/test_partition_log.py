@@ -262,10 +262,13 @@ def test_index_entries_that_find_no_room_wait_in_memory() -> None:
     disk = virtual_disk()
     config = LogConfig(index_interval_bytes=0)
     log = open_log(disk, config)
-    disk.faults.fail("write_vector", code=ENOSPC, path_contains=".index", times=3)
-    for number in range(600):
+    disk.faults.fail("write_vector", code=ENOSPC, path_contains=".index", times=60)
+    for number in range(550):
         append(log, batch_of(b"x%d" % number))
-    assert len(disk.faults.raised) == 3
+    assert log.active.index.stored == 0
+    for number in range(550, 600):
+        append(log, batch_of(b"x%d" % number))
+    assert log.active.index.stored > 550
     assert [value for _, value in read_all(log)] == [b"x%d" % number for number in range(600)]
     assert read_all(log, max_bytes=1, begin=30)[0] == (30, b"x30")
     log.close()
