@@ -21,7 +21,7 @@ from headrace.wire.records.header import (
 from . import names, producer_snapshot
 from .checkpoints import PROPERTIES_BYTES_MAX, decode_partition_metadata, encode_partition_metadata
 from .config import LogConfig
-from .errors import CorruptFile, DamagedLog, WrongTopicId
+from .errors import CorruptFile, DamagedLog, WrongTopicId, passes
 from .files import read_whole, unlink_if_present, write_atomically
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
 from .open_files import OpenFiles
@@ -86,6 +86,8 @@ class Loader:
             self.report.indexes_rebuilt += 1
         self._rewind(segment, indexed=indexed, unclean=unclean)
         self._scan(segment, file_bytes, unclean=unclean)
+        if above is not None:
+            self._finish_indexes(segment)
         if above is not None and segment.next_offset > above:
             raise DamagedLog(segment.log.path, segment.size, f"it runs into the segment at offset {above}")
         return above is None or not unclean or segment.next_offset == above
@@ -160,6 +162,17 @@ class Loader:
         if walk.damage:
             self.report.damage = walk.damage
             self.report.cut_bytes += file_bytes - segment.size
+
+    def _finish_indexes(self, segment: Segment) -> None:
+        """Of a full segment: no append or roll writes them any more, and the recovery point is about to pass them."""
+        segment.index_time()
+        try:
+            for index in (segment.index, segment.time_index):
+                index.spill()
+                self.disk.data_sync(self.files.handle(index.file))
+        except OSError as error:
+            if not passes(error):
+                raise
 
     def _take_first_timestamp(self, segment: Segment) -> None:
         file = self.files.handle(segment.log)
