@@ -305,7 +305,7 @@ def test_a_stop_answers_who_waits_and_takes_nobody_new():
 
 def test_a_stop_while_records_are_being_synced_answers_the_producer():
     broker = VirtualBroker().with_topic("t", flush_messages=1)
-    broker.machine.spawner.hold(name_contains="_sync.<locals>.run")
+    broker.hold_syncs()
     client = broker.client()
     asked = client.send_produce("t")
     broker.steps()
@@ -313,7 +313,7 @@ def test_a_stop_while_records_are_being_synced_answers_the_producer():
     node.begin_stop()
     broker.steps()
     assert not node.drained
-    broker.machine.spawner.release()
+    broker.release_syncs()
     broker.run_until(lambda: node.drained)
     assert client.wait(asked).responses[0].partition_responses[0].error_code == 0
     node.close()

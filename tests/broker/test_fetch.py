@@ -231,7 +231,7 @@ def test_no_minimum_means_no_wait(broker):
 
 def test_a_fetch_between_the_high_watermark_and_the_end_waits():
     broker = VirtualBroker().with_topic("t", flush_messages=1)
-    broker.machine.spawner.hold(name_contains="_sync.<locals>.run")
+    broker.hold_syncs()
     reader, writer = broker.client(), broker.client()
     writer.send_produce("t", 0, writer.batch(b"a", b"b", b"c"))
     broker.steps()
@@ -242,7 +242,7 @@ def test_a_fetch_between_the_high_watermark_and_the_end_waits():
     assert reader.fetch("t", offset=4).error_code == E.OFFSET_OUT_OF_RANGE
     waiting = reader.send_fetch(("t", 0, 0), wait_ms=LONG_MS)
     broker.steps()
-    broker.machine.spawner.release()
+    broker.release_syncs()
     assert values_of(reader.wait(waiting).responses[0].partitions[0].records) == [b"a", b"b", b"c"]
 
 
@@ -451,7 +451,7 @@ def test_cold_pages_are_read_by_a_helper_before_they_are_sent(broker):
         assert other.produce_error("other") == 0, "others do not wait for the device"
     finally:
         broker.machine.disk.faults.cold_reads_one_in = 0
-        broker.machine.spawner.release()
+        broker.release_syncs()
     assert values_of(reader.wait(asked).responses[0].partitions[0].records) == all_values()
 
 
@@ -466,7 +466,7 @@ def test_a_reader_that_leaves_while_a_helper_reads_for_it(broker):
         broker.steps()
     finally:
         broker.machine.disk.faults.cold_reads_one_in = 0
-        broker.machine.spawner.release()
+        broker.release_syncs()
     broker.steps()
     assert broker.client().values("ten") == all_values()
 

@@ -47,7 +47,7 @@ def test_producers_and_consumers_of_a_deleted_topic_are_told():
 
 def test_an_acknowledgement_that_waits_when_its_topic_goes():
     broker = VirtualBroker().with_topic("t", flush_messages=1)
-    broker.machine.spawner.hold(name_contains="_sync.<locals>.run")
+    broker.hold_syncs()
     producer, admin = broker.client(), broker.client()
     asked = producer.send_produce("t")
     broker.steps()
@@ -56,7 +56,7 @@ def test_an_acknowledgement_that_waits_when_its_topic_goes():
     broker.steps()
     answer = producer.wait(asked).responses[0].partition_responses[0]
     assert answer.error_code == E.UNKNOWN_TOPIC_OR_PARTITION
-    broker.machine.spawner.release()
+    broker.release_syncs()
     broker.steps()
     assert admin.metadata().brokers
 
@@ -98,7 +98,7 @@ def test_create_delete_and_create_again_while_folders_are_made():
     broker.steps()
     again = second.send(ApiKey.CREATE_TOPICS, 7, request)
     broker.steps()
-    broker.machine.spawner.release()
+    broker.release_syncs()
     assert first.wait(created).topics[0].error_code == 0
     assert deletion.wait(deleted).responses[0].error_code == 0
     assert second.wait(again).topics[0].error_code == 0
@@ -206,7 +206,7 @@ def test_two_log_directories_are_filled_evenly_and_found_again():
 
 def test_a_topic_config_takes_effect_at_once():
     broker = VirtualBroker().with_topic("t", flush_messages=1)
-    broker.machine.spawner.hold(name_contains="_sync.<locals>.run")
+    broker.hold_syncs()
     producer, admin = broker.client(), broker.client()
     asked = producer.send_produce("t")
     broker.steps()
@@ -301,7 +301,7 @@ def test_cold_and_hot_parts_of_one_answer_stay_open_while_a_helper_reads():
     for _ in range(12):
         broker.pass_time(5_000)
     assert broker.partition("t", 1).log.start_offset > 0
-    broker.machine.spawner.release()
+    broker.release_syncs()
     answers = reader.wait(asked).responses[0].partitions
     assert [values_of(answer.records)[0] for answer in answers] == [b"0" + bytes(900)] * 2
 

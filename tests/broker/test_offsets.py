@@ -181,14 +181,14 @@ def test_latest_is_the_high_watermark_and_times_stop_there():
     broker = VirtualBroker().with_topic("t", flush_messages=1)
     client, writer = broker.client(), broker.client()
     writer.produce("t", 0, timed(writer, T))
-    broker.machine.spawner.hold(name_contains="_sync.<locals>.run")
+    broker.hold_syncs()
     writer.send_produce("t", 0, timed(writer, T + 100))
     broker.steps()
     assert broker.partition("t").log.end_offset == 2
     assert offset_at(client, LATEST).offset == 1
     assert offset_at(client, LATEST, isolation=1).offset == 1
     assert offset_at(client, T + 50).offset == -1
-    broker.machine.spawner.release()
+    broker.release_syncs()
     broker.steps()
     assert offset_at(client, LATEST).offset == 2
     assert offset_at(client, T + 50).offset == 1

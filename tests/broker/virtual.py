@@ -17,6 +17,7 @@ MANY_BYTES = 1 << 20
 QUIET_STEPS = 60
 """Enough turns for anything that was going to happen."""
 
+FLUSH_NAMES = ("_sync.<locals>.run", "Flusher._work")
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 SET = 0
 
@@ -86,6 +87,14 @@ class VirtualBroker:
         self.world.run_until(reached)
 
     # Inside
+
+    def hold_syncs(self):
+        """Flushes of partitions do not end until `release_syncs`; metadata and everything else goes on."""
+        for name in FLUSH_NAMES:
+            self.machine.spawner.hold(name_contains=name)
+
+    def release_syncs(self):
+        self.machine.spawner.release()
 
     def client(self):
         return Client(self)
