@@ -18,6 +18,10 @@ class LogConfig:
     retention_bytes: int = UNLIMITED
     delete: bool = True
     compact: bool = False
+    delete_retention_ms: int = DAY_MS
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = NEVER
+    min_cleanable_dirty_ratio: float = 0.5
     file_delete_delay_ms: int = 60_000
     flush_messages: int = NEVER
     flush_ms: int = NEVER

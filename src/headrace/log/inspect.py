@@ -12,7 +12,14 @@ from itertools import pairwise
 from struct import Struct
 
 from headrace.ports.disk import Disk, FileHandle
-from headrace.wire.records.header import BASE_OFFSET, LAST_OFFSET_DELTA, LENGTH, LOG_OVERHEAD, MAX_TIMESTAMP
+from headrace.wire.records.header import (
+    BASE_OFFSET,
+    LAST_OFFSET_DELTA,
+    LENGTH,
+    LOG_OVERHEAD,
+    MAX_TIMESTAMP,
+    RECORD_COUNT,
+)
 
 from . import checkpoints, names, producer_snapshot
 from .config import LogConfig
@@ -22,7 +29,7 @@ from .files import read_whole, unlink_if_present, write_all
 from .index import OFFSET_ENTRY, TIME_ENTRY
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
 from .open_files import OpenFiles
-from .segment import Segment
+from .segment import Segment, newest_time
 from .walk import BatchWalk
 
 __all__ = ["DumpEntry", "Finding", "Remedy", "Report", "dump", "repair", "verify"]
@@ -136,7 +143,7 @@ def _check_segment(disk: Disk, stem: str, base_offset: int, above: int | None, r
         for position, fields in walk:
             last = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
             report.batches += 1
-            report.records += fields[LAST_OFFSET_DELTA] + 1
+            report.records += fields[RECORD_COUNT]
             report.bytes += fields[LENGTH] + LOG_OVERHEAD
             if by_position.get(position) == last:
                 del by_position[position]
@@ -202,6 +209,7 @@ _SMALL_FILES: dict[str, tuple[Callable[[bytes], object], int, Remedy]] = {
     names.RECOVERY_POINTS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
     names.START_OFFSETS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
     names.HIGH_WATERMARKS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
+    names.CLEANER_OFFSETS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
 }
 
 
@@ -253,7 +261,7 @@ def _rebuild_indexes(disk: Disk, folder: str, base_offset: int) -> None:
         file = files.handle(segment.log)
         for _position, fields in BatchWalk(disk, file, position=0, end=disk.size(file), next_offset=base_offset):
             last = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
-            place = (fields[BASE_OFFSET], last, fields[MAX_TIMESTAMP], fields[LENGTH] + LOG_OVERHEAD)
+            place = (fields[BASE_OFFSET], last, newest_time(fields), fields[LENGTH] + LOG_OVERHEAD)
             segment.note((place,), config.index_interval_bytes)
         segment.index_time()
         for index in (segment.index, segment.time_index):

@@ -10,6 +10,9 @@ TIME_INDEX = ".timeindex"
 SNAPSHOT = ".snapshot"
 DELETED = ".deleted"
 TEMPORARY = ".tmp"
+TRANSACTION_INDEX = ".txnindex"
+CLEANED = ".cleaned"
+SWAP = ".swap"
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
@@ -17,6 +20,7 @@ META_PROPERTIES = "meta.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 
@@ -37,6 +41,11 @@ def parse_segment_file(name: str) -> tuple[int, str] | None:
     """Base offset and suffix of a segment's file; None for any other name."""
     match = _SEGMENT_FILE.fullmatch(name)
     return (int(match[1]), f".{match[2]}") if match else None
+
+
+def cleaned(path: str, unique: str) -> str:
+    """Where compaction writes a segment's file; Kafka, too, removes at its start what ends like this."""
+    return f"{path}.{unique}{CLEANED}"
 
 
 def parse_partition_folder(name: str) -> TopicPartition | None:

@@ -74,6 +74,8 @@ class PartitionLog:
         self.appended_wall_ms = 0
         self.producers = ProducerStates()
         self.epochs = LeaderEpochs()
+        self.names_generation = 0
+        """Odd while compaction exchanges the files of segments: what opened them by name meanwhile must look again."""
         self.failed = False
         self.closed = False
         self.recovered = RecoveryReport()
@@ -415,6 +417,23 @@ class PartitionLog:
         self.size_bytes -= sum(segment.size for segment in taken)
         self._older.forget()
         self.advance_start(self.bases[0])
+
+    def segments_replaced(self, old: list[Segment], new: Segment) -> None:
+        """Compaction put one segment in the place of these neighbours."""
+        place = self.segments.index(old[0])
+        assert self.segments[place : place + len(old)] == old, "segments that were replaced are neighbours"
+        self.segments[place : place + len(old)] = [new]
+        self.bases = [segment.base_offset for segment in self.segments]
+        self.size_bytes += new.size - sum(segment.size for segment in old)
+        self._older.forget()
+
+    def retire(self, segments: list[Segment], due_ms: int) -> None:
+        """Segments whose files were renamed as deleted already: unlink them when no reader can be left."""
+        self._retirement.add(segments, due_ms)
+
+    def is_settled(self, segment: Segment) -> bool:
+        """Whether a closed segment is cut and synced, and nobody will write to it any more."""
+        return self._flusher.is_settled(segment) and not self.is_preallocating(segment)
 
     def _unlink_segments(self, segments: list[Segment]) -> None:
         """At once and for good: a segment that came back after a crash would follow batches it does not belong to."""

@@ -20,13 +20,14 @@ from headrace.wire.records.header import (
 
 from . import names, producer_snapshot
 from .checkpoints import PROPERTIES_BYTES_MAX, decode_partition_metadata, encode_partition_metadata
+from .compaction.interrupted import finish_swaps
 from .config import LogConfig
 from .errors import CorruptFile, DamagedLog, WrongTopicId, passes
 from .files import read_whole, unlink_if_present, write_atomically
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
 from .open_files import OpenFiles
 from .producers import ProducerStates
-from .segment import Segment
+from .segment import Segment, newest_time
 from .walk import NEVER_CHECK, BatchWalk
 
 
@@ -147,7 +148,7 @@ class Loader:
         for _position, fields in walk:
             base = fields[BASE_OFFSET]
             last = base + fields[LAST_OFFSET_DELTA]
-            place = (base, last, fields[MAX_TIMESTAMP], fields[LENGTH] + LOG_OVERHEAD)
+            place = (base, last, newest_time(fields), fields[LENGTH] + LOG_OVERHEAD)
             segment.note((place,), self.config.index_interval_bytes)
         self.report.scanned_bytes += segment.size - begin
         if walk.damage and (not unclean or walk.next_offset < self.recovery_point):
@@ -251,6 +252,9 @@ class Loader:
 def tidy(disk: Disk, folder: str) -> list[int]:
     """Remove what an unfinished deletion or write left behind; the base offsets of the segments, rising."""
     found = disk.list_directory(folder)
+    if any(name.endswith((names.CLEANED, names.SWAP)) for name in found):
+        finish_swaps(disk, folder)
+        found = disk.list_directory(folder)
     parsed = [(name, names.parse_segment_file(name)) for name in found]
     bases = sorted(part[0] for _, part in parsed if part is not None and part[1] == names.LOG)
     known = set(bases)

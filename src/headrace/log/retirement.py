@@ -58,6 +58,10 @@ class Retirement:
 
         return Work(lambda: _rename_and_unlink(disk, folder, taken_stems, expired_stems), done)
 
+    def add(self, segments: list[Segment], due_ms: int) -> None:
+        """Segments that compaction has replaced and renamed."""
+        self._waiting += [(due_ms, segment) for segment in segments]
+
     def close(self) -> None:
         """The next start unlinks what is still waiting, and finds again what is not renamed."""
         for segment in (*self._taken, *(segment for _due_ms, segment in self._waiting)):

@@ -12,6 +12,8 @@ from headrace.wire.records.header import (
     LENGTH_AT,
     LOG_OVERHEAD,
     MAX_TIMESTAMP,
+    RECORD_COUNT,
+    HeaderFields,
 )
 
 from . import names
@@ -27,6 +29,11 @@ NO_TIMESTAMP = -1
 
 BatchPlace = tuple[int, int, int, int]
 """Base offset, last offset, maximum timestamp and size of one batch."""
+
+
+def newest_time(fields: HeaderFields) -> int:
+    """The newest time of a batch's records. One that compaction emptied keeps a time for its producer's sake only."""
+    return fields[MAX_TIMESTAMP] if fields[RECORD_COUNT] else NO_TIMESTAMP
 
 
 class Segment:
@@ -163,7 +170,7 @@ class Segment:
             self.max_timestamp, self.max_timestamp_offset = last_time[0], self.base_offset + last_time[1]
         file = self._files.handle(self.log)
         for _at, fields in BatchWalk(self._disk, file, position=indexed_to, end=position, next_offset=self.base_offset):
-            if fields[MAX_TIMESTAMP] > self.max_timestamp:
+            if newest_time(fields) > self.max_timestamp:
                 self.max_timestamp = fields[MAX_TIMESTAMP]
                 self.max_timestamp_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
         if position == 0:

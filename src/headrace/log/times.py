@@ -16,7 +16,7 @@ from headrace.wire.records.reader import records
 from . import names
 from .index import IndexFile
 from .open_files import OpenFile, OpenFiles
-from .segment import Segment
+from .segment import Segment, newest_time
 from .walk import BatchWalk
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class _Search:
     def _timestamps(self, place: _Place) -> Iterator[int]:
         for position, fields, walk in self._batches(place, 0):
             if fields[BASE_OFFSET] >= self.start_offset:
-                yield fields[MAX_TIMESTAMP]
+                yield newest_time(fields)
             elif fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] >= self.start_offset:
                 batch = walk.batch(position, fields)
                 yield from (record.timestamp for record in records(batch) if record.offset >= self.start_offset)

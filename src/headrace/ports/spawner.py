@@ -3,12 +3,31 @@
 `operation` runs outside the loop (in production on a helper thread) and may touch only what it was handed: disk
 handles and immutable values, never the node's state. `completed` runs on the loop, in a later turn, and gets the
 result or the exception.
+
+A job is work that computes for long: in production it runs in a process of its own, at a low priority, because a
+thread would take the interpreter away from the loop. It is a picklable function of ports and immutable values that
+yields its results one by one.
 """
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Spent(NamedTuple):
+    """A job yields it from time to time: so many bytes were read and written, and the job may be held back now."""
+
+    bytes: int
+
+
+class JobDied(Exception):
+    """The process of a job ended without saying how the job did."""
+
+
+class RunningJob(Protocol):
+    def cancel(self) -> None:
+        """End it where it is; nothing more is heard of it."""
 
 
 class Spawner(Protocol):
@@ -18,8 +37,18 @@ class Spawner(Protocol):
     def run_completions(self) -> int:
         """Called by the loop once per turn: call `completed` for what has ended; how many there were."""
 
+    def start_job(
+        self,
+        job: Callable[[], Iterator[Spent | T]],
+        each: Callable[[T], None],
+        completed: Callable[[BaseException | None], None],
+        *,
+        bytes_per_second: float,
+    ) -> RunningJob:
+        """Begin a job. `each` gets its results, `completed` its end, both on the loop; it spends no more than that."""
+
     def in_flight(self) -> int:
-        """Operations submitted whose completion has not run yet."""
+        """Jobs and operations submitted whose completion has not run yet."""
 
     def close(self) -> None:
         """Wait for running operations; drop queued ones that have not started."""

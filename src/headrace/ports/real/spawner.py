@@ -1,10 +1,13 @@
-"""Helper threads behind the Spawner port."""
+"""Helper threads, and helper processes for jobs, behind the Spawner port."""
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
+
+from headrace.ports.real.jobs import Jobs, ProcessJob
+from headrace.ports.spawner import Spent
 
 THREADS = 2
 IN_FLIGHT_OPERATIONS_MAX = 65_536
@@ -36,6 +39,7 @@ class ThreadSpawner:
         self._queue: SimpleQueue[tuple[Callable[[], Any], _Completed] | None] = SimpleQueue()
         self._ended: deque[tuple[_Completed, Any, BaseException | None]] = deque()
         self._in_flight = 0
+        self._jobs = Jobs(network_wake)
         self._closed = False
 
     def submit(self, operation: Callable[[], T], completed: Callable[[T | None, BaseException | None], None]) -> None:
@@ -76,14 +80,27 @@ class ThreadSpawner:
             completed, result, failure = ended.popleft()
             self._in_flight -= 1
             completed(result, failure)
-        return count
+        return count + self._jobs.deliver() if self._jobs else count
+
+    def start_job(
+        self,
+        job: Callable[[], Iterator[Spent | T]],
+        each: Callable[[T], None],
+        completed: Callable[[BaseException | None], None],
+        *,
+        bytes_per_second: float,
+    ) -> ProcessJob:
+        if self._closed:
+            raise RuntimeError("the spawner is closed")
+        return self._jobs.start(job, each, completed, bytes_per_second=bytes_per_second)
 
     def in_flight(self) -> int:
-        return self._in_flight
+        return self._in_flight + len(self._jobs)
 
     def close(self) -> None:
         """Idempotent. Completions of operations that ran may still be taken with `run_completions`."""
         self._closed = True
+        self._jobs.close()
         try:
             while True:
                 self._queue.get_nowait()

@@ -1,0 +1,269 @@
+"""The cleaning itself: from segments with old records to cleaned files beside them, in one pass over the log.
+
+First the dirty part is read, which gives the last offset of every key; then every segment is read and what is still
+wanted of it is written. It opens records, so it runs away from the loop, in a process of its own: it takes a plan of
+paths and numbers and yields what it has written, group by group. Every checksum is looked at before bytes are stored
+again (promise G8).
+"""
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from headrace.ports.disk import Disk
+from headrace.ports.spawner import Spent
+from headrace.wire.errors import ProtocolError
+from headrace.wire.records.header import (
+    BASE_OFFSET,
+    HEADER,
+    LAST_OFFSET_DELTA,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    RECORD_COUNT,
+    HeaderFields,
+)
+
+from .. import names
+from ..errors import DamagedLog
+from ..segment import RELATIVE_OFFSET_MAX
+from ..walk import BatchWalk
+from .key_map import KeyMap
+from .plan import CleaningPlan, SourceSegment
+from .records import delete_horizon, emptied, open_entries, rebuilt
+from .transactions import AbortedTransactions, EmptyTransactions, is_marker, is_transactional
+from .writer import CleanedFiles, CleanedSegment
+
+GROUP_SEGMENTS_MAX = 50
+"""Small segments become one; as many as this, because a swap holds the files of all of them open."""
+SPENT_BYTES = 256 << 10
+"""How often a cleaning says how much it has read, so that it can be slowed down."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """What a cleaning of some segments read and left."""
+
+    bytes_read: int = 0
+    records_read: int = 0
+    records_kept: int = 0
+    unreadable_batches: int = 0
+    """Batches kept as they are because their records contradict themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedGroup:
+    """Some neighbouring segments were read; `files` hold what is left of them, on the device but not yet in use."""
+
+    sources: tuple[SourceSegment, ...]
+    files: CleanedFiles | None
+    """None if nothing of the one segment has to go."""
+    cleaned_to: int
+    """Up to here every key has one record once all groups are in use."""
+    counts: Counts = field(default_factory=Counts)
+
+
+def clean(disk: Disk, plan: CleaningPlan) -> Iterator[Spent | CleanedGroup]:
+    """Yields each group as soon as its files are on the device, and what was spent meanwhile."""
+    aborted = AbortedTransactions()
+    yield from _find_aborted(disk, plan, aborted)
+    keys = KeyMap(plan.key_map_bytes_max)
+    cleaned_to = yield from _map_keys(disk, plan, aborted, keys)
+    cleaner = _Cleaner(plan, keys, aborted, cleaned_to)
+    for group in grouped(plan, cleaned_to):
+        yield from cleaner.clean_group(disk, group)
+
+
+def grouped(plan: CleaningPlan, below: int) -> Iterator[tuple[SourceSegment, ...]]:
+    """The segments that begin below an offset, small neighbours together, as one segment may hold them."""
+    group: list[SourceSegment] = []
+    size = index_bytes = 0
+    for segment in plan.segments:
+        if segment.base_offset >= below:
+            break
+        size += segment.size
+        index_bytes += segment.index_bytes
+        fits = (
+            len(group) < GROUP_SEGMENTS_MAX
+            and size <= plan.segment_bytes
+            and index_bytes <= plan.segment_index_bytes
+            and group
+            and segment.end_offset - group[0].base_offset <= RELATIVE_OFFSET_MAX
+        )
+        if group and not fits:
+            yield tuple(group)
+            group, size, index_bytes = [], segment.size, segment.index_bytes
+        group.append(segment)
+    if group:
+        yield tuple(group)
+
+
+_Batches = Iterator[tuple[HeaderFields, bytes, bool]]
+
+
+def _batches(disk: Disk, folder: str, segment: SourceSegment, *, headers_below: int = 0) -> _Batches:
+    """Header, bytes and whether it is the segment's last, of every batch; the bytes only from `headers_below` on."""
+    path = names.segment_stem(folder, segment.base_offset) + names.LOG
+    file = disk.open(path, writable=False)
+    try:
+        walk = BatchWalk(
+            disk, file, position=0, end=segment.size, next_offset=segment.base_offset, check_from_offset=headers_below
+        )
+        for position, fields in walk:
+            wanted = fields[BASE_OFFSET] >= headers_below
+            yield fields, walk.batch(position, fields) if wanted else b"", walk.position >= segment.size
+        if walk.position < segment.size:
+            raise DamagedLog(path, walk.position, walk.damage or "zeros where a batch should be")
+    finally:
+        disk.close(file)
+
+
+def _find_aborted(disk: Disk, plan: CleaningPlan, aborted: AbortedTransactions) -> Iterator[Spent]:
+    """Walk the headers from the dirty part on until every transaction that began in it has its marker."""
+    dirty = [segment for segment in plan.segments if segment.end_offset > plan.dirty_from]
+    for place, segment in enumerate((*dirty, *plan.later_segments)):
+        if place >= len(dirty) and aborted.all_ended:
+            return
+        path = names.segment_stem(plan.folder, segment.base_offset) + names.LOG
+        file = disk.open(path, writable=False)
+        try:
+            walk = BatchWalk(disk, file, position=0, end=segment.size, next_offset=segment.base_offset)
+            for position, fields in walk:
+                if fields[BASE_OFFSET] < plan.dirty_from or not is_transactional(fields):
+                    continue
+                if is_marker(fields):
+                    aborted.marker(fields, walk.batch(position, fields))
+                else:
+                    aborted.data(fields)
+        finally:
+            disk.close(file)
+        yield Spent(0)
+
+
+def _map_keys(
+    disk: Disk, plan: CleaningPlan, aborted: AbortedTransactions, keys: KeyMap
+) -> Generator[Spent, None, int]:
+    """Fill the map from the dirty part; where it ends, which is before the plan's end when the map is full."""
+    reached, spent = plan.dirty_from, 0
+    for segment in plan.segments:
+        if segment.end_offset <= plan.dirty_from:
+            continue
+        for fields, batch, _is_last in _batches(disk, plan.folder, segment, headers_below=plan.dirty_from):
+            base_offset = fields[BASE_OFFSET]
+            if base_offset < plan.dirty_from:
+                continue
+            if keys.is_full:
+                return reached
+            if not is_marker(fields) and not aborted.covers(fields):
+                try:
+                    keys.put(base_offset, open_entries(batch)[1])
+                except ProtocolError:
+                    pass  # kept as it is, and nothing is taken away for its sake
+            reached = base_offset + fields[LAST_OFFSET_DELTA] + 1
+            spent += len(batch)
+            if spent >= SPENT_BYTES:
+                yield Spent(spent)
+                spent = 0
+        reached = max(reached, segment.end_offset)
+    yield Spent(spent)
+    return reached
+
+
+class _Cleaner:
+    """Decides batch by batch, in the order of the log, what is left of it."""
+
+    def __init__(self, plan: CleaningPlan, keys: KeyMap, aborted: AbortedTransactions, cleaned_to: int) -> None:
+        self._plan = plan
+        self._keys = keys
+        self._aborted = aborted
+        self._cleaned_to = cleaned_to
+        self._transactions = EmptyTransactions()
+        self._counts = Counts()
+
+    def clean_group(self, disk: Disk, group: Sequence[SourceSegment]) -> Iterator[Spent | CleanedGroup]:
+        plan = self._plan
+        self._counts = counts = Counts()
+        changed = len(group) > 1
+        with CleanedSegment(disk, plan, group[0].base_offset) as written:
+            spent = 0
+            for fields, batch, is_last in self._group_batches(disk, group):
+                kept = self._kept(fields, batch)
+                if not kept and (is_last or self._is_last_of_producer(fields)):
+                    kept = emptied(fields)
+                changed = changed or (kept is not batch and kept != batch)
+                counts.bytes_read += len(batch)
+                spent += len(batch)
+                if kept:
+                    written.append(HEADER.unpack_from(kept), kept)
+                    spent += len(kept)
+                if spent >= SPENT_BYTES:
+                    yield Spent(spent)
+                    spent = 0
+            files = written.finish() if changed else None
+        yield Spent(spent)
+        yield CleanedGroup(sources=tuple(group), files=files, cleaned_to=self._cleaned_to, counts=counts)
+
+    def _group_batches(self, disk: Disk, group: Iterable[SourceSegment]) -> _Batches:
+        """As `_batches`, with the last of the whole group marked: every segment still ends where the next begins."""
+        group = tuple(group)
+        for segment in group:
+            for fields, batch, is_last in _batches(disk, self._plan.folder, segment):
+                yield fields, batch, is_last and segment is group[-1]
+
+    def _kept(self, fields: HeaderFields, batch: bytes) -> bytes | bytearray:
+        """The batch itself, a smaller one, or nothing."""
+        counts = self._counts
+        counts.records_read += fields[RECORD_COUNT]
+        if is_marker(fields):
+            kept = self._kept_marker(fields, batch)
+            counts.records_kept += fields[RECORD_COUNT] if kept else 0
+            return kept
+        self._transactions.data(fields)
+        if fields[BASE_OFFSET] >= self._cleaned_to:
+            counts.records_kept += fields[RECORD_COUNT]
+            return batch
+        if not fields[RECORD_COUNT]:
+            return batch if self._is_last_of_producer(fields) else b""
+        if self._aborted.covers(fields):
+            return b""
+        return self._kept_records(fields, batch)
+
+    def _kept_marker(self, fields: HeaderFields, batch: bytes) -> bytes | bytearray:
+        """A marker goes when nothing of its transaction is left and readers had time to see it."""
+        is_useless = self._transactions.marker_is_last(fields)
+        horizon_ms = delete_horizon(fields)
+        if not is_useless or fields[BASE_OFFSET] >= self._cleaned_to or not fields[RECORD_COUNT]:
+            return batch
+        if horizon_ms is not None:
+            return b"" if horizon_ms <= self._plan.now_ms else batch
+        try:
+            plain, entries = open_entries(batch)
+        except ProtocolError:
+            return batch
+        return rebuilt(fields, plain, entries, horizon_ms=self._plan.now_ms + self._plan.delete_retention_ms)
+
+    def _kept_records(self, fields: HeaderFields, batch: bytes) -> bytes | bytearray:
+        counts, plan = self._counts, self._plan
+        try:
+            plain, entries = open_entries(batch)
+        except ProtocolError:
+            counts.unreadable_batches += 1
+            counts.records_kept += fields[RECORD_COUNT]
+            return batch
+        horizon_ms = delete_horizon(fields)
+        tombstones_stay = horizon_ms is None or plan.now_ms < horizon_ms
+        kept = self._keys.kept(fields[BASE_OFFSET], entries, tombstones=tombstones_stay)
+        counts.records_kept += len(kept)
+        if not kept:
+            return b""
+        begins_horizon = horizon_ms is None and not all(entry.has_value for entry in kept)
+        if begins_horizon:
+            return rebuilt(fields, plain, kept, horizon_ms=plan.now_ms + plan.delete_retention_ms)
+        return batch if len(kept) == len(entries) else rebuilt(fields, plain, kept, horizon_ms=None)
+
+    def _is_last_of_producer(self, fields: HeaderFields) -> bool:
+        """Whether a restart without a snapshot would learn the producer's last sequence from this batch."""
+        end = self._plan.producers.get(fields[PRODUCER_ID])
+        if end is None:
+            return False
+        if end.last_offset >= 0:
+            return fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] == end.last_offset
+        return is_marker(fields) and fields[PRODUCER_EPOCH] == end.epoch

@@ -1,0 +1,155 @@
+"""What of a log may and should be cleaned now, decided on the loop from what it has in memory.
+
+Cleaned are whole closed segments that are on the device, below the last stable offset, and older than the shortest
+compaction lag. Whether they should be is a question of how much of the log is dirty, or of the longest lag.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from headrace.wire.records.header import HEADER, HEADER_SIZE, MAX_TIMESTAMP
+
+from ..config import NEVER
+from ..segment import Segment
+
+if TYPE_CHECKING:
+    from ..partition_log import PartitionLog
+
+
+class SourceSegment(NamedTuple):
+    """A segment as it was when the cleaning was planned."""
+
+    base_offset: int
+    end_offset: int
+    size: int
+    index_bytes: int
+
+
+class ProducerEnd(NamedTuple):
+    """What must stay of a producer: the batch with its last data, or, without any, the markers of its epoch."""
+
+    epoch: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleaningPlan:
+    """Everything a cleaning needs to know; it may be done in another process."""
+
+    folder: str
+    unique: str
+    """Part of the names of the files it writes, so that no other cleaning writes the same ones."""
+    segments: tuple[SourceSegment, ...]
+    later_segments: tuple[SourceSegment, ...]
+    """Not to be cleaned, but they may hold the markers of transactions that are."""
+    dirty_from: int
+    now_ms: int
+    delete_retention_ms: int
+    key_map_bytes_max: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    producers: Mapping[int, ProducerEnd]
+
+
+class Cleanable(NamedTuple):
+    """How much of a log is clean, and how much more could be."""
+
+    dirty_from: int
+    """Below it every key has one record."""
+    clean_below: int
+    """Where the first segment begins that must not be cleaned yet."""
+    clean_bytes: int
+    dirty_bytes: int
+    is_overdue: bool
+    """The longest compaction lag is over for some of it."""
+
+    @property
+    def dirty_ratio(self) -> float:
+        total = self.clean_bytes + self.dirty_bytes
+        return self.dirty_bytes / total if total else 0.0
+
+
+def cleanable(log: "PartitionLog", *, clean_offset: int, stable_offset: int, wall_ms: int) -> Cleanable:
+    """`clean_offset` is the checkpoint: it means nothing if the log no longer reaches or no longer begins there."""
+    dirty_from = clean_offset if log.start_offset <= clean_offset <= log.end_offset else log.start_offset
+    clean_bytes = dirty_bytes = 0
+    clean_below = log.segments[0].base_offset
+    too_new_ms, overdue_ms = log.config.min_compaction_lag_ms, log.config.max_compaction_lag_ms
+    is_overdue = False
+    for segment in log.segments:
+        if not _may_be_cleaned(log, segment, stable_offset):
+            break
+        if segment.next_offset > dirty_from:
+            if too_new_ms > 0 and wall_ms - _newest_ms(segment) < too_new_ms:
+                break
+            dirty_bytes += segment.size
+            is_overdue = is_overdue or (overdue_ms < NEVER and wall_ms - _oldest_ms(log, segment) > overdue_ms)
+        else:
+            clean_bytes += segment.size
+        clean_below = segment.next_offset
+    return Cleanable(dirty_from, clean_below, clean_bytes, dirty_bytes, is_overdue)
+
+
+def make_plan(
+    log: "PartitionLog", found: Cleanable, *, unique: str, wall_ms: int, key_map_bytes_max: int
+) -> CleaningPlan | None:
+    """None if there is no segment to clean."""
+    config = log.config
+    sources = tuple(_source(segment) for segment in log.segments if segment.next_offset <= found.clean_below)
+    if not sources:
+        return None
+    return CleaningPlan(
+        folder=log.path,
+        unique=unique,
+        segments=sources,
+        later_segments=tuple(_source(segment) for segment in log.segments[len(sources) :]),
+        dirty_from=found.dirty_from,
+        now_ms=wall_ms,
+        delete_retention_ms=config.delete_retention_ms,
+        key_map_bytes_max=key_map_bytes_max,
+        segment_bytes=config.segment_bytes,
+        segment_index_bytes=config.segment_index_bytes,
+        index_interval_bytes=config.index_interval_bytes,
+        producers={
+            producer_id: ProducerEnd(state.epoch, state.batches[-1][3] if state.batches else -1)
+            for producer_id, state in log.producers.states()
+        },
+    )
+
+
+def source_segments(log: "PartitionLog", sources: Iterable[SourceSegment]) -> list[Segment] | None:
+    """The log's own segments that these are still a picture of; None if any is gone or has changed."""
+    by_base = {segment.base_offset: segment for segment in log.segments[:-1]}
+    found = [by_base.get(source.base_offset) for source in sources]
+    segments = [segment for segment in found if segment is not None]
+    same = all(segment.size == source.size for segment, source in zip(segments, sources, strict=False))
+    return segments if same and len(segments) == len(found) else None
+
+
+def _may_be_cleaned(log: "PartitionLog", segment: Segment, stable_offset: int) -> bool:
+    limit = min(stable_offset, log.recovery_point)
+    return segment is not log.active and segment.next_offset <= limit and log.is_settled(segment) and segment.size > 0
+
+
+def _source(segment: Segment) -> SourceSegment:
+    return SourceSegment(
+        base_offset=segment.base_offset,
+        end_offset=segment.next_offset,
+        size=segment.size,
+        index_bytes=max(segment.index.stored_bytes, segment.time_index.stored_bytes),
+    )
+
+
+def _newest_ms(segment: Segment) -> int:
+    return segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
+
+
+def _oldest_ms(log: "PartitionLog", segment: Segment) -> int:
+    """The time of the first batch; read once where the log was opened without looking at it."""
+    if segment.first_timestamp < 0:
+        header = log.disk.read(log.files.handle(segment.log), HEADER_SIZE, 0)
+        found: int = HEADER.unpack_from(header)[MAX_TIMESTAMP]
+        segment.first_timestamp = found if found >= 0 else segment.created_ms
+    return segment.first_timestamp

@@ -1,0 +1,96 @@
+"""Putting a cleaned segment in the place of the old ones while readers go on.
+
+The names change in an order that a crash at any point cannot betray: cleaned, swap (from here on it is decided), the
+old ones deleted, live; the directory is synced between. The loop keeps the old files open all the while, so a reader
+never opens new bytes by an old place; they are unlinked later, like those that retention takes.
+"""
+
+from typing import TYPE_CHECKING
+
+from headrace.ports.disk import Disk
+
+from .. import names
+from ..index import IndexFile
+from ..segment import Segment
+from ..work import Work
+from .cleaning import CleanedGroup
+from .interrupted import REPLACED_FILES, remove_cleaned
+from .plan import source_segments
+from .writer import CleanedFiles, IndexState
+
+if TYPE_CHECKING:
+    from ..partition_log import PartitionLog
+
+
+def swap_work(log: "PartitionLog", group: CleanedGroup, *, wall_ms: int) -> Work | None:
+    """The exchange, for a helper; None if the log is not as it was, and the cleaned files are of no use."""
+    files = group.files
+    old = source_segments(log, group.sources) if not (log.failed or log.closed) else None
+    if files is None or old is None or log.names_generation % 2:
+        return None
+    handles = [log.files.handle(file) for segment in old for file in segment.all_files()]
+    for handle in handles:
+        log.files.pin(handle)
+    log.names_generation += 1
+    disk, folder, bases = log.disk, log.path, [segment.base_offset for segment in old]
+
+    def done(_result: object, error: BaseException | None) -> None:
+        log.names_generation += 1
+        for handle in handles:
+            log.files.unpin(handle)
+        if error is not None:
+            log.work_failed(error)
+        elif not log.closed:
+            log.segments_replaced(old, _segment(log, files, old[-1].created_ms))
+            log.retire(old, wall_ms + log.config.file_delete_delay_ms)
+
+    return Work(lambda: exchange(disk, folder, files, bases), done)
+
+
+def discard_work(log: "PartitionLog", group: CleanedGroup) -> Work | None:
+    """Remove cleaned files that came too late."""
+    files = group.files
+    if files is None:
+        return None
+    disk, folder = log.disk, log.path
+
+    def done(_result: object, _error: BaseException | None) -> None:
+        """What could not be removed, the next start removes."""
+
+    return Work(lambda: remove_cleaned(disk, folder, files.base_offset, files.unique), done)
+
+
+def exchange(disk: Disk, folder: str, files: CleanedFiles, old_bases: list[int]) -> None:
+    stem = names.segment_stem(folder, files.base_offset)
+    for suffix in (names.INDEX, names.TIME_INDEX):
+        disk.rename(names.cleaned(stem + suffix, files.unique), stem + suffix + names.SWAP)
+    disk.sync_directory(folder)
+    disk.rename(names.cleaned(stem + names.LOG, files.unique), stem + names.LOG + names.SWAP)
+    disk.sync_directory(folder)
+    for base_offset in old_bases:
+        gone = REPLACED_FILES if base_offset == files.base_offset else (*REPLACED_FILES, names.SNAPSHOT)
+        for suffix in gone:
+            path = names.segment_stem(folder, base_offset) + suffix
+            if disk.exists(path):
+                disk.rename(path, path + names.DELETED)
+    disk.sync_directory(folder)
+    for suffix in (names.INDEX, names.TIME_INDEX, names.LOG):
+        disk.rename(stem + suffix + names.SWAP, stem + suffix)
+    disk.sync_directory(folder)
+
+
+def _segment(log: "PartitionLog", files: CleanedFiles, created_ms: int) -> Segment:
+    segment = Segment(log.files, log.path, files.base_offset, log.config, created_ms)
+    segment.size = segment.allocated = files.size
+    segment.next_offset = files.end_offset
+    segment.first_timestamp = files.first_timestamp
+    segment.max_timestamp = files.max_timestamp
+    segment.max_timestamp_offset = files.max_timestamp_offset
+    segment.bytes_since_index = files.bytes_since_index
+    _take_state(segment.index, files.offset_index)
+    _take_state(segment.time_index, files.time_index)
+    return segment
+
+
+def _take_state(index: IndexFile, state: IndexState) -> None:
+    index.stored, index.last = state
