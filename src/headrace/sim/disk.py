@@ -4,7 +4,7 @@ import errno
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from headrace.ports.disk import Buffer, DiskLockHeld, FileHandle
 from headrace.sim.entropy import SeededEntropy
@@ -39,7 +39,7 @@ class VirtualDisk:
     def __init__(self, entropy: SeededEntropy, trace: Trace, *, capacity_bytes: int = CAPACITY_BYTES) -> None:
         self.iov_max = IOV_BUFFERS_MAX
         self.capacity_bytes = capacity_bytes
-        self.faults = DiskFaults(entropy.branch("faults"))
+        self.faults = DiskFaults(entropy.branch("faults"), trace)
         self.on_operation: Callable[[str, str], None] | None = None
         """Latency goes in here: called with each operation and its path; it may move virtual time."""
         self._entropy = entropy
@@ -62,11 +62,11 @@ class VirtualDisk:
     def crash(self, entropy: SeededEntropy) -> None:
         """The power goes: what no sync covered is kept, lost or torn as `entropy` draws."""
         self.kill()
-        self._names.lose_power(entropy)
+        self._names.lose_power(entropy, self._trace)
         self._used_bytes = 0
         for inode in self._walk_durable(self._root):
             if isinstance(inode, FileInode):
-                inode.lose_power(entropy)
+                inode.lose_power(entropy, self._trace)
                 self._used_bytes += len(inode.content)
             else:
                 inode.entries = dict(inode.durable_entries)
@@ -127,7 +127,7 @@ class VirtualDisk:
         room = max(0, len(opened.inode.content) + self._free() - position)
         if length > room:
             if room == 0:
-                raise _error(DISK_FULL, opened.path)
+                self._refuse_for_space("write_vector", opened.path)
             length = room
         self._grow(opened.inode, position + length)
         opened.inode.write(payload[:length], position)
@@ -314,9 +314,14 @@ class VirtualDisk:
         if growth <= 0:
             return
         if growth > self._free():
-            raise _error(DISK_FULL)
+            self._refuse_for_space("grow", "")
         inode.resize(length)
         self._count(inode, growth)
+
+    def _refuse_for_space(self, operation: str, path: str) -> NoReturn:
+        self._trace.record(f"disk full {operation} {path}")
+        self._trace.meet("disk full")
+        raise _error(DISK_FULL, path)
 
     def _count(self, inode: FileInode, growth: int) -> None:
         """A file without a name takes no space here, though a real one does until its last handle is closed."""

@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 
 from headrace.sim.entropy import SeededEntropy
+from headrace.sim.trace import Trace
 
 DISK_FULL = errno.ENOSPC
 DEVICE_ERROR = errno.EIO
@@ -22,10 +23,13 @@ class _Failure:
 class DiskFaults:
     """`short_writes_one_in` and `cold_reads_one_in` are rates (0: never); `fail` plans single errors."""
 
-    __slots__ = ("_entropy", "_planned", "cold_reads_one_in", "short_writes_one_in")
+    __slots__ = ("_entropy", "_planned", "_trace", "cold_reads_one_in", "raised", "short_writes_one_in")
 
-    def __init__(self, entropy: SeededEntropy) -> None:
+    def __init__(self, entropy: SeededEntropy, trace: Trace) -> None:
         self._entropy = entropy
+        self._trace = trace
+        self.raised: list[tuple[str, str]] = []
+        """The operations and paths that failed, for whoever planned it to look at and clear."""
         self._planned: list[_Failure] = []
         self.short_writes_one_in = 0
         self.cold_reads_one_in = 0
@@ -36,6 +40,11 @@ class DiskFaults:
         """The named Disk call raises `code` on matching paths, `times` times after `skip` calls that go well."""
         failure = _Failure(operation=operation, path_contains=path_contains, code=code, skip=skip, times=times)
         self._planned.append(failure)
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether an error is still to come."""
+        return any(failure.times for failure in self._planned)
 
     def heal(self) -> None:
         self._planned.clear()
@@ -48,12 +57,19 @@ class DiskFaults:
                 failure.skip -= 1
                 continue
             failure.times -= 1
+            self.raised.append((operation, path))
+            self._trace.record(f"disk fails {operation} {path} {errno.errorcode[failure.code]}")
+            self._trace.meet(f"{errno.errorcode[failure.code]} on {operation}")
             raise OSError(failure.code, os.strerror(failure.code), path)
 
     def drawn_write_length(self, length: int) -> int:
         if length > 1 and self._entropy.one_in(self.short_writes_one_in):
+            self._trace.meet("short write")
             return 1 + self._entropy.below(length - 1)
         return length
 
     def draws_cold_read(self) -> bool:
-        return self._entropy.one_in(self.cold_reads_one_in)
+        if not self._entropy.one_in(self.cold_reads_one_in):
+            return False
+        self._trace.meet("cold read")
+        return True

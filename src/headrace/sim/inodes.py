@@ -7,6 +7,7 @@ until a sync. A power cut draws, page by page, whether the device had already ta
 from dataclasses import dataclass, field
 
 from headrace.sim.entropy import SeededEntropy
+from headrace.sim.trace import Trace
 
 PAGE_BYTES = 4096
 SECTOR_BYTES = 512
@@ -58,7 +59,7 @@ class FileInode:
         """A failed sync: the kernel calls the pages clean, readers still see them, the device never gets them."""
         self._dirty_pages.clear()
 
-    def lose_power(self, entropy: SeededEntropy) -> None:
+    def lose_power(self, entropy: SeededEntropy, trace: Trace) -> None:
         survived = bytearray(self._durable)
         reach = max(len(self.content), len(self._durable))
         _set_length(survived, -(-reach // PAGE_BYTES) * PAGE_BYTES)
@@ -68,7 +69,10 @@ class FileInode:
                 continue
             old = bytes(survived[start : start + PAGE_BYTES])
             new = bytes(self.content[start : start + PAGE_BYTES]).ljust(PAGE_BYTES, b"\0")
-            survived[start : start + PAGE_BYTES] = _drawn_page(old, new, entropy)
+            left = _drawn_page(old, new, entropy)
+            if left != new:
+                trace.meet("unsynced page dropped" if left == old else "unsynced page torn")
+            survived[start : start + PAGE_BYTES] = left
         _set_length(survived, self._drawn_length(entropy))
         self.content = survived
         self._durable = bytearray(survived)
@@ -158,11 +162,13 @@ class NameJournal:
         for changes in reversed(synced):
             _make_durable(changes)
 
-    def lose_power(self, entropy: SeededEntropy) -> None:
+    def lose_power(self, entropy: SeededEntropy, trace: Trace) -> None:
         """Each unsynced change is kept or undone on its own: a journal in order is only one way a device may do it."""
         for changes in self.pending:
             if entropy.below(2):
                 _make_durable(changes)
+            else:
+                trace.meet("unsynced name undone")
         self.pending.clear()
 
 

@@ -14,7 +14,7 @@ from headrace.ports.disk import Buffer, Slice
 from headrace.ports.network import BROKEN, READABLE, WRITABLE, Listener, Token, Transport
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.streams import Stream
+from headrace.sim.streams import WHOLE_EIGHTHS, Stream
 from headrace.sim.trace import Trace
 
 BACKLOG_CONNECTIONS_MAX = 128
@@ -22,6 +22,7 @@ FIRST_TOKEN = 1
 FIRST_FREE_PORT = 40_000
 MORE_FLAG = 0x8000
 SHORT_SENDS_ONE_IN = 4
+TO_THE_LISTENER = ">"
 EVENTS_MAX = 64
 """Events one poll returns; what is left is still ready at the next."""
 
@@ -181,6 +182,10 @@ class VirtualClient:
         """Send no more, but go on reading (half-close)."""
         self._endpoint.outgoing.finished = True
 
+    def is_within_a_frame(self) -> bool:
+        """Whether the node has received the begin of something that was sent at once, and not its end."""
+        return self._endpoint.outgoing.is_within_a_frame()
+
     def close(self) -> None:
         self._endpoint.leave()
 
@@ -191,7 +196,9 @@ class VirtualClient:
 class Fabric:
     def __init__(self, entropy: SeededEntropy, trace: Trace) -> None:
         self._entropy = entropy
-        self._trace = trace
+        self.trace = trace
+        self.whole_eighths = WHOLE_EIGHTHS
+        """How many of eight deliveries are not sliced."""
         self._listeners: dict[tuple[str, int], VirtualListener] = {}
         self._streams: list[tuple[str, Stream]] = []
         self._connections = 0
@@ -225,16 +232,18 @@ class Fabric:
         number = self._connections
         self._connections += 1
         there, back = Stream(), Stream()
-        self._streams += [(f"{number}>", there), (f"{number}<", back)]
+        self._streams += [(f"{number}{TO_THE_LISTENER}", there), (f"{number}<", back)]
         listener.backlog.append(Endpoint(f"client:{number}", there, back))
-        self._trace.record(f"network connect {number} {host}:{port}")
+        self.trace.record(f"network connect {number} {host}:{port}")
         return Endpoint(f"{host}:{port}", back, there)
 
     def deliver(self) -> None:
         """Move a drawn slice of every stream that has bytes under way."""
         for name, stream in self._streams:
-            if delivered := stream.deliver(self._entropy):
-                self._trace.record(f"network {name} {len(delivered)} {zlib.crc32(delivered):08x}")
+            if delivered := stream.deliver(self._entropy, self.whole_eighths):
+                self.trace.record(f"network {name} {len(delivered)} {zlib.crc32(delivered):08x}")
+                if name[-1] == TO_THE_LISTENER and stream.is_within_a_frame():
+                    self.trace.meet("frame cut in the middle")
         self._streams = [(name, stream) for name, stream in self._streams if not stream.at_end()]
 
     def is_moving(self) -> bool:
@@ -307,6 +316,7 @@ class VirtualNetwork:
         if not listener.backlog:
             return None
         if self._accept_failures:
+            self._fabric.trace.meet("accept refused")
             raise _error(self._accept_failures.popleft())
         return self._transport(listener.backlog.popleft())
 

@@ -1,20 +1,39 @@
 """One direction of a virtual connection: bytes in order, cut into slices as the seed draws."""
 
+from collections import deque
+
 from headrace.sim.entropy import SeededEntropy
 
 WINDOW_BYTES_MAX = 256 * 1024
 """How much a writer may have under way before it would block."""
 TINY_SLICE_BYTES_MAX = 16
+EIGHTHS = 8
+WHOLE_EIGHTHS = 4
+"""How many of eight deliveries bring everything; the others a tiny slice, any slice, or nothing yet."""
 
 
 class Stream:
     """The writer puts bytes on the way, `deliver` lets some arrive, the reader takes what has arrived."""
 
-    __slots__ = ("_arrived", "_on_the_way", "finished", "is_reset", "stalled")
+    __slots__ = (
+        "_arrived",
+        "_delivered",
+        "_ends",
+        "_frame_start",
+        "_on_the_way",
+        "_put",
+        "finished",
+        "is_reset",
+        "stalled",
+    )
 
     def __init__(self) -> None:
         self._on_the_way = bytearray()
         self._arrived = bytearray()
+        self._put = 0
+        self._delivered = 0
+        self._frame_start = 0
+        self._ends: deque[int] = deque()
         self.finished = False
         """The writer sends no more (FIN)."""
         self.is_reset = False
@@ -27,6 +46,8 @@ class Stream:
     def put(self, payload: bytes) -> None:
         assert not self.finished, "a finished stream takes no more bytes"
         self._on_the_way += payload
+        self._put += len(payload)
+        self._ends.append(self._put)
 
     def take(self, length: int) -> bytes:
         taken = bytes(self._arrived[:length])
@@ -42,30 +63,37 @@ class Stream:
     def is_moving(self) -> bool:
         return bool(self._on_the_way) and not self.stalled
 
+    def is_within_a_frame(self) -> bool:
+        """Whether what has arrived ends inside of what was put at once."""
+        return self._frame_start < self._delivered
+
     def reset(self) -> None:
         self._on_the_way.clear()
         self._arrived.clear()
         self.finished = True
         self.is_reset = True
 
-    def deliver(self, entropy: SeededEntropy) -> bytes:
+    def deliver(self, entropy: SeededEntropy, whole_eighths: int = WHOLE_EIGHTHS) -> bytes:
         """Let a slice arrive, perhaps an empty one; what it was, for the trace."""
         if not self.is_moving():
             return b""
-        length = _drawn_slice_length(len(self._on_the_way), entropy)
+        length = _drawn_slice_length(len(self._on_the_way), entropy, whole_eighths)
         delivered = bytes(self._on_the_way[:length])
         del self._on_the_way[:length]
         self._arrived += delivered
+        self._delivered += length
+        ends = self._ends
+        while ends and ends[0] <= self._delivered:
+            self._frame_start = ends.popleft()
         return delivered
 
 
-def _drawn_slice_length(length: int, entropy: SeededEntropy) -> int:
-    """Half of the time all of it, else a tiny slice, any slice, or nothing yet."""
-    draw = entropy.below(8)
-    if draw < 4:
+def _drawn_slice_length(length: int, entropy: SeededEntropy, whole_eighths: int) -> int:
+    draw = entropy.below(EIGHTHS)
+    if draw < whole_eighths:
         return length
-    if draw < 6:
+    if draw < EIGHTHS - 2:
         return min(length, 1 + entropy.below(TINY_SLICE_BYTES_MAX))
-    if draw < 7:
+    if draw < EIGHTHS - 1:
         return 1 + entropy.below(length)
     return 0

@@ -1,25 +1,34 @@
-"""What happened in a run: one line per event, chained into a hash that two equal runs share."""
+"""What happened in a run: one line per event, chained into a hash that two equal runs share, and a tally of faults."""
 
 import hashlib
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable
 
 TAIL_LINES_MAX = 200
 
 
 class Trace:
-    __slots__ = ("_digest", "events", "tail")
+    __slots__ = ("_chain", "events", "met", "show", "tail")
 
     def __init__(self) -> None:
-        self._digest = b""
+        self._chain = hashlib.blake2b(digest_size=16)
         self.events = 0
         self.tail: deque[str] = deque(maxlen=TAIL_LINES_MAX)
         """The last lines, for the report of a failed run."""
+        self.met: Counter[str] = Counter()
+        """How often each fault really happened, which is another thing than being planned."""
+        self.show: Callable[[str], object] | None = None
 
     def record(self, line: str) -> None:
         self.events += 1
         self.tail.append(line)
-        self._digest = hashlib.blake2b(self._digest + line.encode(), digest_size=16).digest()
+        self._chain.update(line.encode() + b"\n")
+        if self.show is not None:
+            self.show(line)
+
+    def meet(self, fault: str, times: int = 1) -> None:
+        self.met[fault] += times
 
     @property
     def hash(self) -> str:
-        return self._digest.hex()
+        return self._chain.hexdigest()

@@ -39,12 +39,17 @@ class Machine:
         self._world = world
         self.name = name
         self.boots = 0
+        self.power_cuts = 0
         self.entropy = world.entropy.branch(name)
         self.disk = VirtualDisk(self.entropy.branch("disk"), world.trace, capacity_bytes=capacity_bytes)
         self.clock = VirtualClock(world.time)
         self.network: VirtualNetwork
         self.spawner: VirtualSpawner
         self.node: Turning | None = None
+        self.paused_until_ms = 0.0
+        """The process is stopped (SIGSTOP) so long: time passes and bytes arrive, but it has no turns."""
+        self.cut_off = False
+        """Whether the last process was ended by an armed end."""
         self._end = self.cut_power
         self._plug_in()
 
@@ -57,6 +62,7 @@ class Machine:
         """Start a process: `start` composes a node from this machine's ports."""
         assert self.node is None, f"{self.name} runs already"
         self.boots += 1
+        self.cut_off = False
         self._world.trace.record(f"machine {self.name} boot {self.boots}")
         node = start(self)
         self.node = node
@@ -80,11 +86,13 @@ class Machine:
         try:
             action()
         except CutOff:
+            self.cut_off = True
             self._end()
 
     def stopped(self) -> None:
         """The node has closed itself; the next boot gets fresh sockets and helpers."""
         self.node = None
+        self.paused_until_ms = 0.0
         self.disk.on_operation = None
         self._plug_in()
 
@@ -98,10 +106,11 @@ class Machine:
 
     def cut_power(self) -> None:
         """As `kill`, and the disk keeps only what was synced and what the seed lets through."""
+        self.power_cuts += 1
         self._world.trace.record(f"machine {self.name} power cut")
         self.spawner.kill()
         self.network.kill()
-        self.disk.crash(self.entropy.branch(f"power cut {self.boots}"))
+        self.disk.crash(self.entropy.branch(f"power cut {self.power_cuts}"))
         self.stopped()
 
 
@@ -113,6 +122,7 @@ class World:
         self.trace = Trace()
         self.fabric = Fabric(self.entropy.branch("fabric"), self.trace)
         self.steps = 0
+        self.step_ms_max = STEP_MS_MAX
         self._pace = self.entropy.branch("pace")
         self._machines: list[Machine] = []
 
@@ -127,10 +137,10 @@ class World:
     def step(self) -> None:
         """Move time a little and some bytes, then give every running node one turn."""
         self.steps += 1
-        self.time.advance(self._pace.below(STEP_MS_MAX + 1))
+        self.time.advance(self._pace.below(self.step_ms_max + 1))
         self.fabric.deliver()
         for machine in self._machines:
-            if machine.node is not None:
+            if machine.node is not None and machine.paused_until_ms <= self.time.now_ms:
                 machine.run(functools.partial(machine.node.turn, 0.0))
 
     def run_until(self, reached: Callable[[], bool], limit_steps: int = STEPS_MAX) -> None:

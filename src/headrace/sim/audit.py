@@ -1,0 +1,108 @@
+"""The last look at a healed node: everything is read from the beginning and held against the histories."""
+
+from typing import Any
+
+from headrace.model.errors import ErrorCode
+from headrace.sim.checkers.history import PartitionHistory, SentBatch
+from headrace.sim.checkers.violation import Violation, require
+from headrace.sim.node import HOST, PORT
+from headrace.sim.stage import Stage
+from headrace.sim.workloads import requests
+from headrace.sim.workloads.connection import KafkaConnection
+from headrace.sim.workloads.consumers import TIME_IS_FOUND
+from headrace.wire.apis import ApiKey
+
+ANSWER_STEPS_MAX = 5_000
+ATTEMPTS_MAX = 200
+IN_SEQUENCE = "the batches of an idempotent producer are in the log without gap, double or reordering"
+ALL_THERE = "what was acknowledged or shown is readable"
+
+
+class Auditor:
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._connection = KafkaConnection(stage.world, HOST, PORT)
+
+    def check(self) -> None:
+        for plan in self._stage.plans:
+            for partition in plan.targets:
+                batches = self._read_all(partition)
+                _check_entries(partition, batches)
+                _check_sequences(partition, batches)
+                self._check_times(partition, batches)
+        self._connection.wire.close()
+
+    def ask(self, api_key: ApiKey, version: int, request: object) -> Any:
+        answers: list[Any] = []
+        self._connection.send(api_key, version, request)
+
+        def answered() -> bool:
+            answers.extend(message for _, message in self._connection.poll())
+            return bool(answers) or self._connection.is_closed()
+
+        self._stage.world.run_until(answered, ANSWER_STEPS_MAX)
+        require(bool(answers), ALL_THERE, "the connection of the last look was closed")
+        return answers[0]
+
+    def _read_all(self, partition: PartitionHistory) -> list[SentBatch]:
+        """By name, so that an old topic of that name would be noticed too."""
+        found: list[SentBatch] = []
+        offset = partition.start
+        for _ in range(ATTEMPTS_MAX):
+            wanted = requests.wanted_topic(partition.topic.name, [(partition.index, offset)])
+            response = self.ask(ApiKey.FETCH, requests.FETCH_BY_NAME, requests.fetched([wanted], wait_ms=0))
+            part = response.responses[0].partitions[0]
+            if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and offset < part.log_start_offset:
+                partition.starts_at(part.log_start_offset)
+                offset = part.log_start_offset
+                found.clear()
+                continue
+            if part.error_code:
+                raise Violation(ALL_THERE, f"{ErrorCode(part.error_code).name} for offset {offset} of {partition}")
+            if part.records:
+                found += self._stage.histories.show(
+                    partition,
+                    bytes(part.records),
+                    offset=offset,
+                    high_watermark=part.high_watermark,
+                    sync_level=partition.topic.sync_level,
+                )
+                last = found[-1]
+                assert last.offset is not None
+                offset = last.offset + last.count
+            elif offset >= partition.known_end:
+                return found
+        raise Violation(ALL_THERE, f"{partition} is readable up to {offset}, but {partition.known_end} was promised")
+
+    def _check_times(self, partition: PartitionHistory, batches: list[SentBatch]) -> None:
+        """The log is still, so an offset by time has one right answer; unless retention takes records meanwhile."""
+        if partition.topic.append_time or not partition.topic.keeps_all or not batches:
+            return
+        wanted = sorted(batch.timestamp for batch in batches)[len(batches) // 2]
+        expected = next(batch for batch in batches if batch.timestamp >= wanted)
+        assert expected.offset is not None
+        due = expected.offset
+        request = requests.offset_at(partition.topic.name, partition.index, wanted)
+        part = self.ask(ApiKey.LIST_OFFSETS, requests.LIST_OFFSETS, request).topics[0].partitions[0]
+        right = part.error_code == ErrorCode.NONE and part.offset == due
+        require(right, TIME_IS_FOUND, f"{partition}: time {wanted} is at {due}, told was {part.offset}")
+
+
+def _check_entries(partition: PartitionHistory, batches: list[SentBatch]) -> None:
+    found = {offset for batch in batches for offset in range(batch.offset or 0, (batch.offset or 0) + batch.count)}
+    missing = [offset for offset in partition.entries if offset not in found and offset >= partition.start]
+    require(
+        not missing, ALL_THERE, f"{partition} lacks {len(missing)} offsets, the first is {min(missing, default=-1)}"
+    )
+
+
+def _check_sequences(partition: PartitionHistory, batches: list[SentBatch]) -> None:
+    expected: dict[int, int] = {}
+    whole = partition.start == 0
+    for batch in batches:
+        if batch.producer_id < 0:
+            continue
+        due = expected.get(batch.producer_id, 0 if whole else batch.sequence)
+        if batch.sequence != due:
+            raise Violation(IN_SEQUENCE, f"{batch} is at offset {batch.offset} where sequence {due} was due")
+        expected[batch.producer_id] = batch.sequence + batch.count

@@ -1,0 +1,252 @@
+"""What clients sent, what they were told of it, and what they were shown: one history per partition.
+
+A batch is known by the number in its first key, so that no record is opened: what is stored is compared with what was
+sent byte by byte. A history holds what the node has promised; an end of the process may take nothing of it, a power cut
+only what no sync had covered.
+"""
+
+from headrace.model.ids import TopicId
+from headrace.sim.checkers.violation import Violation, require
+from headrace.wire.records.header import (
+    BASE_OFFSET,
+    CRC,
+    HEADER,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA,
+    LENGTH,
+    LOG_OVERHEAD,
+    checksum,
+)
+
+NUMBER_AT = HEADER_SIZE + 5
+"""Behind the one-byte length, attributes, time, offset and key length of the first record."""
+NUMBER_BYTES = 8
+NOT_SYNCED = -1
+
+_OFFSET_DELTA_AT = 23
+_MAX_TIMESTAMP_AT = 35
+_PRODUCER_AT = 43
+
+ONE_SEQUENCE = "one sequence per partition: an offset never changes its value"
+NO_DOUBLE = "no record is there twice"
+NOTHING_FOREIGN = "nobody is shown what was not sent to that partition of that topic"
+SYNCED_STAYS = "what was synced, or acknowledged after a sync, survives a power cut"
+WRITTEN_STAYS = "what was acknowledged or shown survives the end of the process"
+BELOW_HIGH_WATERMARK = "nobody reads above the high watermark"
+NO_GAP = "a reader sees whole batches without gap or damage"
+KEPT = "only retention and DeleteRecords take records away"
+EPOCH_GROWS = "the leader epoch grows at each start"
+
+
+class SentBatch:
+    __slots__ = (
+        "content",
+        "count",
+        "number",
+        "offset",
+        "partition",
+        "producer_id",
+        "sequence",
+        "sync_level",
+        "timestamp",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        content: bytes,
+        count: int,
+        partition: "PartitionHistory",
+        *,
+        timestamp: int,
+        producer_id: int,
+        sequence: int,
+    ) -> None:
+        self.number = number
+        self.content = content
+        self.count = count
+        self.partition = partition
+        self.timestamp = timestamp
+        self.producer_id = producer_id
+        self.sequence = sequence
+        self.sync_level = partition.topic.sync_level
+        self.offset: int | None = None
+        """Where it is known to be."""
+
+    def __str__(self) -> str:
+        return f"batch {self.number} of producer {self.producer_id} sequence {self.sequence} for {self.partition}"
+
+
+class TopicHistory:
+    """One topic from its creation to its deletion; another one of the same name has another history."""
+
+    __slots__ = ("append_time", "certain", "keeps_all", "mortal", "name", "partitions", "sync_level", "topic_id")
+
+    def __init__(
+        self,
+        name: str,
+        topic_id: TopicId,
+        *,
+        partitions: int,
+        synced: bool,
+        keeps_all: bool,
+        append_time: bool = False,
+        mortal: bool = False,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.keeps_all = keeps_all
+        self.append_time = append_time
+        self.mortal = mortal
+        """It may be deleted: clients name it by its id, or they could mean another of its name."""
+        self.certain = True
+        """Whether it exists beyond doubt: no deletion of it is under way."""
+        self.sync_level = 1 if synced else NOT_SYNCED
+        """Another number after each change of flush.messages; NOT_SYNCED unless it is surely 1."""
+        self.partitions: list[PartitionHistory] = []
+        self.grow(partitions)
+
+    def grow(self, count: int) -> None:
+        self.partitions += [PartitionHistory(self, index) for index in range(len(self.partitions), count)]
+
+
+class PartitionHistory:
+    __slots__ = ("durable_end", "entries", "index", "known_end", "leader_epoch", "losses", "start", "topic")
+
+    def __init__(self, topic: TopicHistory, index: int) -> None:
+        self.topic = topic
+        self.index = index
+        self.entries: dict[int, SentBatch] = {}
+        """The batch of every offset that was promised."""
+        self.known_end = 0
+        self.durable_end = 0
+        """Everything below survives a power cut."""
+        self.start = 0
+        """The lowest offset that must still be there."""
+        self.losses = 0
+        """How often a power cut took something that was not synced."""
+        self.leader_epoch = -1
+
+    def __str__(self) -> str:
+        return f"{self.topic.name}-{self.index}"
+
+    def place(self, batch: SentBatch, base_offset: int) -> None:
+        """The batch is there, as an acknowledgement or a read has told."""
+        require(batch.partition is self, NOTHING_FOREIGN, f"{batch} is at offset {base_offset} of {self}")
+        if batch.offset != base_offset:
+            require(batch.offset is None, NO_DOUBLE, f"{batch} is at offsets {batch.offset} and {base_offset}")
+            batch.offset = base_offset
+        entries = self.entries
+        for offset in range(base_offset, base_offset + batch.count):
+            known = entries.setdefault(offset, batch)
+            require(known is batch, ONE_SEQUENCE, f"offset {offset} of {self} held {known}, now {batch}")
+        self.known_end = max(self.known_end, base_offset + batch.count)
+
+    def promised_durable(self, end_offset: int, sync_level: int) -> None:
+        """Told to a client who asked at `sync_level`; worth something if the topic was synced all the time since."""
+        if sync_level != NOT_SYNCED and sync_level == self.topic.sync_level:
+            self.durable_end = max(self.durable_end, end_offset)
+
+    def starts_at(self, offset: int) -> None:
+        """A client was told that the log begins there."""
+        if offset <= self.start:
+            return
+        require(not self.topic.keeps_all, KEPT, f"{self} begins at offset {offset}")
+        for gone in range(self.start, offset):
+            self.entries.pop(gone, None)
+        self.start = offset
+
+    def reopened(self, end_offset: int, leader_epoch: int, *, power_lost: bool) -> None:
+        """After a start the log ends here: what is missing, and may it be?"""
+        require(leader_epoch > self.leader_epoch, EPOCH_GROWS, f"{self} had {self.leader_epoch}, now {leader_epoch}")
+        self.leader_epoch = leader_epoch
+        required, invariant = (
+            (self.durable_end, SYNCED_STAYS) if power_lost else (max(self.known_end, self.durable_end), WRITTEN_STAYS)
+        )
+        require(end_offset >= required, invariant, f"{self} ends at offset {end_offset}, but {required} was promised")
+        if end_offset < self.known_end:
+            self._forget_from(end_offset)
+
+    def _forget_from(self, end_offset: int) -> None:
+        self.losses += 1
+        for offset in range(end_offset, self.known_end):
+            batch = self.entries.pop(offset, None)
+            if batch is not None:
+                batch.offset = None
+        self.known_end = end_offset
+
+    def closed_cleanly(self) -> None:
+        """A clean stop syncs everything."""
+        self.durable_end = max(self.durable_end, self.known_end)
+
+
+class Histories:
+    def __init__(self) -> None:
+        self.topics: dict[TopicId, TopicHistory] = {}
+        self.sent: list[SentBatch] = []
+        self.acknowledged = 0
+        """Batches."""
+
+    def add(self, topic: TopicHistory) -> None:
+        self.topics[topic.topic_id] = topic
+
+    def acknowledge(self, batch: SentBatch, base_offset: int) -> None:
+        batch.partition.place(batch, base_offset)
+        batch.partition.promised_durable(base_offset + batch.count, batch.sync_level)
+        self.acknowledged += 1
+
+    def stored(self) -> int:
+        """Batches that are known to have been appended."""
+        return sum(batch.offset is not None for batch in self.sent)
+
+    def show(
+        self, partition: PartitionHistory, records: bytes, *, offset: int, high_watermark: int, sync_level: int
+    ) -> list[SentBatch]:
+        """A reader who asked from `offset` was given these bytes; the batches in them, checked."""
+        found: list[SentBatch] = []
+        position, expected = 0, offset
+        while position < len(records):
+            batch, base_offset, size = self._batch_at(partition, memoryview(records)[position:])
+            end = base_offset + batch.count
+            first = expected == offset
+            require(
+                base_offset <= expected < end if first else base_offset == expected,
+                NO_GAP,
+                f"{partition}: a batch of offsets {base_offset} to {end} where {expected} was due",
+            )
+            partition.place(batch, base_offset)
+            found.append(batch)
+            position += size
+            expected = end
+        if found:
+            detail = f"{partition}: shown up to {expected}, high watermark {high_watermark}"
+            require(expected <= high_watermark, BELOW_HIGH_WATERMARK, detail)
+            partition.promised_durable(expected, sync_level)
+        return found
+
+    def _batch_at(self, partition: PartitionHistory, content: memoryview) -> tuple[SentBatch, int, int]:
+        if len(content) < HEADER_SIZE:
+            raise Violation(NO_GAP, f"{partition}: {len(content)} bytes are no batch")
+        fields = HEADER.unpack_from(content)
+        size = fields[LENGTH] + LOG_OVERHEAD
+        stored = content[:size]
+        whole = len(stored) == size and checksum(stored) == fields[CRC]
+        require(whole, NO_GAP, f"{partition}: the batch at offset {fields[BASE_OFFSET]} is damaged")
+        number = int.from_bytes(stored[NUMBER_AT : NUMBER_AT + NUMBER_BYTES], "big")
+        batch = self.sent[number] if number < len(self.sent) else None
+        if batch is None or not _same(batch.content, stored, append_time=batch.partition.topic.append_time):
+            raise Violation(
+                NOTHING_FOREIGN, f"{partition} holds bytes at offset {fields[BASE_OFFSET]} that nobody sent"
+            )
+        assert fields[LAST_OFFSET_DELTA] == batch.count - 1
+        return batch, fields[BASE_OFFSET], size
+
+
+def _same(sent: bytes, stored: memoryview, *, append_time: bool) -> bool:
+    """All but what the leader stamps: offset and epoch, and with LogAppendTime the time and its mark."""
+    if not append_time:
+        return stored[LOG_OVERHEAD + 4 :] == sent[LOG_OVERHEAD + 4 :]
+    return (
+        stored[_OFFSET_DELTA_AT:_MAX_TIMESTAMP_AT] == sent[_OFFSET_DELTA_AT:_MAX_TIMESTAMP_AT]
+        and stored[_PRODUCER_AT:] == sent[_PRODUCER_AT:]
+    )

@@ -1,0 +1,86 @@
+"""Invariants that must hold after every turn of a node: cheap looks at what it holds, not at what it answers."""
+
+from headrace.broker.node import Node
+from headrace.broker.partitions.leader import LedPartition
+from headrace.sim.checkers.history import PartitionHistory
+from headrace.sim.checkers.topics import check_image
+from headrace.sim.checkers.violation import Violation, require
+from headrace.sim.stage import Stage
+
+HELPER_WORK_MAX = 400
+"""Operations that may wait for helpers at once."""
+RESOURCES_CHECK_TURNS = 16
+"""How often what costs more is looked at."""
+
+NEVER_BACK = "high watermark and log start never go back within an epoch"
+IN_ORDER = "log start <= high watermark <= log end"
+NOT_OUR_FAULT = "no request fails inside the broker"
+BOUNDED = "parked requests, buffers and helpers' work are bounded"
+
+_Marks = tuple[int, int, int]
+
+
+class TurnInvariants:
+    """One object for one start of a node."""
+
+    def __init__(self, stage: Stage, node: Node) -> None:
+        self._stage = stage
+        self._node = node
+        self._marks: dict[LedPartition, _Marks] = {}
+        self._histories: dict[LedPartition, PartitionHistory | None] = {}
+        self._turns = 0
+
+    def opened(self, *, power_lost: bool) -> None:
+        """The node is ready: what it has recovered must be all that was promised."""
+        for topic in self._stage.histories.topics.values():
+            led = self._node.broker.partitions.by_id.get(topic.topic_id)
+            if led is None:
+                require(not topic.certain, "topics stay", f"{topic.name} is gone after a start")
+                continue
+            for history in topic.partitions:
+                partition = led.partitions[history.index]
+                assert partition is not None, "open_all opens every partition"
+                history.reopened(partition.log.end_offset, partition.leader.leader_epoch, power_lost=power_lost)
+        check_image(self._node.broker.image, [plan.truth for plan in self._stage.plans])
+
+    def check(self) -> None:
+        marks = self._marks
+        for partition in self._node.broker.partitions:
+            log, high_watermark = partition.log, partition.leader.high_watermark
+            now = (log.start_offset, high_watermark, log.end_offset)
+            before = marks.get(partition)
+            if now != before:
+                marks[partition] = now
+                self._compare(partition, before, now)
+            history = self._history_of(partition)
+            if history is not None and log.recovery_point > history.durable_end:
+                history.durable_end = log.recovery_point
+        self._turns += 1
+        if self._turns % RESOURCES_CHECK_TURNS == 0:
+            self._check_resources()
+
+    def _compare(self, partition: LedPartition, before: _Marks | None, now: _Marks) -> None:
+        name = f"{partition.topic}-{partition.index}"
+        if not partition.offline:
+            require(now[0] <= now[1] <= now[2], IN_ORDER, f"{name}: {now}")
+        if before is not None and any(new < old for new, old in zip(now, before, strict=True)):
+            raise Violation(NEVER_BACK, f"{name}: (log start, high watermark, log end) went from {before} to {now}")
+
+    def _history_of(self, partition: LedPartition) -> PartitionHistory | None:
+        history = self._histories.get(partition)
+        if history is None:
+            topic = self._stage.histories.topics.get(partition.topic_id)
+            if topic is None or partition.index >= len(topic.partitions):
+                return None  # just created: who asked for it does not know it yet
+            history = self._histories[partition] = topic.partitions[partition.index]
+            history.leader_epoch = max(history.leader_epoch, partition.leader.leader_epoch)
+        return history
+
+    def _check_resources(self) -> None:
+        node, virtual = self._node, self._stage.virtual
+        failures = node.metrics.handler_failures
+        require(not failures or self._stage.disk_trouble, NOT_OUR_FAULT, f"{failures} failed")
+        waiting = virtual.machine.spawner.in_flight()
+        require(waiting <= HELPER_WORK_MAX, BOUNDED, f"{waiting} operations wait for helpers")
+        parked = node.metrics.parked_fetches
+        require(0 <= parked <= node.loop.connection_count, BOUNDED, f"{parked} fetches are parked")

@@ -1,0 +1,334 @@
+"""What goes wrong in a run. The seed first draws which faults there are and how often, then when (swarm testing).
+
+A run with every fault at once would hide what only shows when some are absent, so each run has its own mixture, and a
+quarter of the runs have only few.
+"""
+
+import errno
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from headrace.sim.entropy import SeededEntropy
+from headrace.sim.operator import Operator
+from headrace.sim.spawner import METADATA_SYNC
+from headrace.sim.stage import Stage
+from headrace.sim.workloads.client import Client
+from headrace.sim.workloads.hostile import HostilePeers
+
+CALM_ONE_IN = 4
+PRESENT_PERCENT, PRESENT_PERCENT_WHEN_CALM = 55, 15
+DISK_CALLS_MAX, DISK_CALLS_OF_A_START_MAX = 150, 80
+ARMED_MS_MAX = 2_000
+STALL_MS_MAX = 4_000
+PAUSE_MS_MAX = 15_000
+LONG_PAUSE_MS = 60_000
+WALL_JUMP_MS_MAX = 3_600_000
+DRIFT_RATES = (0.5, 0.9, 1.1, 2.0)
+DRIFT_MS_MAX = 8_000
+REPAIR_MS_MIN, REPAIR_MS_MAX = 1_000, 6_000
+FULL_DISK_FREE_BYTES_MAX = 20_000
+FLUSH = "Flusher"
+FAILING_PATHS = ("__cluster_metadata", "checkpoint", "")
+MANDATORY_CUT_SHARE = (2, 7)
+"""Between these tenths of a run the power is cut once in any case; again until a page was torn."""
+
+METADATA_LOST = "metadata directory lost"
+
+
+class _Rate(NamedTuple):
+    """The mean time between two strikes, drawn from this range."""
+
+    shortest_ms: int
+    longest_ms: int
+
+
+STRIKES = {
+    "kill": _Rate(6_000, 25_000),
+    "power": _Rate(6_000, 25_000),
+    "stop": _Rate(8_000, 30_000),
+    "reset": _Rate(800, 8_000),
+    "stall": _Rate(1_500, 10_000),
+    "slow reader": _Rate(2_000, 10_000),
+    "half-close": _Rate(2_000, 12_000),
+    "accept": _Rate(4_000, 20_000),
+    "hostile": _Rate(500, 5_000),
+    "EIO on write_vector": _Rate(15_000, 40_000),
+    "EIO on data_sync": _Rate(15_000, 40_000),
+    "EIO on rename": _Rate(15_000, 40_000),
+    "disk full": _Rate(15_000, 40_000),
+    "jump": _Rate(4_000, 20_000),
+    "drift": _Rate(6_000, 25_000),
+    "pause": _Rate(10_000, 40_000),
+}
+HABITS = ("short write", "cold read", "slices", "delays", "losses", "cut starts")
+"""What is not struck from time to time but is so throughout a run, at a rate."""
+
+MET = (
+    "kill -9",
+    "power cut",
+    "clean stop",
+    "end at a disk call",
+    "end during a start",
+    "unsynced page torn",
+    "unsynced page dropped",
+    "unsynced name undone",
+    "frame cut in the middle",
+    "frame left unfinished",
+    "stream stalled",
+    "connection reset",
+    "half-close",
+    "slow reader",
+    "accept refused",
+    "hostile frame",
+    "EIO on write_vector",
+    "EIO on data_sync",
+    "EIO on rename",
+    "disk full",
+    METADATA_LOST,
+    "short write",
+    "cold read",
+    "wall clock jump",
+    "wall clock drift",
+    "pause",
+    "completion delayed",
+    "metadata commit delayed",
+    "completion lost",
+)
+"""Every fault that a report counts."""
+
+
+class Nemesis:
+    def __init__(
+        self, stage: Stage, operator: Operator, clients: Sequence[Client], entropy: SeededEntropy, *, duration_ms: float
+    ) -> None:
+        self._stage = stage
+        self._operator = operator
+        self._clients = clients
+        self._entropy = entropy
+        self._machine = stage.virtual.machine
+        self._hostile = HostilePeers(stage, entropy.branch("hostile"))
+        self._later: list[tuple[float, int, Callable[[], None]]] = []
+        self._sequence = 0
+        self._capacity_bytes = self._machine.disk.capacity_bytes
+        self._healed = False
+        self._rates: dict[str, float] = {}
+        self._habits: dict[str, int] = {}
+        self._draw_swarm(entropy.branch("swarm"))
+        self._plan_mandatory_cut(duration_ms)
+        operator.before_start = self._before_start
+        self._take_up_habits()
+
+    def _draw_swarm(self, entropy: SeededEntropy) -> None:
+        percent = PRESENT_PERCENT_WHEN_CALM if entropy.one_in(CALM_ONE_IN) else PRESENT_PERCENT
+        for name, rate in STRIKES.items():
+            present, place = entropy.below(100) < percent, entropy.below(1_000) / 1_000
+            if present:
+                self._rates[name] = rate.shortest_ms * (rate.longest_ms / rate.shortest_ms) ** place
+                self._plan_strike(name)
+        for name in HABITS:
+            present, one_in = entropy.below(100) < percent, 4 + entropy.below(30)
+            if present:
+                self._habits[name] = one_in
+
+    def _plan_mandatory_cut(self, duration_ms: float) -> None:
+        earliest, latest = (duration_ms * tenths / 10 for tenths in MANDATORY_CUT_SHARE)
+        self._after(earliest + self._entropy.below(max(1, int(latest - earliest))), self._mandatory_cut)
+
+    def _mandatory_cut(self) -> None:
+        if not self._stage.world.trace.met["unsynced page torn"]:
+            self._operator.cut_power()
+            self._after(2_000 + self._entropy.below(3_000), self._mandatory_cut)
+
+    # Time
+
+    def _after(self, delay_ms: float, call: Callable[[], None]) -> None:
+        self._sequence += 1
+        heappush(self._later, (self._stage.world.time.now_ms + delay_ms, self._sequence, call))
+
+    def _plan_strike(self, name: str) -> None:
+        """Uniform up to twice the mean: bounded, so that a rare fault still comes within a run."""
+        self._after(self._entropy.below(max(1, int(2 * self._rates[name]))), lambda: self._strike(name))
+
+    def step(self) -> None:
+        now_ms = self._stage.world.time.now_ms
+        while self._later and self._later[0][0] <= now_ms:
+            heappop(self._later)[2]()
+        self._hostile.step()
+
+    def _strike(self, name: str) -> None:
+        if self._healed:
+            return
+        self._stage.world.trace.record(f"nemesis {name}")
+        {
+            "kill": lambda: self._end(power=False),
+            "power": lambda: self._end(power=True),
+            "stop": self._operator.begin_stop,
+            "reset": self._reset,
+            "stall": lambda: self._stall("stream stalled", sending=True),
+            "slow reader": lambda: self._stall("slow reader", receiving=True),
+            "half-close": self._half_close,
+            "accept": lambda: self._machine.network.fail_accepts(errno.EMFILE, 1 + self._entropy.below(3)),
+            "hostile": self._hostile.attack,
+            "EIO on write_vector": lambda: self._fail_disk("write_vector"),
+            "EIO on data_sync": lambda: self._fail_disk("data_sync"),
+            "EIO on rename": lambda: self._fail_disk("rename"),
+            "disk full": self._fill_disk,
+            "jump": self._jump,
+            "drift": self._drift,
+            "pause": self._pause,
+        }[name]()
+        self._plan_strike(name)
+
+    # Ends
+
+    def _end(self, *, power: bool) -> None:
+        """At once, or at a disk call soon; of a machine that rests, only its power can go."""
+        if self._stage.virtual.node is None:
+            if power:
+                self._operator.cut_power()
+            return
+        if self._entropy.below(2):
+            self._end_now(power=power)
+            return
+        self._machine.cut_off_after(self._entropy.below(DISK_CALLS_MAX), power=power)
+        boots = self._machine.boots
+
+        def insist() -> None:
+            if self._machine.boots == boots and self._stage.virtual.node is not None:
+                self._end_now(power=power)
+
+        self._after(ARMED_MS_MAX, insist)
+
+    def _end_now(self, *, power: bool) -> None:
+        if power:
+            self._operator.cut_power()
+        else:
+            self._operator.kill()
+
+    def _before_start(self) -> None:
+        self._stage.disk_trouble = self._disk_is_failing()
+        if self._healed:
+            return
+        self._take_up_habits()
+        if "cut starts" in self._habits and self._entropy.one_in(self._habits["cut starts"] // 2):
+            power = self._entropy.below(2) == 0
+            self._machine.cut_off_after(self._entropy.below(DISK_CALLS_OF_A_START_MAX), power=power)
+
+    def _take_up_habits(self) -> None:
+        """Helpers and network are new with every start; the disk stays."""
+        habits = self._habits
+        self._machine.disk.faults.short_writes_one_in = habits.get("short write", 0)
+        self._machine.disk.faults.cold_reads_one_in = habits.get("cold read", 0)
+        self._stage.world.fabric.whole_eighths = 4 if "slices" in habits else 7
+        spawner = self._machine.spawner
+        spawner.long_delays_one_in = habits.get("delays", 0)
+        spawner.losses_one_in = 2 * habits.get("losses", 0)
+        spawner.losable = (METADATA_SYNC, FLUSH)
+
+    # The network
+
+    def _victim(self) -> Client | None:
+        connected = [client for client in self._clients if client.connection is not None]
+        return connected[self._entropy.below(len(connected))] if connected else None
+
+    def _reset(self) -> None:
+        client = self._victim()
+        if client is not None and client.connection is not None:
+            if client.connection.wire.is_within_a_frame():
+                self._stage.world.trace.meet("frame left unfinished")
+            client.connection.wire.reset()
+            self._stage.world.trace.meet("connection reset")
+
+    def _stall(self, fault: str, *, sending: bool = False, receiving: bool = False) -> None:
+        client = self._victim()
+        if client is None or client.connection is None:
+            return
+        wire = client.connection.wire
+        wire.stall(sending=sending, receiving=receiving)
+        self._stage.world.trace.meet(fault)
+        self._after(self._entropy.below(STALL_MS_MAX), wire.stall)
+
+    def _half_close(self) -> None:
+        client = self._victim()
+        if client is not None and client.connection is not None and not client.silent:
+            client.connection.wire.finish()
+            client.silent = True
+            self._stage.world.trace.meet("half-close")
+
+    # The disk
+
+    def _disk_is_failing(self) -> bool:
+        return self._machine.disk.faults.is_planned or self._machine.disk.capacity_bytes < self._capacity_bytes
+
+    def _fail_disk(self, operation: str) -> None:
+        targets = self._stage.targets
+        paths = [f"{target}/" for target in targets] + list(FAILING_PATHS)
+        self._machine.disk.faults.fail(
+            operation,
+            path_contains=paths[self._entropy.below(len(paths))],
+            skip=self._entropy.below(3),
+            times=1 + self._entropy.below(3),
+        )
+        self._stage.disk_trouble = True
+        self._after(REPAIR_MS_MIN + self._entropy.below(REPAIR_MS_MAX), self._repair_disk)
+
+    def _fill_disk(self) -> None:
+        disk = self._machine.disk
+        free_bytes = self._entropy.below(FULL_DISK_FREE_BYTES_MAX)
+        disk.capacity_bytes = self._capacity_bytes - disk.free_bytes("") + free_bytes
+        self._stage.disk_trouble = True
+        self._after(REPAIR_MS_MIN + self._entropy.below(REPAIR_MS_MAX), self._repair_disk)
+
+    def _repair_disk(self) -> None:
+        """Somebody replaces the cable or makes room, and starts the node again if a directory is offline."""
+        disk = self._machine.disk
+        disk.faults.heal()
+        disk.capacity_bytes = self._capacity_bytes
+        node = self._stage.virtual.node
+        if node is None or node.failed or not node.ready:
+            return
+        if any(partition.offline for partition in node.broker.partitions) or disk.faults.raised:
+            disk.faults.raised.clear()
+            if self._entropy.below(2):
+                self._operator.begin_stop()
+            else:
+                self._end_now(power=False)
+
+    # Clocks and scheduling
+
+    def _jump(self) -> None:
+        self._machine.clock.jump_wall(self._entropy.below(2 * WALL_JUMP_MS_MAX) - WALL_JUMP_MS_MAX)
+        self._stage.world.trace.meet("wall clock jump")
+
+    def _drift(self) -> None:
+        clock = self._machine.clock
+        clock.drift_wall(DRIFT_RATES[self._entropy.below(len(DRIFT_RATES))])
+        self._stage.world.trace.meet("wall clock drift")
+        self._after(self._entropy.below(DRIFT_MS_MAX), lambda: clock.drift_wall(1.0))
+
+    def _pause(self) -> None:
+        if self._stage.virtual.node is not None:
+            pause_ms = LONG_PAUSE_MS if self._entropy.one_in(8) else self._entropy.below(PAUSE_MS_MAX)
+            self._machine.paused_until_ms = self._stage.world.time.now_ms + pause_ms
+            self._stage.world.trace.meet("pause")
+
+    # The end of all faults
+
+    def heal(self) -> None:
+        """Everything works from now on; the node is started again if a directory is offline or a helper lost."""
+        self._healed = True
+        self._later.clear()
+        machine, world = self._machine, self._stage.world
+        world.trace.record("nemesis heals")
+        machine.paused_until_ms = 0.0
+        machine.disk.on_operation = None
+        machine.clock.drift_wall(1.0)
+        machine.disk.faults.short_writes_one_in = machine.disk.faults.cold_reads_one_in = 0
+        self._repair_disk()
+        for client in self._clients:
+            if client.connection is not None:
+                client.connection.wire.stall()
+        if self._stage.virtual.node is not None and machine.spawner.lost:
+            self._operator.kill()
+        machine.spawner.long_delays_one_in = machine.spawner.losses_one_in = 0

@@ -1,0 +1,59 @@
+"""A healthy client on a healthy link, whatever happens to the others: it always gets its answers, and soon."""
+
+from typing import Any
+
+from headrace.sim.checkers.violation import Violation
+from headrace.sim.stage import Stage
+from headrace.sim.workloads import requests
+from headrace.sim.workloads.client import Client
+from headrace.wire.apis import ApiKey
+from headrace.wire.messages.api_versions import ApiVersionsRequest
+
+API_VERSIONS = 3
+PAUSE_MS_MAX = 1_000
+ANSWER_MS_MAX = 5_000
+"""Of time in which the node has its turns and lets clients in."""
+ANSWERED_SOON = "a healthy client gets its answers"
+
+
+class Canary(Client):
+    """Asks for what needs no disk and no commit; a slice of a stream may still be late, so the limit is generous."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage, "canary")
+        self._next_ms = 0.0
+        self._waited_ms = 0.0
+        self._waits = False
+        self._last_step_ms = 0.0
+        self.answers = 0
+
+    def connected(self) -> None:
+        self._waits = False
+
+    def lost(self) -> None:
+        self._waits = False
+
+    def step(self) -> None:
+        elapsed_ms, self._last_step_ms = self.now_ms - self._last_step_ms, self.now_ms
+        super().step()
+        if not self._waits:
+            self._waited_ms = 0.0
+        elif self.stage.virtual.serves:
+            self._waited_ms += elapsed_ms
+            if self._waited_ms > ANSWER_MS_MAX:
+                raise Violation(ANSWERED_SOON, f"none for {self._waited_ms:.0f} ms of service")
+
+    def work(self) -> None:
+        if self._waits or self.now_ms < self._next_ms:
+            return
+        self._waits = True
+        if self.entropy.below(2):
+            self.ask(ApiKey.API_VERSIONS, API_VERSIONS, ApiVersionsRequest(), self._answered)
+        else:
+            names = [plan.name for plan in self.stage.plans]
+            self.ask(ApiKey.METADATA, requests.METADATA, requests.topic_names(*names), self._answered)
+
+    def _answered(self, response: Any) -> None:
+        self._waits = False
+        self.answers += 1
+        self._next_ms = self.now_ms + self.entropy.below(PAUSE_MS_MAX)

@@ -1,0 +1,119 @@
+"""Peers that send what no client sends: noise, lies about lengths, damaged batches, and requests without end."""
+
+from headrace.sim.checkers.history import PartitionHistory
+from headrace.sim.entropy import SeededEntropy
+from headrace.sim.network import VirtualClient
+from headrace.sim.node import HOST, PORT
+from headrace.sim.stage import Stage
+from headrace.sim.workloads import requests
+from headrace.wire import frames
+from headrace.wire.apis import ApiKey, codec
+from headrace.wire.messages.api_versions import ApiVersionsRequest
+from headrace.wire.records.builder import NewRecord, build_batch
+
+CLIENT_ID = "hostile"
+NOISE_BYTES_MAX = 2_000
+FLIPS_MAX = 6
+PIPELINE_REQUESTS_MAX = 60
+PARKED_MS = 60_000
+PEERS_MAX = 6
+STAY_STEPS_MAX = 200
+
+
+class HostilePeers:
+    """Now and then another peer comes, does its worst, and leaves."""
+
+    def __init__(self, stage: Stage, entropy: SeededEntropy) -> None:
+        self._stage = stage
+        self._entropy = entropy
+        self._peers: list[tuple[VirtualClient, int]] = []
+
+    def attack(self) -> None:
+        if len(self._peers) >= PEERS_MAX:
+            return
+        try:
+            peer = self._stage.world.connect(HOST, PORT)
+        except ConnectionRefusedError:
+            return
+        kinds = (_noise, _lie_about_the_length, _flipped_request, _damaged_batch, _endless_pipeline, _half_a_frame)
+        peer.send(kinds[self._entropy.below(len(kinds))](self._entropy, self._stage))
+        if self._entropy.one_in(3):
+            peer.stall(receiving=True)
+        self._stage.world.trace.meet("hostile frame")
+        self._peers.append((peer, self._stage.world.steps + self._entropy.below(STAY_STEPS_MAX)))
+
+    def step(self) -> None:
+        staying = []
+        for peer, leaves_at_step in self._peers:
+            peer.receive().clear()
+            if peer.is_closed():
+                continue
+            if self._stage.world.steps < leaves_at_step:
+                staying.append((peer, leaves_at_step))
+            elif self._entropy.below(2):
+                peer.reset()
+            else:
+                peer.close()
+        self._peers = staying
+
+
+def _frame(api_key: ApiKey, version: int, request: object) -> bytes:
+    return frames.request_frame(api_key, version, 0, CLIENT_ID, codec(api_key).encode_request(request, version))
+
+
+def _noise(entropy: SeededEntropy, stage: Stage) -> bytes:
+    return entropy.random_bytes(1 + entropy.below(NOISE_BYTES_MAX))
+
+
+def _lie_about_the_length(entropy: SeededEntropy, stage: Stage) -> bytes:
+    lengths = (-1, 0, 3, 1 << 30, (1 << 31) - 1, -(1 << 31))
+    declared = lengths[entropy.below(len(lengths))].to_bytes(4, "big", signed=True)
+    return declared + entropy.random_bytes(entropy.below(NOISE_BYTES_MAX))
+
+
+def _flipped_request(entropy: SeededEntropy, stage: Stage) -> bytes:
+    """A request with some bytes changed behind its size. None of them changes anything when it is valid by chance."""
+    target = _target(entropy, stage)
+    name, index = (target.topic.name, target.index) if target is not None else ("none", 0)
+    wanted = requests.wanted_topic(name, [(index, entropy.below(1_000))])
+    kinds = (
+        (ApiKey.FETCH, requests.FETCH_BY_NAME, requests.fetched([wanted], wait_ms=PARKED_MS)),
+        (ApiKey.METADATA, requests.METADATA, requests.topic_names(name)),
+        (ApiKey.LIST_OFFSETS, requests.LIST_OFFSETS, requests.offset_at(name, index, entropy.below(1 << 40))),
+        (ApiKey.API_VERSIONS, 3, ApiVersionsRequest()),
+        (ApiKey.PRODUCE, requests.PRODUCE_BY_NAME, requests.produced(name, index, _bad_batch(entropy))),
+    )
+    content = bytearray(_frame(*kinds[entropy.below(len(kinds))]))
+    for _ in range(1 + entropy.below(FLIPS_MAX)):
+        content[frames.SIZE_BYTES + entropy.below(len(content) - frames.SIZE_BYTES)] = entropy.below(256)
+    return bytes(content)
+
+
+def _damaged_batch(entropy: SeededEntropy, stage: Stage) -> bytes:
+    target = _target(entropy, stage)
+    if target is None:
+        return _noise(entropy, stage)
+    request = requests.produced(target.topic.name, target.index, _bad_batch(entropy), acks=entropy.below(3) - 1)
+    return _frame(ApiKey.PRODUCE, requests.PRODUCE_BY_NAME, request)
+
+
+def _bad_batch(entropy: SeededEntropy) -> bytes:
+    """Whole in form, with one byte of its records changed: only the checksum tells."""
+    content = build_batch([NewRecord(0, None, entropy.random_bytes(1 + entropy.below(500)))])
+    content[-2] ^= 1 + entropy.below(255)
+    return bytes(content)
+
+
+def _endless_pipeline(entropy: SeededEntropy, stage: Stage) -> bytes:
+    names = requests.topic_names(*(plan.name for plan in stage.plans))
+    return _frame(ApiKey.METADATA, requests.METADATA, names) * (1 + entropy.below(PIPELINE_REQUESTS_MAX))
+
+
+def _half_a_frame(entropy: SeededEntropy, stage: Stage) -> bytes:
+    whole = _frame(ApiKey.PRODUCE, requests.PRODUCE_BY_NAME, requests.produced("none", 0, _bad_batch(entropy)))
+    return whole[: 1 + entropy.below(len(whole) - 1)]
+
+
+def _target(entropy: SeededEntropy, stage: Stage) -> PartitionHistory | None:
+    targets = stage.targets
+    return targets[entropy.below(len(targets))] if targets else None
