@@ -1,18 +1,19 @@
 """The Spawner port in one thread: operations run, and their completions come, in turns that the seed draws."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from headrace.ports.spawner import Spent
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.jobs import VirtualJob, VirtualJobs
 from headrace.sim.trace import Trace
 
 HELPERS = 2
 """How many operations are under way at once, as in production: so many may overtake one another."""
 DELAY_TURNS_MAX = 3
+LONG_DELAY_TURNS_MAX = 200
+METADATA_SYNC = "sync_metadata"
+"""Part of the name of the operation that commits metadata."""
 
 T = TypeVar("T")
 
@@ -43,13 +44,19 @@ class _Work:
 
 
 class VirtualSpawner:
-    """`delay_turns_max` 0 runs an operation at once; its completion still waits for `run_completions`."""
+    """`delay_turns_max` 0 runs an operation at once; its completion still waits for `run_completions`.
+
+    `long_delays_one_in` and `losses_one_in` are rates (0: never): of operations that take up to 200 turns, and of
+    those among `losable` whose completion never comes.
+    """
 
     def __init__(self, entropy: SeededEntropy, trace: Trace, *, delay_turns_max: int = DELAY_TURNS_MAX) -> None:
         self.delay_turns_max = delay_turns_max
+        self.long_delays_one_in = 0
+        self.losses_one_in = 0
+        self.losable: tuple[str, ...] = ()
         self._entropy = entropy
         self._trace = trace
-        self._jobs = VirtualJobs(entropy, trace)
         self._queued: list[_Work] = []
         self._running: list[_Work] = []
         self._failures: list[tuple[str, BaseException]] = []
@@ -63,10 +70,10 @@ class VirtualSpawner:
             name=name,
             operation=operation,
             completed=completed,
-            turns_left=self._entropy.below(self.delay_turns_max + 1),
+            turns_left=self._drawn_delay(name),
             runs_first=self.delay_turns_max == 0 or self._entropy.below(2) == 0,
             injected=self._planned_failure(name),
-            lost=self._planned_loss(name),
+            lost=self._planned_loss(name) or self._draws_loss(name),
         )
         self._queued.append(work)
         self._start()
@@ -79,21 +86,15 @@ class VirtualSpawner:
         self._running = [work for work in self._running if work not in ended]
         for work in ended:
             self._end(work)
-        return len(ended) + self._jobs.work()
-
-    def start_job(
-        self,
-        job: Callable[[], Iterator[Spent | T]],
-        each: Callable[[T], None],
-        completed: Callable[[BaseException | None], None],
-        *,
-        bytes_per_second: float,
-    ) -> VirtualJob:
-        """The job's steps are done in later turns, a few each; the rate is the real world's."""
-        return self._jobs.start(_name(job), job, each, completed)
+        return len(ended)
 
     def in_flight(self) -> int:
-        return len(self._queued) + len(self._running) + self._lost + len(self._jobs)
+        return len(self._queued) + len(self._running) + self._lost
+
+    @property
+    def lost(self) -> int:
+        """Completions that never came."""
+        return self._lost
 
     def close(self) -> None:
         """The running ones end on the disk, as joined threads would; nothing is told of it."""
@@ -102,11 +103,9 @@ class VirtualSpawner:
                 work.run()
         self._queued.clear()
         self._running.clear()
-        self._jobs.kill()
 
     def kill(self) -> None:
         """The process is gone: what has not run yet never does."""
-        self._jobs.kill()
         self._queued.clear()
         self._running.clear()
 
@@ -144,6 +143,7 @@ class VirtualSpawner:
             work.run()
         if work.lost:
             self._lost += 1
+            self._trace.meet("completion lost")
             self._trace.record(f"spawner lost {work.name}")
             return
         self._trace.record(f"spawner ended {work.name} {type(work.failure).__name__}")
@@ -151,6 +151,15 @@ class VirtualSpawner:
 
     def _is_held(self, work: _Work) -> bool:
         return any(part in work.name for part in self._held)
+
+    def _drawn_delay(self, name: str) -> int:
+        if self._entropy.one_in(self.long_delays_one_in):
+            self._trace.meet("metadata commit delayed" if METADATA_SYNC in name else "completion delayed")
+            return self._entropy.below(LONG_DELAY_TURNS_MAX + 1)
+        return self._entropy.below(self.delay_turns_max + 1)
+
+    def _draws_loss(self, name: str) -> bool:
+        return any(part in name for part in self.losable) and self._entropy.one_in(self.losses_one_in)
 
     def _planned_failure(self, name: str) -> BaseException | None:
         for index, (part, error) in enumerate(self._failures):
@@ -167,7 +176,7 @@ class VirtualSpawner:
         return False
 
 
-def _name(operation: Callable[..., object]) -> str:
+def _name(operation: Callable[[], object]) -> str:
     while isinstance(operation, functools.partial):
         operation = operation.func
     return getattr(operation, "__qualname__", type(operation).__qualname__)
