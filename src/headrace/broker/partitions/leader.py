@@ -247,8 +247,10 @@ class LedPartition:
         self._unconfirmed = [entry for entry in self._unconfirmed if entry[1] <= end_offset]
 
     def _park_acks(self, high_watermark: int) -> None:
+        # With flush.messages=1 every acknowledgement waits for the sync, that of acks=1 too.
+        synced = self.config.flush_messages == 1
         for answer, end_offset, acks, error_at, timeout_ms in self._unconfirmed:
-            if acks == ACKS_ALL and end_offset > high_watermark:
+            if (acks == ACKS_ALL or (synced and acks)) and end_offset > high_watermark:
                 while self._acks and self._acks[0].done:
                     self._acks.popleft()  # it timed out: a high watermark that stands still keeps no past requests
                 self._acks.append(AckWait(answer, end_offset, error_at, self._timers, timeout_ms))
