@@ -84,10 +84,6 @@ class Flusher:
         """Whether nothing remains to be cut or synced of a closed segment."""
         return not self.in_flight and segment not in self._sealed
 
-    def is_settled(self, segment: Segment) -> bool:
-        """Whether nothing remains to be cut or synced of a closed segment."""
-        return not self.in_flight and segment not in self._sealed
-
     def log_truncated(self) -> None:
         """What a flush under way syncs is no longer what the log holds."""
         self._generation += 1

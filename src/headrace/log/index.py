@@ -51,10 +51,6 @@ class IndexFile:
     def stored_bytes(self) -> int:
         return self.stored * self._entry.size
 
-    @property
-    def stored_bytes(self) -> int:
-        return self.stored * self._entry.size
-
     def load(self) -> bool:
         """Take what the file holds; False if it is missing or its length is not a whole number of entries."""
         try:
