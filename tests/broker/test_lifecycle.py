@@ -1,5 +1,7 @@
 """Topics that come, go, grow and change, and nodes that stop and start, under clients that use them."""
 
+import errno
+
 import pytest
 
 from headrace.model.errors import ErrorCode
@@ -374,3 +376,49 @@ def test_a_folder_of_no_topic_is_put_aside(damage):
     assert "stranger-0" not in names
     assert any(name.startswith("stranger-0.") for name in names)
     assert broker.client().read_all("t") == [b"v"]
+
+
+# Disks that fail where nobody writes
+
+
+def filled(**configs):
+    broker = VirtualBroker(settings={**QUICK_RETENTION, "log.dirs": "one,two"})
+    broker.with_topic("t", partitions=2, segment_bytes=2_000, **configs)
+    client = broker.client()
+    for partition in (0, 1):
+        for place in range(6):
+            client.produce("t", partition, client.batch(b"%d" % place + bytes(900)))
+    broker.steps()
+    sick = next(index for index in (0, 1) if broker.partition("t", index).log.path.startswith("two"))
+    return broker, client, sick
+
+
+@pytest.mark.parametrize("operation", ["open", "write_vector", "rename", "unlink", "truncate", "data_sync"])
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EMFILE])
+def test_housekeeping_on_a_failing_disk_never_ends_the_node(operation, code):
+    broker, client, sick = filled(retention_ms=20_000, file_delete_delay_ms=0, flush_ms=1_000)
+    broker.machine.disk.faults.fail(operation, code=code, path_contains="two/t-", times=1_000)
+    for turn in range(6):
+        broker.pass_time(10_000)
+        if turn > 3:  # before that everything grows old, and the active segment too
+            client.produce("t", sick)
+        assert client.produce_error("t", 1 - sick) == 0, "the other directory goes on"
+    broker.machine.disk.faults.heal()
+    broker.pass_time(10_000)
+    assert broker.metrics.handler_failures == 0
+    assert client.produce_error("t", 1 - sick) == 0
+    if code != errno.EIO and operation not in ("truncate", "data_sync"):
+        broker.pass_time(10_000)
+        assert client.produce_error("t", sick) == 0, (
+            "what passes is only waited out; a sync that failed is not tried again"
+        )
+
+
+def test_a_segment_that_cannot_be_read_is_a_storage_error_and_not_the_end_of_the_connection():
+    broker, client, sick = filled()
+    broker.machine.disk.faults.fail("read", path_contains=f"two/t-{sick}", times=1_000)
+    answer = client.fetch("t", sick, offset=1)
+    assert answer.error_code == E.KAFKA_STORAGE_ERROR
+    assert client.fetch("t", 1 - sick, offset=1).error_code == 0
+    broker.machine.disk.faults.heal()
+    assert client.fetch("t", sick, offset=1).error_code == 0
