@@ -68,7 +68,7 @@ static long long argument(const char *name, long long otherwise) {
 static uint32_t get32(const uint8_t *at) { uint32_t v; memcpy(&v, at, 4); return ntohl(v); }
 static void put32(uint8_t *at, uint32_t value) { value = htonl(value); memcpy(at, &value, 4); }
 static uint64_t get64(const uint8_t *at) { return (uint64_t)get32(at) << 32 | get32(at + 4); }
-static void put64(uint8_t *at, uint64_t value) { put32(at, value >> 32); put32(at + 4, (uint32_t)value); }
+static void put64(uint8_t *at, uint64_t value) { put32(at, (uint32_t)(value >> 32)); put32(at + 4, (uint32_t)value); }
 static int get16(const uint8_t *at) { return (int16_t)(at[0] << 8 | at[1]); }
 
 static uint64_t now_ns(void) {
@@ -169,7 +169,8 @@ static int connect_one(void) {
     if (inet_pton(AF_INET, text_argument("address", "127.0.0.1"), &to.sin_addr) != 1) fail("address");
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
     if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to)) fail("connect");
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    /* Without answers to wait for, small frames gather in the socket; sent one by one they would clog the receiver. */
+    if (argument("answers", 1)) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     return fd;
 }
 
@@ -405,7 +406,8 @@ static const uint8_t *records_of(const uint8_t *answer, size_t *length) {
         note_error(error ? error : -3);
         return NULL;
     }
-    at += take_varint(&at) - 1;
+    uint64_t name = take_varint(&at);
+    at += name - 1;
     if (take_varint(&at) != 2) note_error(-3);
     error = get16(at + 4);
     at += 4 + 2 + 8 + 8 + 8;

@@ -25,6 +25,7 @@ COMMANDS = {
     "cluster": _Lazy("cluster", "Describe the cluster."),
     "doctor": _Lazy("doctor", "Tell what is wrong with this machine or this broker, and what to do."),
     "log": _Lazy("log", "Dump, verify and repair segment files."),
+    "bench": _Lazy("bench", "Measure a broker: rates, CPU, latency, memory and start, also beside Apache Kafka."),
     "completion": _Lazy("completion", "Print the completion script of a shell."),
 }
 

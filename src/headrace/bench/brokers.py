@@ -1,0 +1,142 @@
+"""Brokers to measure: started here as processes in folders of their own, or already running somewhere."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from headrace.bench import processes
+from headrace.bench.errors import BenchError
+from headrace.bench.links import Link, host_and_port
+from headrace.bench.topics import LOOK_AGAIN_SECONDS
+from headrace.wire.messages import metadata
+
+START_SECONDS_MAX = 120
+PROBE_METADATA_VERSION = 9
+CONNECT_SECONDS_MAX = 1.0
+
+SHARED_SETTINGS: Mapping[str, str] = {
+    "auto.create.topics.enable": "false",
+    "log.segment.delete.delay.ms": "1000",
+}
+"""What all measured brokers have in common; everything else is each one's default."""
+
+
+class MeasuredBroker:
+    """Where a broker is, and what it costs. Without a process id its CPU and memory are not known."""
+
+    def __init__(self, name: str, address: str = "", process_id: int | None = None, folder: Path | None = None) -> None:
+        self.name = name
+        self.address = address
+        self.process_id = process_id
+        self.folder = folder
+        """Its data, where that is on this machine."""
+
+    def cpu_seconds(self) -> float | None:
+        return None if self.process_id is None else processes.cpu_seconds(self.process_id)
+
+    def resident_bytes(self) -> int | None:
+        return None if self.process_id is None else processes.resident_bytes(self.process_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """A broker that somebody else started goes on."""
+
+
+class BrokerProcess(MeasuredBroker):
+    """A broker of our own: can be started again on the same data, stopped and killed."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        super().__init__(name, folder=folder / "data")
+        self.messages = folder / "messages.txt"
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def start(self) -> Self:
+        """Until the first Metadata answer."""
+        self._process = self._spawn()
+        self.process_id = self._process.pid
+        try:
+            self.address = self._find_address(self._process)
+            wait_for_metadata(self.address, self._process)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def stop(self) -> None:
+        process, self._process, self.process_id = self._process, None, None
+        if process is not None:
+            processes.stop(process)
+
+    def kill(self) -> None:
+        """By SIGKILL, as the system or a power switch would."""
+        if self._process is not None and self._process.poll() is None:
+            os.kill(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self.stop()
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        raise NotImplementedError
+
+    def _find_address(self, process: subprocess.Popen[bytes]) -> str:
+        raise NotImplementedError
+
+
+class HeadraceBroker(BrokerProcess):
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__("headrace", folder)
+        self._settings = {**SHARED_SETTINGS, **(settings or {})}
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        settings = [word for name, text in self._settings.items() for word in ("--set", f"{name}={text}")]
+        command = processes.python_command("-m", "headrace", "broker", "--listen", "127.0.0.1:0")
+        return processes.start(
+            [*command, "--data-dir", str(self.folder), *settings], messages=self.messages, stdout=subprocess.PIPE
+        )
+
+    def _find_address(self, process: subprocess.Popen[bytes]) -> str:
+        assert process.stdout is not None
+        line = processes.first_line(process.stdout, START_SECONDS_MAX)
+        match = re.fullmatch(r"headrace listening on (\S+)", line)
+        if match is None:
+            raise BenchError(f"the broker did not start{processes.last_words(self.messages)}")
+        return match[1]
+
+
+def wait_for_metadata(
+    address: str, process: subprocess.Popen[bytes] | None = None, *, seconds_max: float = START_SECONDS_MAX
+) -> None:
+    """Until a broker answers a Metadata request; BenchError when its process ends before."""
+    request = metadata.MetadataRequest(topics=(), allow_auto_topic_creation=False)
+    deadline = time.monotonic() + seconds_max
+    while time.monotonic() < deadline:
+        if process is not None and process.poll() is not None:
+            raise BenchError(f"the broker ended with status {process.returncode} while it started")
+        if _listens(address):
+            try:
+                with Link(address) as link:
+                    if link.call(metadata, request, PROBE_METADATA_VERSION).brokers:
+                        return
+            except BenchError:
+                pass  # it listens but does not serve yet
+        time.sleep(LOOK_AGAIN_SECONDS / 4)
+    raise BenchError(f"no broker answers at {address}")
+
+
+def _listens(address: str) -> bool:
+    try:
+        socket.create_connection(host_and_port(address), CONNECT_SECONDS_MAX).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,243 @@
+"""The comparison: every load of the table on Headrace, on Apache Kafka where it can be had, and on the bare calls."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from headrace.bench import targets
+from headrace.bench.brokers import BrokerProcess, HeadraceBroker
+from headrace.bench.consume import LIBRDKAFKA, REPLAY, ConsumeRounds
+from headrace.bench.durable import DURABLE_LOADS, DurableRounds
+from headrace.bench.errors import BenchError
+from headrace.bench.figures import Measurement
+from headrace.bench.floor import BARE, AppendFloorRounds
+from headrace.bench.idle import connections_round, partitions_round
+from headrace.bench.kafka import KAFKA_NAME, KafkaBroker
+from headrace.bench.latency import ColdReaderRounds, OneAtATimeRounds, RoundTripRounds
+from headrace.bench.loads import LARGE, PRODUCE_LOADS
+from headrace.bench.metadata import MetadataRounds
+from headrace.bench.produce import ProduceRounds
+from headrace.bench.recovery import LARGE_BATCHES, SMALL_BATCHES, RecoveryRounds
+from headrace.bench.replay import ReplayClient
+from headrace.bench.rounds import Measured, Told, in_turns, warm_up
+from headrace.bench.startup import StartRounds, embedded_round
+
+IN_PROCESS = "this process"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How much is done: the whole in about ten minutes, the quick form in about two."""
+
+    rounds: int
+    consume_rounds: int
+    consume_bytes: int
+    cold_bytes: int
+    cold_seconds: float
+    round_trips: int
+    starts: int
+    connections: int
+    partitions: int
+    metadata_topics: int
+    metadata_seconds: float
+    recovery_small_bytes: int
+    recovery_large_bytes: int
+    is_quick: bool
+
+
+FULL = Extent(
+    rounds=3,
+    consume_rounds=7,
+    consume_bytes=4_000_000_000,
+    cold_bytes=2_000_000_000,
+    cold_seconds=4.0,
+    round_trips=3_000,
+    starts=5,
+    connections=1_000,
+    partitions=4_000,
+    metadata_topics=1_000,
+    metadata_seconds=3.0,
+    recovery_small_bytes=50_000_000,
+    recovery_large_bytes=1_000_000_000,
+    is_quick=False,
+)
+QUICK = Extent(
+    rounds=3,
+    consume_rounds=3,
+    consume_bytes=400_000_000,
+    cold_bytes=400_000_000,
+    cold_seconds=1.0,
+    round_trips=500,
+    starts=3,
+    connections=1_000,
+    partitions=4_000,
+    metadata_topics=1_000,
+    metadata_seconds=1.0,
+    recovery_small_bytes=5_000_000,
+    recovery_large_bytes=200_000_000,
+    is_quick=True,
+)
+
+Part = Callable[["Comparison"], None]
+Maker = Callable[[Path], BrokerProcess]
+
+
+class Comparison:
+    """Runs the parts asked for and collects what they measured; a part that fails is told and left out."""
+
+    def __init__(self, folder: Path, *, extent: Extent, with_kafka: bool, tell: Told) -> None:
+        self.folder = folder
+        self.client = ReplayClient(folder)
+        self.extent = extent
+        self.makers: dict[str, Maker] = {targets.HEADRACE: HeadraceBroker}
+        if with_kafka:
+            self.makers[KAFKA_NAME] = KafkaBroker
+        self.measurements: list[Measurement] = []
+        self.failures: dict[str, str] = {}
+        """Why a part has no figures, or not all of them."""
+
+        self._tell = tell
+        self._loaded: list[BrokerProcess] = []
+
+    def run(self, names: Sequence[str]) -> None:
+        """First what shares one pair of running brokers, then what starts its own."""
+        with ExitStack() as stack:
+            if any(name in LOADED_PARTS for name in names):
+                self._loaded = [stack.enter_context(broker).start() for broker in self.new_brokers("loaded")]
+            for name in names:
+                if name in LOADED_PARTS:
+                    self._run(name, LOADED_PARTS[name])
+        for name in names:
+            if name in LONE_PARTS:
+                self._run(name, LONE_PARTS[name])
+
+    def _run(self, name: str, part: Part) -> None:
+        try:
+            part(self)
+        except BenchError as error:
+            self.failures[name] = str(error)
+            self._tell(f"{name} does not count: {error}")
+
+    def new_brokers(self, purpose: str) -> list[BrokerProcess]:
+        """One of each kind, with nothing in it, not started yet."""
+        self._tell(f"brokers for {purpose}")
+        return [make(self.folder / f"{purpose}-{place}") for place, make in enumerate(self.makers.values())]
+
+    def measure(
+        self,
+        load: str,
+        make: Callable[[BrokerProcess], Measured],
+        *,
+        rounds: int = 0,
+        warm_figure: str = "",
+        client: str = "",
+        others: Mapping[str, Measured] | None = None,
+    ) -> None:
+        """A load on the running brokers in turns, after each has been warmed up by it."""
+        subjects = {broker.name: make(broker) for broker in self._loaded}
+        if warm_figure:
+            for name, measured in subjects.items():
+                warm_up(load, name, measured, figure=warm_figure, tell=self._tell)
+        self.add(load, {**subjects, **(others or {})}, rounds=rounds or self.extent.rounds, client=client)
+
+    def add(self, load: str, subjects: Mapping[str, Measured], *, rounds: int, client: str = "") -> None:
+        client = client or self.client.description
+        self.measurements += in_turns(load, subjects, rounds=rounds, client=client, tell=self._tell)
+
+
+def produce(comparison: Comparison) -> None:
+    for number, full in enumerate(PRODUCE_LOADS):
+        load = full.quick() if comparison.extent.is_quick else full
+        bare = {BARE: AppendFloorRounds(comparison.folder, comparison.client, load)} if full is LARGE else {}
+        make = partial(ProduceRounds, client=comparison.client, load=load, topic=f"produce-{number}")
+        comparison.measure(full.name, make, warm_figure="cpu_us_per_request", others=bare)
+
+
+def consume(comparison: Comparison) -> None:
+    extent, figure = comparison.extent, "cpu_seconds_per_gigabyte"
+    make = partial(ConsumeRounds, client=comparison.client, partitions=4, total_bytes=extent.consume_bytes)
+    by_user = partial(make, topic="consume-librdkafka", by=LIBRDKAFKA)
+    rounds = extent.consume_rounds
+    comparison.measure(targets.CONSUME, by_user, rounds=rounds, warm_figure=figure, client=LIBRDKAFKA)
+    raw = partial(make, topic="consume-raw", by=REPLAY, total_bytes=extent.consume_bytes // 4)
+    comparison.measure(targets.CONSUME_RAW, raw, warm_figure=figure)
+
+
+def latency(comparison: Comparison) -> None:
+    count = comparison.extent.round_trips
+    make = partial(RoundTripRounds, client=comparison.client, count=count)
+    comparison.measure(targets.ROUND_TRIP, partial(make, topic="round-raw", by=REPLAY), warm_figure="p50_us")
+    comparison.measure(
+        targets.ROUND_TRIP_LIBRDKAFKA,
+        partial(make, topic="round-librdkafka", by=LIBRDKAFKA),
+        warm_figure="p50_us",
+        client=LIBRDKAFKA,
+    )
+    one = partial(OneAtATimeRounds, topic="one", count=count)
+    comparison.measure(targets.ONE_AT_A_TIME, one, warm_figure="p50_us", client=LIBRDKAFKA)
+
+
+def cold(comparison: Comparison) -> None:
+    extent = comparison.extent
+    make = partial(ColdReaderRounds, client=comparison.client, topic="paced")
+    comparison.measure(targets.COLD, partial(make, cold_bytes=extent.cold_bytes, seconds=extent.cold_seconds))
+
+
+def durable(comparison: Comparison) -> None:
+    for number, (name, full) in enumerate(DURABLE_LOADS.items()):
+        load = full.quick() if comparison.extent.is_quick else full
+        make = partial(DurableRounds, client=comparison.client, load=load, folder=comparison.folder)
+        comparison.measure(name, partial(make, topic=f"durable-{number}"))
+
+
+def metadata(comparison: Comparison) -> None:
+    extent = comparison.extent
+    make = partial(MetadataRounds, client=comparison.client, partitions=10)
+    many = partial(make, topics=extent.metadata_topics, seconds=extent.metadata_seconds)
+    comparison.measure(targets.METADATA, many, warm_figure="cpu_us_per_request")
+
+
+def start(comparison: Comparison) -> None:
+    folder, rounds = comparison.folder, comparison.extent.starts
+    starts = {name: StartRounds(make, folder / f"start {name}") for name, make in comparison.makers.items()}
+    comparison.add(targets.START, starts, rounds=rounds, client=IN_PROCESS)
+    embedded = {targets.HEADRACE: partial(embedded_round, folder)}
+    comparison.add(targets.EMBEDDED, embedded, rounds=rounds, client=IN_PROCESS)
+
+
+def idle(comparison: Comparison) -> None:
+    """Apache Kafka takes a minute for its partitions, so that the quick form leaves it out."""
+    extent = comparison.extent
+    brokers = comparison.new_brokers("idle")
+    for broker in brokers[:1] if extent.is_quick else brokers:
+        with broker.start():
+            connected = {broker.name: partial(connections_round, broker, connections=extent.connections)}
+            comparison.add(targets.CONNECTIONS, connected, rounds=1, client=IN_PROCESS)
+            parted = {broker.name: partial(partitions_round, broker, partitions=extent.partitions)}
+            comparison.add(targets.PARTITIONS, parted, rounds=1, client=IN_PROCESS)
+
+
+def recovery(comparison: Comparison) -> None:
+    extent = comparison.extent
+    small = replace(SMALL_BATCHES, bytes_max=extent.recovery_small_bytes)
+    large = replace(LARGE_BATCHES, bytes_max=extent.recovery_large_bytes)
+    for broker in comparison.new_brokers("recovery"):
+        rounds = extent.rounds if broker.name == targets.HEADRACE else 1
+        with broker.start():
+            make = partial(RecoveryRounds, broker, comparison.client)
+            comparison.add(targets.RECOVERY_SMALL, {broker.name: make(small, topic="small")}, rounds=rounds)
+            comparison.add(targets.RECOVERY_LARGE, {broker.name: make(large, topic="large")}, rounds=rounds)
+
+
+LOADED_PARTS: Mapping[str, Part] = {
+    "produce": produce,
+    "consume": consume,
+    "latency": latency,
+    "cold": cold,
+    "durable": durable,
+    "metadata": metadata,
+}
+LONE_PARTS: Mapping[str, Part] = {"start": start, "idle": idle, "recovery": recovery}
+PARTS = (*LOADED_PARTS, *LONE_PARTS)

@@ -1,0 +1,74 @@
+"""Consume: one topic of 1 KB records, written once, read again and again by librdkafka or by raw fetches."""
+
+from dataclasses import replace
+
+from headrace.bench import librdkafka
+from headrace.bench.brokers import MeasuredBroker
+from headrace.bench.errors import BenchError, RunRejected
+from headrace.bench.figures import Round
+from headrace.bench.loads import LARGE
+from headrace.bench.produce import check_arrival, prepare_topic, send
+from headrace.bench.replay import ReplayClient
+from headrace.bench.requests import fetch_frames
+from headrace.bench.topics import end_offsets
+
+FETCH_BYTES = 1 << 20
+"""What a raw fetch asks for per partition; librdkafka's default."""
+
+FETCH_WAIT_MS = 500
+READ_SECONDS_MAX = 300
+LIBRDKAFKA, REPLAY = "librdkafka", "replay"
+
+
+class ConsumeRounds:
+    """The topic is filled at the first round."""
+
+    def __init__(
+        self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, total_bytes: int, partitions: int, by: str
+    ) -> None:
+        self._broker = broker
+        self._client = client
+        self._topic = topic
+        self._total_bytes = total_bytes
+        self._partitions = partitions
+        self._by = by
+        self._ends: list[int] = []
+
+    def __call__(self) -> Round:
+        if not self._ends:
+            self._ends = fill_topic(self._broker, self._client, self._topic, self._total_bytes, self._partitions)
+        before = self._broker.cpu_seconds()
+        read_bytes, seconds = self._read()
+        after = self._broker.cpu_seconds()
+        figures = {"megabytes_per_second": read_bytes / 1e6 / seconds}
+        if before is not None and after is not None:
+            figures["cpu_seconds_per_gigabyte"] = (after - before) / (read_bytes / 1e9)
+        return figures
+
+    def _read(self) -> tuple[int, float]:
+        """(bytes, seconds); the bytes of values for librdkafka, of batches for raw fetches: 1 % apart."""
+        address = self._broker.address
+        if self._by == LIBRDKAFKA:
+            consumed = librdkafka.consume(address, self._topic, ends=self._ends)
+            if consumed.messages != sum(self._ends):
+                raise RunRejected(f"{consumed.messages} of {sum(self._ends)} messages came")
+            return consumed.bytes, consumed.seconds
+        frames = fetch_frames(self._topic, range(self._partitions), bytes_max=FETCH_BYTES, wait_ms_max=FETCH_WAIT_MS)
+        report = self._client.fetch(address, frames, [(0, end) for end in self._ends], seconds=READ_SECONDS_MAX)
+        if report.records != sum(self._ends):
+            raise RunRejected(f"{report.records} of {sum(self._ends)} records came")
+        return report.bytes, report.seconds
+
+
+def fill_topic(
+    broker: MeasuredBroker, client: ReplayClient, topic: str, total_bytes: int, partitions: int
+) -> list[int]:
+    """A topic with so many bytes of 1 KB records in 1 MB batches; its end offsets."""
+    load = replace(LARGE, partitions=partitions, connections=partitions, bytes_max=total_bytes)
+    load = replace(load, seconds=READ_SECONDS_MAX)
+    frames = prepare_topic(broker.address, topic, load)
+    if total_bytes < frames.batch_bytes * partitions:
+        raise BenchError(f"a consume load is at least {frames.batch_bytes * partitions} bytes")
+    report = send(client, broker.address, frames, load)
+    check_arrival(client, broker.address, topic, load, report)
+    return end_offsets(broker.address, topic, partitions=partitions)

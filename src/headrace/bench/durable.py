@@ -1,0 +1,49 @@
+"""Durable: a sync before every acknowledgement, shared by all who wait, against one sync per request."""
+
+from pathlib import Path
+
+from headrace.bench import targets
+from headrace.bench.brokers import MeasuredBroker
+from headrace.bench.figures import Round
+from headrace.bench.floor import SyncRounds
+from headrace.bench.loads import ProduceLoad
+from headrace.bench.produce import check_arrival, prepare_topic, produce_round, send
+from headrace.bench.replay import ReplayClient
+
+SYNC_BEFORE_EVERY_ACK = {"flush.messages": "1"}
+BARE_SECONDS = 0.5
+
+DURABLE_LOADS = {
+    targets.DURABLE_SINGLE: ProduceLoad(connections=64, depth=1, records=1, record_bytes=100, acks=-1),
+    targets.DURABLE_PIPELINED: ProduceLoad(connections=64, depth=8, records=1, record_bytes=100, acks=-1),
+}
+"""With acks=all, which is what waits for the sync."""
+
+
+class DurableRounds:
+    """Each round measures the bare syncs of the disk before and after, since they vary from minute to minute."""
+
+    def __init__(
+        self, broker: MeasuredBroker, client: ReplayClient, load: ProduceLoad, *, folder: Path, topic: str
+    ) -> None:
+        self._broker = broker
+        self._client = client
+        self._load = load
+        self._topic = topic
+        self._round = 0
+        self._folder = folder
+
+    def __call__(self) -> Round:
+        self._round += 1
+        topic, address = f"{self._topic}-{self._round}", self._broker.address
+        frames = prepare_topic(address, topic, self._load, configs=SYNC_BEFORE_EVERY_ACK)
+        syncs = SyncRounds(self._folder, size=frames.batch_bytes, seconds=BARE_SECONDS)
+        bare_before = syncs()["per_second"]
+        before = self._broker.cpu_seconds()
+        report = send(self._client, address, frames, self._load)
+        after = self._broker.cpu_seconds()
+        bare = (bare_before + syncs()["per_second"]) / 2
+        check_arrival(self._client, address, topic, self._load, report)
+        cpu = None if before is None or after is None else after - before
+        figures = dict(produce_round(report, report.requests * frames.batch_bytes, cpu))
+        return {**figures, "per_second": bare, "requests_per_sync": figures["requests_per_second"] / bare}

@@ -1,0 +1,102 @@
+"""What is measured: the names and units of figures, rounds of them, their medians and their spread."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
+
+Round = Mapping[str, float]
+"""The figures of one round by name."""
+
+
+class Figure(NamedTuple):
+    label: str
+    layout: str
+
+    def text(self, value: float) -> str:
+        return self.layout.format(value)
+
+
+FIGURES: Mapping[str, Figure] = {
+    "requests_per_second": Figure("requests/s", "{:,.0f}"),
+    "cpu_us_per_request": Figure("CPU us/request", "{:,.1f}"),
+    "megabytes_per_second": Figure("MB/s", "{:,.0f}"),
+    "cpu_seconds_per_gigabyte": Figure("CPU s/GB", "{:.3f}"),
+    "p50_us": Figure("p50 us", "{:,.0f}"),
+    "p99_us": Figure("p99 us", "{:,.0f}"),
+    "client_cpu_us_per_request": Figure("client CPU us/request", "{:,.1f}"),
+    "requests_per_sync": Figure("requests per bare sync", "{:.1f}"),
+    "seconds": Figure("seconds", "{:.3f}"),
+    "metadata_seconds": Figure("s to Metadata", "{:.3f}"),
+    "ready_seconds": Figure("s to serve all", "{:.3f}"),
+    "import_ms": Figure("import ms", "{:.0f}"),
+    "embedded_ms": Figure("embedded ready ms", "{:.0f}"),
+    "idle_megabytes": Figure("idle MB", "{:.1f}"),
+    "grown_megabytes": Figure("grown by MB", "{:.1f}"),
+    "kilobytes_per_connection": Figure("KB per connection", "{:.2f}"),
+    "alone_p99_us": Figure("p99 us alone", "{:,.0f}"),
+    "beside_p99_us": Figure("p99 us beside", "{:,.0f}"),
+    "p99_ratio": Figure("p99 beside / alone", "{:.2f}"),
+    "cold_megabytes_per_second": Figure("cold MB/s", "{:,.0f}"),
+    "tail_megabytes": Figure("unclean MB", "{:,.0f}"),
+    "tail_batches": Figure("unclean batches", "{:,.0f}"),
+    "allowed_seconds": Figure("allowed s", "{:.2f}"),
+    "answer_kilobytes": Figure("answer KB", "{:,.0f}"),
+    "per_second": Figure("per second", "{:,.0f}"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One load on one subject, several times."""
+
+    load: str
+    subject: str
+    """What was loaded: headrace, kafka, or the bare system calls."""
+
+    client: str
+    rounds: tuple[Round, ...]
+
+    def values(self, figure: str) -> list[float]:
+        return [found[figure] for found in self.rounds if figure in found]
+
+    def median(self, figure: str) -> float:
+        return median(self.values(figure))
+
+    def spread(self, figure: str) -> float:
+        return spread(self.values(figure))
+
+    def figures(self) -> list[str]:
+        """In the order of the table above."""
+        present = {name for found in self.rounds for name in found}
+        return [name for name in FIGURES if name in present]
+
+
+def spread(values: Iterable[float]) -> float:
+    """How far apart the rounds are, as a part of their median."""
+    found = list(values)
+    middle = median(found)
+    return (max(found) - min(found)) / middle if middle else 0.0
+
+
+def as_json(measurement: Measurement) -> dict[str, object]:
+    return {
+        "load": measurement.load,
+        "subject": measurement.subject,
+        "client": measurement.client,
+        "rounds": [dict(found) for found in measurement.rounds],
+        "median": {name: measurement.median(name) for name in measurement.figures()},
+        "spread": {name: measurement.spread(name) for name in measurement.figures()},
+    }
+
+
+def figure_text(name: str, value: float) -> str:
+    return FIGURES[name].text(value)
+
+
+def median_text(measurement: Measurement, figure: str) -> str:
+    """The median and, of several rounds, how far they spread: `12.3 ±4%`."""
+    text = figure_text(figure, measurement.median(figure))
+    if len(measurement.values(figure)) < 2:
+        return text
+    return f"{text} ±{measurement.spread(figure) / 2:.0%}"

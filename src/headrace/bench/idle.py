@@ -1,0 +1,73 @@
+"""What a broker holds while nothing happens: memory per connection and per partition, and starting with many."""
+
+import resource
+import time
+
+from headrace.bench.brokers import BrokerProcess, MeasuredBroker
+from headrace.bench.errors import BenchError
+from headrace.bench.figures import Round
+from headrace.bench.links import Link
+from headrace.bench.topics import create_topics, wait_until_served
+from headrace.wire.messages import api_versions
+
+API_VERSIONS_VERSION = 3
+PARTITIONS_PER_TOPIC = 100
+SPARE_DESCRIPTORS = 200
+SETTLE_SECONDS = 1.0
+"""Before memory is read, so that work of the moment before has ended."""
+
+MEGABYTE = 1_000_000
+
+
+def connections_round(broker: MeasuredBroker, *, connections: int) -> Round:
+    """The memory of so many connections that asked one question each and fell silent."""
+    allow_descriptors(connections + SPARE_DESCRIPTORS)
+    before = _settled_bytes(broker)
+    links: list[Link] = []
+    request = api_versions.ApiVersionsRequest(client_software_name="headrace-bench", client_software_version="1")
+    try:
+        for _ in range(connections):
+            links.append(Link(broker.address))
+            links[-1].call(api_versions, request, API_VERSIONS_VERSION)
+        after = _settled_bytes(broker)
+    finally:
+        for link in links:
+            link.close()
+    return {"idle_megabytes": before / MEGABYTE, "kilobytes_per_connection": (after - before) / 1000 / connections}
+
+
+def partitions_round(broker: BrokerProcess, *, partitions: int) -> Round:
+    """What so many partitions add to memory, and how long the broker takes to serve them all after a clean stop."""
+    before = _settled_bytes(broker)
+    names = [f"many-{number}" for number in range(partitions // PARTITIONS_PER_TOPIC)]
+    create_topics(broker.address, names, partitions=PARTITIONS_PER_TOPIC)
+    after = _settled_bytes(broker)
+    broker.stop()
+    began = time.monotonic()
+    broker.start()
+    metadata_seconds = time.monotonic() - began
+    wait_until_served(broker.address, names, partitions=PARTITIONS_PER_TOPIC)
+    return {
+        "idle_megabytes": before / MEGABYTE,
+        "grown_megabytes": (after - before) / MEGABYTE,
+        "metadata_seconds": metadata_seconds,
+        "ready_seconds": time.monotonic() - began,
+    }
+
+
+def allow_descriptors(count: int) -> None:
+    """Raise the limit of open files as far as this takes; BenchError if the system does not allow it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= count:
+        return
+    if hard < count:
+        raise BenchError(f"{count} connections need as many open files, and the hard limit is {hard}: raise ulimit -Hn")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+
+
+def _settled_bytes(broker: MeasuredBroker) -> int:
+    time.sleep(SETTLE_SECONDS)
+    resident = broker.resident_bytes()
+    if resident is None:
+        raise BenchError("the memory of a broker is known only with its process id: give --broker-pid")
+    return resident

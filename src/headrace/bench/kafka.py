@@ -1,0 +1,119 @@
+"""Apache Kafka to compare with: fetched through Maven into the cache folder, started as one combined node."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+
+from headrace.bench import processes
+from headrace.bench.brokers import SHARED_SETTINGS, BrokerProcess
+from headrace.bench.errors import ToolMissing
+from headrace.bench.machine import cache_folder
+
+KAFKA_VERSION = "4.3.1"
+KAFKA_NAME = f"kafka {KAFKA_VERSION}"
+LOGGING_VERSION = "2.24.3"
+FETCH_SECONDS_MAX = 600
+FORMAT_SECONDS_MAX = 60
+HEAP = ("-Xms1G", "-Xmx1G", "-XX:+UseG1GC")
+
+_ARTIFACTS = (
+    ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+    ("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
+    ("org.apache.logging.log4j", "log4j-slf4j-impl", LOGGING_VERSION),
+)
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_PROJECT = (
+    '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>headrace</groupId>'
+    "<artifactId>bench</artifactId><version>1</version><packaging>pom</packaging><dependencies>{}</dependencies></project>"
+)
+
+
+def kafka_libraries() -> Path:
+    """The folder with Kafka's jars, fetched at its first use; ToolMissing says what is not there."""
+    libraries = cache_folder() / f"kafka-{KAFKA_VERSION}"
+    if shutil.which("java") is None:
+        raise ToolMissing("Apache Kafka needs java, which is not on this machine")
+    if libraries.is_dir():
+        return libraries
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise ToolMissing("Apache Kafka is fetched with mvn, which is not on this machine")
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+        project, fetched = Path(folder) / "pom.xml", Path(folder) / "fetched"
+        project.write_text(_PROJECT.format("".join(_DEPENDENCY.format(*artifact) for artifact in _ARTIFACTS)))
+        command = [
+            maven,
+            "-B",
+            "-q",
+            "-f",
+            str(project),
+            "dependency:copy-dependencies",
+            f"-DoutputDirectory={fetched}",
+        ]
+        processes.run(command, messages=Path(folder) / "messages", seconds_max=FETCH_SECONDS_MAX)
+        fetched.replace(libraries)
+    return libraries
+
+
+class KafkaBroker(BrokerProcess):
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(KAFKA_NAME, folder)
+        self._libraries = kafka_libraries()
+        self._properties = folder / "server.properties"
+        self._port, controller_port = _free_ports(2)
+        texts = {**_node_settings(self._port, controller_port, folder), **SHARED_SETTINGS, **(settings or {})}
+        self._properties.write_text("".join(f"{name}={text}\n" for name, text in texts.items()))
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        command = [*self._java(), "kafka.tools.StorageTool", "format", "--standalone"]
+        command += ["-t", cluster_id, "-c", str(self._properties)]
+        processes.run(command, messages=self.messages, seconds_max=FORMAT_SECONDS_MAX)
+
+    def _java(self, *options: str) -> list[str]:
+        return ["java", *options, "-cp", str(self._libraries / "*")]
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        command = [*self._java(*HEAP), "kafka.Kafka", str(self._properties)]
+        return processes.start(command, messages=self.messages)
+
+    def _find_address(self, process: subprocess.Popen[bytes]) -> str:
+        return f"127.0.0.1:{self._port}"
+
+
+def java_version() -> str:
+    """The first line that java prints about itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        messages = Path(folder) / "messages"
+        processes.run(["java", "-version"], messages=messages, seconds_max=FORMAT_SECONDS_MAX)
+        return messages.read_text().splitlines()[0]
+
+
+def _node_settings(port: int, controller_port: int, folder: Path) -> dict[str, str]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
+        "log.dirs": os.fspath(folder / "data"),
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+    }
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now; all are held until all are found, so that they differ."""
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports

@@ -1,0 +1,153 @@
+"""Latency: from produce to a parked fetch, of single messages, and of a producer beside a reader of cold data."""
+
+import threading
+from dataclasses import replace
+
+from headrace.bench import librdkafka
+from headrace.bench.brokers import MeasuredBroker
+from headrace.bench.consume import FETCH_BYTES, FETCH_WAIT_MS, LIBRDKAFKA, fill_topic
+from headrace.bench.errors import BenchError
+from headrace.bench.figures import Round
+from headrace.bench.histograms import Histogram, histogram_of, percentile_us
+from headrace.bench.loads import ProduceLoad
+from headrace.bench.machine import drop_from_cache
+from headrace.bench.produce import check_arrival, prepare_topic
+from headrace.bench.replay import ReplayClient, ReplayReport
+from headrace.bench.requests import fetch_frames
+from headrace.bench.topics import create_topics
+
+MESSAGE_BYTES = 100
+PARKED_PAUSE_US = 1_000
+"""Between sending a fetch and producing, so that the fetch waits at the broker."""
+
+PARKED_WAIT_MS = 10_000
+COLD_PARTITIONS = 4
+PACED = ProduceLoad(connections=8, depth=4, records=1, record_bytes=1_000, partitions=1)
+PACED_INTERVAL_US = 4_000
+"""Eight producers with a request every 4 ms each: a load that leaves a broker time for a reader."""
+
+
+class _Topics:
+    """A new topic each time."""
+
+    def __init__(self, broker: MeasuredBroker, name: str) -> None:
+        self.broker = broker
+        self._name = name
+        self._count = 0
+
+    def next(self) -> str:
+        self._count += 1
+        return f"{self._name}-{self._count}"
+
+
+class RoundTripRounds:
+    """Produce to consume through a parked fetch, by raw requests or by librdkafka."""
+
+    def __init__(self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, count: int, by: str) -> None:
+        self._topics = _Topics(broker, topic)
+        self._client = client
+        self._count = count
+        self._by = by
+
+    def __call__(self) -> Round:
+        topic, address = self._topics.next(), self._topics.broker.address
+        if self._by == LIBRDKAFKA:
+            create_topics(address, [topic], partitions=1)
+            times = librdkafka.round_trips(
+                address, topic, count=self._count, message_bytes=MESSAGE_BYTES, pause_seconds=PARKED_PAUSE_US / 1e6
+            )
+            return _latencies(histogram_of(times))
+        load = ProduceLoad(connections=1, depth=1, records=1, record_bytes=MESSAGE_BYTES, partitions=1)
+        produced = prepare_topic(address, topic, load)
+        fetched = fetch_frames(topic, [0], bytes_max=FETCH_BYTES, wait_ms_max=PARKED_WAIT_MS)
+        report = self._client.round_trips(
+            address, produced, fetched, count=self._count, offset=0, pause_us=PARKED_PAUSE_US
+        )
+        return _latencies(report.histogram)
+
+
+class OneAtATimeRounds:
+    """One message after the other by librdkafka, acks=all, from produce to its acknowledgement."""
+
+    def __init__(self, broker: MeasuredBroker, *, topic: str, count: int) -> None:
+        self._topics = _Topics(broker, topic)
+        self._count = count
+
+    def __call__(self) -> Round:
+        topic, address = self._topics.next(), self._topics.broker.address
+        create_topics(address, [topic], partitions=1)
+        times = librdkafka.one_at_a_time(address, topic, count=self._count, message_bytes=MESSAGE_BYTES)
+        return _latencies(histogram_of(times))
+
+
+class ColdReaderRounds:
+    """A paced producer alone, then beside a reader of data that is no longer in memory."""
+
+    def __init__(
+        self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, cold_bytes: int, seconds: float
+    ) -> None:
+        if broker.folder is None:
+            raise BenchError("the cold reader needs a broker that the benchmark started, to empty its caches")
+        self._broker, self._folder = broker, broker.folder
+        self._client = client
+        self._topics = _Topics(broker, topic)
+        self._cold_topic = f"{topic}-cold"
+        self._cold_bytes = cold_bytes
+        self._load = replace(PACED, seconds=seconds)
+        self._ends: list[int] = []
+
+    def __call__(self) -> Round:
+        if not self._ends:
+            self._ends = fill_topic(self._broker, self._client, self._cold_topic, self._cold_bytes, COLD_PARTITIONS)
+        alone = self._produce()
+        for index in range(COLD_PARTITIONS):
+            drop_from_cache(self._folder / f"{self._cold_topic}-{index}")
+        reading = _Reading(self._client, self._broker.address, self._cold_topic, self._ends, self._load.seconds)
+        beside = self._produce()
+        cold = reading.result()
+        alone_p99, beside_p99 = alone.p99_us(), beside.p99_us()
+        return {
+            "alone_p99_us": alone_p99,
+            "beside_p99_us": beside_p99,
+            "p99_ratio": beside_p99 / alone_p99,
+            "cold_megabytes_per_second": cold.bytes / 1e6 / cold.seconds,
+        }
+
+    def _produce(self) -> ReplayReport:
+        topic, address = self._topics.next(), self._broker.address
+        frames = prepare_topic(address, topic, self._load)
+        report = self._client.exchange(
+            address, frames, depth=self._load.depth, seconds=self._load.seconds, interval_us=PACED_INTERVAL_US
+        )
+        check_arrival(self._client, address, topic, self._load, report)
+        return report
+
+
+class _Reading:
+    """A reader in a thread, which only waits for the process that reads. It may be cut off by the end of its time."""
+
+    def __init__(self, client: ReplayClient, address: str, topic: str, ends: list[int], seconds: float) -> None:
+        frames = fetch_frames(topic, range(len(ends)), bytes_max=FETCH_BYTES, wait_ms_max=FETCH_WAIT_MS)
+        self._report: ReplayReport | None = None
+        self._failure: BaseException | None = None
+
+        def read() -> None:
+            try:
+                ranges = [(0, end) for end in ends]
+                self._report = client.fetch(address, frames, ranges, seconds=seconds, check=False, must_end=False)
+            except BaseException as failure:
+                self._failure = failure
+
+        self._thread = threading.Thread(target=read, name="cold reader")
+        self._thread.start()
+
+    def result(self) -> ReplayReport:
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+        assert self._report is not None
+        return self._report
+
+
+def _latencies(histogram: Histogram) -> Round:
+    return {"p50_us": percentile_us(histogram, 0.5), "p99_us": percentile_us(histogram, 0.99)}

@@ -1,0 +1,52 @@
+"""The loads with names: how many connections, how many requests in flight, how large the batches."""
+
+from dataclasses import dataclass, replace
+
+QUICK_FRACTION = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceLoad:
+    connections: int
+    depth: int
+    """Unanswered requests per connection."""
+
+    records: int
+    """Per batch, and one batch per request."""
+
+    record_bytes: int
+    partitions: int = 4
+    acks: int = 1
+    seconds: float = 3.0
+    bytes_max: int = 0
+    """Batches of so many bytes together end a round before its time, so that it fits into memory; 0 for no limit."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.connections} x {self.depth}, {size_name(self.records * self.record_bytes)}"
+
+    @property
+    def message_name(self) -> str:
+        """For a client that makes its own batches."""
+        return f"messages of {size_name(self.record_bytes)}, {self.partitions} partitions"
+
+    def quick(self) -> "ProduceLoad":
+        return replace(self, seconds=self.seconds * QUICK_FRACTION, bytes_max=int(self.bytes_max * QUICK_FRACTION))
+
+
+SINGLE = ProduceLoad(connections=32, depth=1, records=1, record_bytes=100)
+PIPELINED = ProduceLoad(connections=8, depth=16, records=1, record_bytes=100)
+MEDIUM = ProduceLoad(connections=8, depth=4, records=16, record_bytes=1_000, bytes_max=1_000_000_000)
+LARGE = ProduceLoad(connections=4, depth=2, records=1_000, record_bytes=1_000, bytes_max=1_000_000_000)
+
+PRODUCE_LOADS = (SINGLE, PIPELINED, MEDIUM, LARGE)
+
+ACKS = {"all": -1, "1": 1, "0": 0}
+
+
+def size_name(count: int) -> str:
+    """`100 B`, `16 KB`, `1 MB`: thousands, as loads are spoken of."""
+    for unit, size in (("MB", 1_000_000), ("KB", 1_000)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} B"

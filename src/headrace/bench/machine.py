@@ -1,0 +1,96 @@
+"""The machine under the benchmark: what it is, and its memory made ready."""
+
+import contextlib
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+CACHE_FOLDER = "headrace"
+TOUCHED_AT_ONCE_BYTES = 1 << 20
+TOUCH_UNTIL_FREE_BYTES = 512 << 20
+"""Touching stops at so little free memory; from there on the system recycles clean pages."""
+
+
+def cache_folder() -> Path:
+    """Where built and fetched tools are kept between runs."""
+    place = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    folder = Path(place) / CACHE_FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def describe(folder: Path) -> dict[str, str]:
+    return {
+        "cpu": f"{os.cpu_count()} x {_processor()}",
+        "memory": f"{_memory_bytes('MemTotal') / (1 << 30):.0f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "file system": file_system(folder),
+    }
+
+
+def file_system(folder: Path) -> str:
+    """Its kind, as in ext4 or tmpfs."""
+    best, kind = "", "unknown"
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, mounted_at, found, *_ = line.split()
+        if folder.resolve().is_relative_to(mounted_at) and len(mounted_at) >= len(best):
+            best, kind = mounted_at, found
+    return kind
+
+
+@contextlib.contextmanager
+def bench_folder(wanted: Path | None) -> Iterator[Path]:
+    """A new folder for data and messages, below `wanted`, gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-", dir=wanted, ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def touched_memory(folder: Path) -> Iterator[None]:
+    """Let the system own nearly all of its memory, as clean pages of a file, while the block runs.
+
+    A virtual machine may give freed memory back to its host; the first write to a page then costs many times the work
+    that is measured. Reading the holes of a sparse file takes the pages without a byte being written to the disk.
+    """
+    path = folder / "touched"
+    with path.open("w+b", buffering=0) as file:
+        buffer = bytearray(TOUCHED_AT_ONCE_BYTES)
+        wanted = _memory_bytes("MemTotal")
+        file.truncate(wanted)
+        for position in range(0, wanted, TOUCHED_AT_ONCE_BYTES):
+            if _memory_bytes("MemFree") < TOUCH_UNTIL_FREE_BYTES:
+                break
+            os.preadv(file.fileno(), [buffer], position)
+        try:
+            yield
+        finally:
+            path.unlink()
+
+
+def drop_from_cache(folder: Path) -> int:
+    """Write the files below a folder to disk and make the system forget their pages; how many bytes there were."""
+    dropped = 0
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fdatasync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                dropped += path.stat().st_size
+    return dropped
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _memory_bytes(field: str) -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) << 10
+    return 0

@@ -1,0 +1,55 @@
+"""Metadata: what a request for all topics costs a broker that has many."""
+
+from headrace.bench.brokers import MeasuredBroker
+from headrace.bench.errors import RunRejected
+from headrace.bench.figures import Round
+from headrace.bench.links import Link
+from headrace.bench.replay import ReplayClient
+from headrace.bench.requests import METADATA_VERSION, metadata_frames
+from headrace.bench.topics import create_topics
+from headrace.wire.messages import metadata
+
+CONNECTIONS = 4
+
+
+class MetadataRounds:
+    """The topics are made at the first round."""
+
+    def __init__(
+        self, broker: MeasuredBroker, client: ReplayClient, *, topics: int, partitions: int, seconds: float
+    ) -> None:
+        self._broker = broker
+        self._client = client
+        self._topics = topics
+        self._partitions = partitions
+        self._seconds = seconds
+        self._are_made = False
+
+    def __call__(self) -> Round:
+        address = self._broker.address
+        if not self._are_made:
+            names = [f"metadata-{number}" for number in range(self._topics)]
+            create_topics(address, names, partitions=self._partitions)
+            self._are_made = True
+        self._check(address)
+        before = self._broker.cpu_seconds()
+        report = self._client.exchange(address, metadata_frames(CONNECTIONS), depth=1, seconds=self._seconds)
+        after = self._broker.cpu_seconds()
+        figures = {
+            "requests_per_second": report.requests / report.seconds,
+            "p50_us": report.p50_us(),
+            "p99_us": report.p99_us(),
+        }
+        if before is not None and after is not None:
+            figures["cpu_us_per_request"] = (after - before) / report.requests * 1e6
+        return figures
+
+    def _check(self, address: str) -> None:
+        """That the answer holds every partition of every topic, with a leader."""
+        request = metadata.MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        with Link(address) as link:
+            answer = link.call(metadata, request, METADATA_VERSION)
+        ours = [topic for topic in answer.topics if (topic.name or "").startswith("metadata-")]
+        led = sum(1 for topic in ours for partition in topic.partitions if partition.leader_id >= 0)
+        if led != self._topics * self._partitions:
+            raise RunRejected(f"{led} of {self._topics * self._partitions} partitions have a leader in Metadata")

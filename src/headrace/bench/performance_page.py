@@ -1,0 +1,98 @@
+"""The measured part of docs/performance.md: the machine, the targets, and every round. The rest of the page is kept."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from headrace.bench.charts import bar_lines, picture
+from headrace.bench.figures import FIGURES, Measurement, figure_text, median_text
+from headrace.bench.targets import Verdict
+
+BEGIN = "<!-- Written by `headrace bench compare`, down to the end mark: change the tool, not the table. -->"
+END = "<!-- End of what `headrace bench compare` wrote. -->"
+PICTURE = Path("images") / "performance.svg"
+VERDICT_COLUMNS = ("load", "figure", "headrace", "reference", "ratio", "target", "verdict")
+_NEW_PAGE = f"# Performance\n\n{BEGIN}\n{END}\n"
+
+
+def write_page(
+    page: Path,
+    *,
+    command: str,
+    day: str,
+    machine: Mapping[str, str],
+    measurements: Sequence[Measurement],
+    verdicts: Sequence[Verdict],
+    failures: Mapping[str, str],
+) -> None:
+    """Replace what an earlier run wrote, and the picture beside the page."""
+    text = page.read_text() if page.exists() else _NEW_PAGE
+    if BEGIN not in text or END not in text:
+        text = f"{text.rstrip()}\n\n{BEGIN}\n{END}\n"
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    written = "\n".join(measured_part(command, day, machine, measurements, verdicts, failures))
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(f"{before}{BEGIN}\n{written}\n{END}{after}")
+    drawing = page.parent / PICTURE
+    drawing.parent.mkdir(parents=True, exist_ok=True)
+    drawing.write_text(picture(bar_lines(measurements), title=command))
+
+
+def measured_part(
+    command: str,
+    day: str,
+    machine: Mapping[str, str],
+    measurements: Sequence[Measurement],
+    verdicts: Sequence[Verdict],
+    failures: Mapping[str, str],
+) -> Iterator[str]:
+    yield ""
+    yield f"Measured on {day} by `{command}`:"
+    yield ""
+    yield from (f"* {name}: {text}" for name, text in machine.items())
+    yield ""
+    yield "Medians of interleaved rounds. CPU is user and system time of the broker's processes."
+    yield ""
+    yield from _table(VERDICT_COLUMNS, map(verdict_row, verdicts))
+    for name, reason in failures.items():
+        yield ""
+        yield f"Not measured: {name}. {reason.splitlines()[0]}"
+    yield ""
+    yield f"![The same as bars]({PICTURE.as_posix()})"
+    yield ""
+    yield "<details><summary>All figures and all rounds</summary>"
+    yield ""
+    yield from _table(("load", "subject", "client", "figure", "median", "rounds"), _round_rows(measurements))
+    yield ""
+    yield "</details>"
+    yield ""
+
+
+def verdict_row(verdict: Verdict) -> tuple[str, ...]:
+    target = verdict.target
+    figure = target.figure
+    against = FIGURES[target.against].label if target.against in FIGURES else target.against
+    return (
+        target.load,
+        FIGURES[figure].label,
+        "" if verdict.ours is None else figure_text(figure, verdict.ours),
+        "" if verdict.theirs is None else f"{figure_text(figure, verdict.theirs)} ({against})",
+        "" if verdict.ratio is None else f"{verdict.ratio:.2f}",
+        target.text(),
+        verdict.word,
+    )
+
+
+def _round_rows(measurements: Iterable[Measurement]) -> Iterator[tuple[str, ...]]:
+    for one in measurements:
+        for figure in one.figures():
+            rounds = " ".join(figure_text(figure, value) for value in one.values(figure))
+            label = FIGURES[figure].label
+            yield one.load, one.subject, one.client, label, median_text(one, figure), rounds
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(headings)} |"
+    yield f"|{'---|' * len(headings)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"

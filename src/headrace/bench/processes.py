@@ -1,0 +1,114 @@
+"""Processes that the benchmark starts, and what the system says of them: CPU and memory of a whole tree."""
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from headrace.bench.errors import BenchError
+
+STOP_SECONDS_MAX = 30
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+SAID_BYTES_MAX = 2_000
+"""How much of the end of a process's messages an error repeats."""
+
+_PARENT, _USER_TICKS, _CHILD_SYSTEM_TICKS, _RESIDENT_PAGES = 1, 11, 14, 21
+
+
+def python_command(*arguments: str) -> list[str]:
+    return [sys.executable, *arguments]
+
+
+def start(command: Sequence[str], *, messages: Path, stdout: int | None = None) -> subprocess.Popen[bytes]:
+    """Start a program whose stderr (and stdout, unless it is wanted) goes to the file `messages`."""
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("HEADRACE_")}
+    with messages.open("ab") as file:
+        return subprocess.Popen(  # noqa: S603  (programs of this package, or named by the user)
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=file if stdout is None else stdout,
+            stderr=file,
+            env=environment,
+        )
+
+
+def run(command: Sequence[str], *, messages: Path, seconds_max: float) -> bytes:
+    """Run a program to its end and give its stdout; BenchError with its last words if it fails."""
+    with start(command, messages=messages, stdout=subprocess.PIPE) as process:
+        try:
+            output, _ = process.communicate(timeout=seconds_max)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise BenchError(f"{command[0]} did not end within {seconds_max:.0f} s{last_words(messages)}") from None
+    if process.returncode != 0:
+        raise BenchError(f"{Path(command[0]).name} failed{last_words(messages)}")
+    return output
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """By SIGTERM, and by SIGKILL when that takes too long."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def first_line(stream: IO[bytes], seconds_max: float) -> str:
+    """The first line a process prints; empty if it ends or says nothing in time."""
+    ready, _, _ = select.select([stream], [], [], seconds_max)
+    return stream.readline().decode().strip() if ready else ""
+
+
+def last_words(messages: Path) -> str:
+    said = messages.read_bytes()[-SAID_BYTES_MAX:].decode(errors="replace").strip() if messages.exists() else ""
+    return f"; it said:\n{said}" if said else ""
+
+
+def cpu_seconds(process_id: int) -> float:
+    """User and system time of a process, its threads, its children, and those of its children that ended."""
+    ticks = 0
+    for fields in _tree(process_id):
+        ticks += sum(map(int, fields[_USER_TICKS : _CHILD_SYSTEM_TICKS + 1]))
+    return ticks / CLOCK_TICKS
+
+
+def resident_bytes(process_id: int) -> int:
+    return sum(int(fields[_RESIDENT_PAGES]) for fields in _tree(process_id)) * PAGE_BYTES
+
+
+def _tree(process_id: int) -> Iterator[list[str]]:
+    """The fields of /proc/PID/stat, from the state on, of a process and all below it."""
+    found = {known: fields for known in _process_ids() if (fields := _stat(known)) is not None}
+    if process_id not in found:
+        raise BenchError(f"process {process_id} is gone")
+    members = {process_id}
+    yield found[process_id]
+    grew = True
+    while grew:
+        grew = False
+        for known, fields in found.items():
+            if known not in members and int(fields[_PARENT]) in members:
+                members.add(known)
+                grew = True
+                yield fields
+
+
+def _process_ids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def _stat(process_id: int) -> list[str] | None:
+    try:
+        content = Path(f"/proc/{process_id}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return content.rpartition(")")[2].split()  # the name in brackets may hold anything

@@ -1,0 +1,54 @@
+"""What a load needs around it: a folder, a client, and brokers that run."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from headrace.bench.brokers import BrokerProcess, HeadraceBroker, MeasuredBroker, wait_for_metadata
+from headrace.bench.kafka import KafkaBroker
+from headrace.bench.machine import bench_folder, touched_memory
+from headrace.bench.replay import ReplayClient
+from headrace.bench.rounds import Told
+
+ANSWER_SECONDS_MAX = 5
+"""For the first answer of a broker that is said to run."""
+
+
+class Setup(NamedTuple):
+    folder: Path
+    client: ReplayClient
+    brokers: list[MeasuredBroker]
+
+
+@contextmanager
+def prepared(
+    *,
+    folder: Path | None,
+    bootstrap: str | None,
+    broker_pid: int | None,
+    with_kafka: bool,
+    touch: bool,
+    compiled: bool,
+    tell: Told,
+) -> Iterator[Setup]:
+    """A running broker as named by `bootstrap`, or a new one; and Apache Kafka beside it if wanted."""
+    with ExitStack() as stack:
+        own_folder = stack.enter_context(bench_folder(folder))
+        if touch:
+            tell("touching the memory")
+            stack.enter_context(touched_memory(own_folder))
+        brokers: list[MeasuredBroker] = []
+        if bootstrap is not None:
+            wait_for_metadata(bootstrap, seconds_max=ANSWER_SECONDS_MAX)
+            brokers.append(MeasuredBroker(bootstrap, bootstrap, broker_pid))
+        else:
+            brokers.append(_started(stack, HeadraceBroker(own_folder / "headrace"), tell))
+        if with_kafka:
+            brokers.append(_started(stack, KafkaBroker(own_folder / "kafka"), tell))
+        yield Setup(own_folder, ReplayClient(own_folder, compiled=compiled), brokers)
+
+
+def _started(stack: ExitStack, broker: BrokerProcess, tell: Told) -> BrokerProcess:
+    tell(f"starting {broker.name}")
+    return stack.enter_context(broker).start()

@@ -1,0 +1,23 @@
+"""`headrace bench`: what a broker costs on this machine, what the bare machine costs, and Apache Kafka beside it."""
+
+import click
+
+from headrace.cli.bench.compare import compare
+from headrace.cli.bench.loads import consume, durable, floor, latency, metadata, produce
+from headrace.cli.bench.states import connections, partitions, recovery, start
+
+
+@click.group("bench")
+def command() -> None:
+    """Measure a broker: rates, CPU, latency, memory and start, also beside Apache Kafka.
+
+    A load starts a broker of its own, on data that vanishes, unless --bootstrap names one that runs. Results are
+    checked by end offsets and checksums, and a run with one error has no figure.
+    """
+
+
+for _subcommand in (
+    *(floor, produce, consume, latency, durable, metadata),
+    *(connections, partitions, start, recovery, compare),
+):
+    command.add_command(_subcommand)

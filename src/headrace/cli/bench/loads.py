@@ -1,0 +1,242 @@
+"""`headrace bench floor|produce|consume|latency|durable|metadata`: loads on a broker that runs."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.bench.options import Run, measure, run_options, setup, show, tell
+
+if TYPE_CHECKING:
+    from headrace.bench.figures import Measurement
+    from headrace.bench.loads import ProduceLoad
+    from headrace.bench.rounds import Measured
+
+RECORD_BYTES_OF_LARGE_BATCHES = 1_000
+REPLAY, PYTHON, LIBRDKAFKA = "replay", "python", "librdkafka"
+
+seconds_option = click.option(
+    "--seconds", type=click.FloatRange(0, min_open=True), default=3.0, show_default=True, help="How long a round lasts."
+)
+
+
+@click.command()
+@seconds_option
+@run_options(rounds=3)
+def floor(run: Run, seconds: float) -> None:
+    """Measure the bare system calls in the shape of the loads: what no broker can go below."""
+    from dataclasses import replace
+
+    from headrace.bench.floor import BARE, SYNC_SIZES, AppendFloorRounds, GiveFloorRounds, SyncRounds
+    from headrace.bench.loads import PRODUCE_LOADS, size_name
+    from headrace.bench.machine import bench_folder
+    from headrace.bench.replay import ReplayClient
+    from headrace.bench.rounds import in_turns
+
+    found: list[Measurement] = []
+    with bench_folder(run.folder) as folder:
+        client = ReplayClient(folder)
+        loads: dict[str, Measured] = {}
+        for load in PRODUCE_LOADS:
+            rounds = AppendFloorRounds(folder, client, replace(load, seconds=seconds))
+            loads[f"receive, sum, write, answer: {load.name}"] = rounds
+        given_bytes = int(seconds * 1e9)
+        loads["sendfile of 1 MB pieces"] = GiveFloorRounds(folder, by_sendfile=True, total_bytes=given_bytes)
+        loads["send of 1 MB pieces"] = GiveFloorRounds(folder, by_sendfile=False, total_bytes=given_bytes)
+        for size in SYNC_SIZES:
+            loads[f"write and fdatasync of {size_name(size)}"] = SyncRounds(folder, size=size, seconds=seconds / 3)
+        for name, measured in loads.items():
+            found += in_turns(name, {BARE: measured}, rounds=run.rounds, client=client.description, tell=tell)
+    show(found, run)
+
+
+@click.command()
+@click.option("--connections", type=click.IntRange(1), help="With --in-flight or --size: one load of your own.")
+@click.option("--in-flight", "depth", type=click.IntRange(1), help="Unanswered requests per connection.")
+@click.option("--size", type=click.IntRange(1), help="Bytes per batch, from 1,000 on in records of 1,000.")
+@click.option("--partitions", type=click.IntRange(1), default=4, show_default=True, help="Of the topic.")
+@click.option("--acks", type=click.Choice(["all", "1", "0"]), default="1", show_default=True, help="As for producers.")
+@seconds_option
+@click.option(
+    "--client",
+    type=click.Choice([REPLAY, PYTHON, LIBRDKAFKA]),
+    default=REPLAY,
+    show_default=True,
+    help="Encoded requests by a C program or by Python processes, or messages by librdkafka.",
+)
+@click.option("--producers", type=click.IntRange(1), metavar="N", help="Evaluation: N producers at a steady pace.")
+@click.option("--interval-ms", type=click.FloatRange(1), default=100.0, show_default=True, help="Of each producer.")
+@click.option("--topic", default="bench", show_default=True, help="What --producers write to; made if it is not there.")
+@run_options(rounds=3)
+def produce(
+    run: Run,
+    connections: int | None,
+    depth: int | None,
+    size: int | None,
+    partitions: int,
+    acks: str,
+    seconds: float,
+    client: str,
+    producers: int | None,
+    interval_ms: float,
+    topic: str,
+) -> None:
+    """Measure writing: small requests, 16 KB and 1 MB batches, all of them idempotent.
+
+    With --producers N, each of N producers sends a numbered message every --interval-ms and waits for its
+    acknowledgement; `bench consume --to-dir` writes down what arrived.
+    """
+    from headrace.bench.produce import LibrdkafkaProduceRounds, ProduceRounds
+
+    if producers is not None:
+        from headrace.cli.bench.evaluation import evaluate_producers
+
+        evaluate_producers(
+            run, topic, partitions=partitions, producers=producers, interval_ms=interval_ms, seconds=seconds
+        )
+        return
+    loads = _produce_loads(connections, depth, size, partitions=partitions, acks=acks, seconds=seconds)
+    if client == LIBRDKAFKA:  # which has one connection and its own batches: only the size of messages differs
+        loads = list({load.message_name: load for load in loads}.values())
+    found: list[Measurement] = []
+    with setup(run, compiled=client != PYTHON) as made:
+        for number, load in enumerate(loads):
+            topic = f"bench-{number}"
+            if client == LIBRDKAFKA:
+                make = partial(LibrdkafkaProduceRounds, load=load, topic=topic)
+                found += measure(made, run, load.message_name, make, client=LIBRDKAFKA)
+            else:
+                replayed = partial(ProduceRounds, client=made.client, load=load, topic=topic)
+                found += measure(made, run, load.name, replayed)
+    show(found, run)
+
+
+def _produce_loads(
+    connections: int | None, depth: int | None, size: int | None, *, partitions: int, acks: str, seconds: float
+) -> "list[ProduceLoad]":
+    """The four named loads, or the one that the options describe."""
+    from dataclasses import replace
+
+    from headrace.bench.loads import ACKS, PRODUCE_LOADS, ProduceLoad
+
+    loads: tuple[ProduceLoad, ...] = PRODUCE_LOADS
+    if connections or depth or size:
+        size = size or PRODUCE_LOADS[0].record_bytes
+        records = max(1, size // RECORD_BYTES_OF_LARGE_BATCHES)
+        own = ProduceLoad(connections=connections or 1, depth=depth or 1, records=records, record_bytes=size // records)
+        loads = (own,)
+    return [replace(load, partitions=partitions, acks=ACKS[acks], seconds=seconds) for load in loads]
+
+
+@click.command()
+@click.option(
+    "--client",
+    type=click.Choice([LIBRDKAFKA, REPLAY, PYTHON]),
+    default=LIBRDKAFKA,
+    show_default=True,
+    help="Messages by librdkafka, or raw fetches by a C program or Python processes.",
+)
+@click.option("--megabytes", type=click.IntRange(8), default=1_000, show_default=True, help="How much is read.")
+@click.option("--partitions", type=click.IntRange(1), default=4, show_default=True, help="Of the topic.")
+@click.option("--consumers", type=click.IntRange(1), metavar="N", help="Evaluation: N consumers that write files.")
+@click.option("--to-dir", type=click.Path(file_okay=False, path_type=Path), help="Where --consumers write.")
+@click.option("--topic", default="bench", show_default=True, help="What --consumers read.")
+@click.option("--seconds", type=click.FloatRange(0), default=0.0, help="Of --consumers; 0 reads what is there.")
+@run_options(rounds=3)
+def consume(
+    run: Run,
+    client: str,
+    megabytes: int,
+    partitions: int,
+    consumers: int | None,
+    to_dir: Path | None,
+    topic: str,
+    seconds: float,
+) -> None:
+    """Measure reading: 1 KB records that are in memory, checked for gaps and damage.
+
+    With --consumers N --to-dir DIR, N consumers share the partitions of --topic and write what they get to
+    DIR/consumer-0.txt and so on: a line with partition, offset, timestamp, key and value per record.
+    """
+    from headrace.bench.consume import ConsumeRounds
+
+    if consumers is not None or to_dir is not None:
+        from headrace.cli.bench.evaluation import evaluate_consumers
+
+        evaluate_consumers(run, topic, consumers=consumers or 1, folder=to_dir, seconds=seconds)
+        return
+    with setup(run, compiled=client != PYTHON) as made:
+        by = LIBRDKAFKA if client == LIBRDKAFKA else REPLAY
+        make = partial(ConsumeRounds, client=made.client, topic="bench", partitions=partitions, by=by)
+        load = partial(make, total_bytes=megabytes * 1_000_000)
+        found = measure(made, run, f"{megabytes} MB of 1 KB records", load, client="" if by == REPLAY else LIBRDKAFKA)
+    show(found, run)
+
+
+@click.command()
+@click.option("--count", type=click.IntRange(10), default=2_000, show_default=True, help="Messages per round.")
+@click.option("--cold-megabytes", type=click.IntRange(8), default=1_000, show_default=True, help="For the cold reader.")
+@seconds_option
+@run_options(rounds=3)
+def latency(run: Run, count: int, cold_megabytes: int, seconds: float) -> None:
+    """Measure waiting: from produce to a parked fetch, single messages, and a producer beside a reader of cold data."""
+    from headrace.bench import targets
+    from headrace.bench.latency import ColdReaderRounds, OneAtATimeRounds, RoundTripRounds
+
+    found: list[Measurement] = []
+    with setup(run) as made:
+        trips = partial(RoundTripRounds, client=made.client, count=count)
+        found += measure(made, run, targets.ROUND_TRIP, partial(trips, topic="trip", by=REPLAY))
+        if _has_librdkafka():
+            by = partial(trips, topic="trip-librdkafka", by=LIBRDKAFKA)
+            found += measure(made, run, targets.ROUND_TRIP_LIBRDKAFKA, by, client=LIBRDKAFKA)
+            one = partial(OneAtATimeRounds, topic="one", count=count)
+            found += measure(made, run, targets.ONE_AT_A_TIME, one, client=LIBRDKAFKA)
+        if all(broker.folder is not None for broker in made.brokers):
+            cold = partial(ColdReaderRounds, client=made.client, topic="paced")
+            cold = partial(cold, cold_bytes=cold_megabytes * 1_000_000, seconds=seconds)
+            found += measure(made, run, targets.COLD, cold)
+    show(found, run)
+
+
+def _has_librdkafka() -> bool:
+    from headrace.bench.errors import ToolMissing
+    from headrace.bench.librdkafka import version
+
+    try:
+        return bool(version())
+    except ToolMissing:
+        return False
+
+
+@click.command()
+@seconds_option
+@run_options(rounds=3)
+def durable(run: Run, seconds: float) -> None:
+    """Measure a sync before every acknowledgement, against one bare sync per request."""
+    from dataclasses import replace
+
+    from headrace.bench.durable import DURABLE_LOADS, DurableRounds
+
+    found: list[Measurement] = []
+    with setup(run) as made:
+        for number, (name, load) in enumerate(DURABLE_LOADS.items()):
+            make = partial(DurableRounds, client=made.client, load=replace(load, seconds=seconds), folder=made.folder)
+            found += measure(made, run, name, partial(make, topic=f"durable-{number}"))
+    show(found, run)
+
+
+@click.command()
+@click.option("--topics", type=click.IntRange(1), default=1_000, show_default=True, help="How many there are.")
+@click.option("--partitions", type=click.IntRange(1), default=10, show_default=True, help="Of each.")
+@seconds_option
+@run_options(rounds=3)
+def metadata(run: Run, topics: int, partitions: int, seconds: float) -> None:
+    """Measure what a request for the metadata of all topics costs."""
+    from headrace.bench.metadata import MetadataRounds
+
+    with setup(run) as made:
+        make = partial(MetadataRounds, client=made.client, topics=topics, partitions=partitions, seconds=seconds)
+        found = measure(made, run, f"metadata, {topics:,} topics x {partitions}", make)
+    show(found, run)

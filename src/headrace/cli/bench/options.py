@@ -1,0 +1,164 @@
+"""What the commands of `headrace bench` share: their options, the brokers they measure, and how figures are shown."""
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from headrace.cli.console import clean, print_json, print_table
+from headrace.cli.failures import Failure
+from headrace.cli.options import json_option
+
+if TYPE_CHECKING:
+    from headrace.bench.brokers import MeasuredBroker
+    from headrace.bench.figures import Measurement
+    from headrace.bench.rounds import Measured
+    from headrace.bench.setup import Setup
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+HIDDEN_FIGURES = ("client_cpu_us_per_request",)
+"""Only in JSON: they say what the load cost, not what the broker did."""
+
+
+class Run(NamedTuple):
+    """The options every load takes."""
+
+    bootstrap: str | None
+    broker_pid: int | None
+    with_kafka: bool
+    touch: bool
+    folder: Path | None
+    rounds: int
+    as_json: bool
+
+
+def run_options(*, rounds: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options of `Run`; the command gets them together, as its first argument."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @wraps(function)
+        def gathered(**values: Any) -> None:
+            run = Run(*(values.pop(name) for name in Run._fields))
+            with benchmark_failures():
+                function(run, **values)
+
+        decorated: Callable[..., None] = gathered
+        for option in _options(rounds):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+def _options(rounds: int) -> Sequence[Callable[[Callable[..., None]], Callable[..., None]]]:
+    return (
+        json_option,
+        click.option("--rounds", type=click.IntRange(1), default=rounds, show_default=True, help="How often."),
+        folder_option,
+        click.option("--touch", is_flag=True, help="Touch the memory first: figures of large loads settle by it."),
+        click.option("--kafka", "with_kafka", is_flag=True, help="Apache Kafka too, in turns (needs mvn and java)."),
+        click.option("--broker-pid", type=int, metavar="PID", help="The process of that broker, for CPU and memory."),
+        click.option("--bootstrap", metavar="HOST:PORT", help="A running broker, instead of a new one."),
+    )
+
+
+def folder_option(function: Decorated) -> Decorated:
+    return click.option(
+        "--folder",
+        type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
+        help="Where new brokers keep their data meanwhile. [default: the folder for temporary files]",
+    )(function)
+
+
+@contextmanager
+def benchmark_failures() -> Iterator[None]:
+    """What the benchmark raises becomes the message and the exit code of the command."""
+    from headrace.bench.errors import BenchError
+
+    try:
+        yield
+    except BenchError as error:
+        raise Failure(str(error)) from error
+    finally:
+        end_telling()
+
+
+@contextmanager
+def setup(run: Run, *, compiled: bool = True) -> Iterator["Setup"]:
+    from headrace.bench.setup import prepared
+
+    with prepared(
+        folder=run.folder,
+        bootstrap=run.bootstrap,
+        broker_pid=run.broker_pid,
+        with_kafka=run.with_kafka,
+        touch=run.touch,
+        compiled=compiled,
+        tell=tell,
+    ) as made:
+        yield made
+
+
+def measure(
+    made: "Setup", run: Run, load: str, make: Callable[["MeasuredBroker"], "Measured"], *, client: str = ""
+) -> "list[Measurement]":
+    """The load on all brokers of the setup, in turns."""
+    from headrace.bench.rounds import in_turns
+
+    subjects = {broker.name: make(broker) for broker in made.brokers}
+    return in_turns(load, subjects, rounds=run.rounds, client=client or made.client.description, tell=tell)
+
+
+def tell(text: str) -> None:
+    """What happens now, for who watches; not for a file."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{clean(text)}", err=True, nl=False)
+
+
+def end_telling() -> None:
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def command_line() -> str:
+    """As it was typed, without the path of the program."""
+    return shlex.join(["headrace", *sys.argv[1:]])
+
+
+def show(measurements: Sequence["Measurement"], run: Run) -> None:
+    """A table and bars, or JSON with every round."""
+    from headrace.bench.charts import bar_lines
+    from headrace.bench.figures import FIGURES, as_json, median_text
+
+    end_telling()
+    if run.as_json:
+        print_json({**circumstances(run.folder), "measurements": [as_json(one) for one in measurements]})
+        return
+    present = {name for one in measurements for name in one.figures()}
+    figures = [name for name in FIGURES if name in present and name not in HIDDEN_FIGURES]
+    labels = [FIGURES[name].label for name in figures]
+    rows = [
+        (one.load, one.subject, *(median_text(one, name) if one.values(name) else "" for name in figures))
+        for one in measurements
+    ]
+    print_table(("load", "broker", *labels), rows, right=labels)
+    click.echo()
+    for line in bar_lines(measurements):
+        click.echo(line)
+    clients = ", ".join(dict.fromkeys(one.client for one in measurements))
+    click.echo(f"\nload by {clients}; medians, ± is half of what the rounds spread")
+
+
+def circumstances(folder: Path | None) -> dict[str, Any]:
+    """What was asked for, and of which machine."""
+    import tempfile
+
+    from headrace.bench.machine import describe
+
+    return {"command": command_line(), "machine": describe(folder or Path(tempfile.gettempdir()))}
