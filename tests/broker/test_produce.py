@@ -413,7 +413,7 @@ def synced_topic(**settings):
 
 def test_flush_messages_one_answers_only_after_the_sync():
     broker = synced_topic()
-    broker.machine.spawner.hold(name_contains="_sync.<locals>.run")
+    broker.hold_syncs()
     client, reader = broker.client(), broker.client()
     asked = client.send_produce("t")
     waiting = reader.send_fetch(("t", 0, 0), wait_ms=LONG_MS)
@@ -421,35 +421,46 @@ def test_flush_messages_one_answers_only_after_the_sync():
     assert broker.partition("t").log.end_offset == 1, "it is written"
     assert not client.has_answer(asked)
     assert not reader.has_answer(waiting), "and nobody reads above the high watermark"
-    broker.machine.spawner.release()
+    broker.release_syncs()
     assert client.wait(asked).responses[0].partition_responses[0].error_code == 0
     assert reader.wait(waiting).responses[0].partitions[0].high_watermark == 1
 
 
-def test_acks_one_does_not_wait_for_the_sync():
+def test_acks_one_waits_for_the_sync_that_a_topic_asks_for():
     broker = synced_topic()
-    broker.machine.spawner.hold(name_contains="_sync.<locals>.run")
-    answer = broker.client().produce("t", acks=1)
-    assert (answer.error_code, answer.base_offset) == (0, 0)
+    broker.hold_syncs()
+    client = broker.client()
+    asked = client.send_produce("t", acks=1)
+    broker.steps()
+    assert not client.has_answer(asked)
+    broker.release_syncs()
+    assert client.wait(asked).responses[0].partition_responses[0].error_code == 0
+
+
+def test_acks_one_does_not_wait_where_no_sync_is_asked_for():
+    broker = VirtualBroker().with_topic("t")
+    broker.hold_syncs()
+    assert broker.client().produce("t", acks=1).base_offset == 0
+    assert broker.client().produce("t", acks=-1).base_offset == 1
 
 
 def test_answers_keep_their_order_though_one_waits():
     broker = synced_topic()
     broker.with_topic("loose")
-    broker.machine.spawner.hold(name_contains="_sync.<locals>.run")
+    broker.hold_syncs()
     client = broker.client()
     slow, quick = client.send_produce("t"), client.send_produce("loose")
     broker.steps()
     assert broker.partition("loose").log.end_offset == 1
     assert not client.has_answer(quick)
-    broker.machine.spawner.release()
+    broker.release_syncs()
     for correlation in (slow, quick):
         assert client.wait(correlation).responses[0].partition_responses[0].error_code == 0
 
 
 def test_acks_all_gives_up_after_its_timeout_and_the_record_stays():
     broker = synced_topic()
-    broker.machine.spawner.hold(name_contains="_sync.<locals>.run")
+    broker.hold_syncs()
     client = broker.client()
     asked = client.send_produce("t", timeout_ms=2_000)
     broker.pass_time(1_000)
@@ -457,7 +468,7 @@ def test_acks_all_gives_up_after_its_timeout_and_the_record_stays():
     broker.pass_time(2_000)
     answer = client.wait(asked).responses[0].partition_responses[0]
     assert (answer.error_code, answer.base_offset) == (E.REQUEST_TIMED_OUT, -1)
-    broker.machine.spawner.release()
+    broker.release_syncs()
     broker.steps()
     assert client.read_all("t") == [b"v"]
     assert client.produce("t").base_offset == 1
@@ -466,7 +477,7 @@ def test_acks_all_gives_up_after_its_timeout_and_the_record_stays():
 def test_a_request_waits_for_all_its_partitions_and_one_may_time_out():
     broker = synced_topic()
     broker.with_topic("loose")
-    broker.machine.spawner.hold(name_contains="_sync.<locals>.run")
+    broker.hold_syncs()
     client = broker.client()
     batch = client.batch()
     request = produce_request([("t", [(0, batch), (1, batch)]), ("loose", [(0, batch)])], timeout_ms=2_000)
@@ -536,13 +547,13 @@ def test_a_request_over_two_directories_fails_only_where_the_disk_does():
 
 def test_a_producer_that_left_harms_nobody_though_its_sync_ends_later():
     broker = synced_topic()
-    broker.machine.spawner.hold(name_contains="_sync.<locals>.run")
+    broker.hold_syncs()
     gone, staying = broker.client(), broker.client()
     gone.send_produce("t")
     correlation = staying.send_produce("t", 0, staying.batch(b"w"))
     broker.steps()
     gone.connection.reset()
     broker.steps()
-    broker.machine.spawner.release()
+    broker.release_syncs()
     assert staying.wait(correlation).responses[0].partition_responses[0].error_code == 0
     assert sorted(staying.read_all("t")) == [b"v", b"w"]
