@@ -7,8 +7,8 @@ import pytest
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from headrace.wire.apis import ApiKey
-from headrace.wire.messages import api_versions, metadata
-from tests.broker.virtual import HOST, LONG_MS, VirtualBroker, values_of
+from headrace.wire.messages import api_versions, create_topics, metadata
+from tests.broker.virtual import HOST, LONG_MS, TOPIC_RESOURCE, VirtualBroker, new_topic, values_of
 
 SLOW = {"headrace.slow.client.timeout.ms": "20000"}
 IDLE = {"connections.max.idle.ms": "30000"}
@@ -58,6 +58,46 @@ def test_answers_come_in_the_order_of_their_requests():
     produced = client.send_produce("t")
     for correlation in (parked, *others, create, produced):
         client.wait(correlation)  # the client checks the order
+
+
+def test_answered_requests_are_not_kept_until_their_deadline():
+    broker = VirtualBroker().with_topic("t")
+    client = broker.client()
+    before = len(broker.node._timers)
+    for _ in range(300):
+        assert client.alter_configs(TOPIC_RESOURCE, "t", {"retention.ms": 1_000_000}) == 0
+    assert len(broker.node._timers) < before + 150
+
+
+def test_a_change_that_is_not_committed_in_time_is_told_so_and_answered_once():
+    broker = VirtualBroker().with_topic("t")
+    client = broker.client()
+    broker.machine.spawner.hold(name_contains="sync_metadata")
+    request = create_topics.CreateTopicsRequest(topics=(new_topic("late"),), timeout_ms=2_000)
+    asked = client.send(ApiKey.CREATE_TOPICS, 7, request)
+    broker.pass_time(1_000)
+    assert not client.has_answer(asked)
+    broker.pass_time(2_000)
+    assert client.wait(asked).topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    broker.machine.spawner.release()
+    broker.steps()
+    assert client.metadata("late").topics[0].error_code == 0, "it was carried out all the same"
+    assert broker.metrics.parked_requests == 0
+
+
+def test_a_muted_connection_is_read_again_when_its_time_is_over():
+    broker = VirtualBroker().with_topic("t")
+    client, other = broker.client(), broker.client()
+    client.produce("t")
+    loop = broker.node.loop
+    [connection] = [each for each in loop._connections.values() if each.produce_shapes]
+    loop.mute(connection, 5_000)
+    asked = client.send_produce("t")
+    broker.steps()
+    assert not client.has_answer(asked)
+    assert other.produce_error("t") == 0
+    broker.pass_time(5_000)
+    assert client.wait(asked).responses[0].partition_responses[0].error_code == 0
 
 
 # Large frames

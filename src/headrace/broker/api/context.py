@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Answer, Connection
+from headrace.broker.timers import Timer, Timers
 from headrace.model.access import Operation, Principal, ResourceType
 
 if TYPE_CHECKING:
@@ -19,14 +20,19 @@ if TYPE_CHECKING:
 class Parked:
     """An answer of a later turn: completed once, by its event or by its deadline, whichever comes first."""
 
-    __slots__ = ("_answer", "_encode", "_metrics", "completed")
+    __slots__ = ("_answer", "_encode", "_metrics", "_timer", "_timers", "completed")
 
-    def __init__(self, answer: Answer, encode: Callable[[Any], bytes], metrics: Metrics) -> None:
+    def __init__(self, answer: Answer, encode: Callable[[Any], bytes], metrics: Metrics, timers: Timers) -> None:
         self._answer = answer
         self._encode = encode
         self._metrics = metrics
+        self._timers = timers
+        self._timer: Timer | None = None
         self.completed = False
         metrics.parked_requests += 1
+
+    def expire_after(self, timeout_ms: float, give_up: Callable[[], object]) -> None:
+        self._timer = self._timers.after(timeout_ms, lambda: self.complete(give_up()))
 
     def complete(self, response: object) -> None:
         if not self.completed:
@@ -42,6 +48,8 @@ class Parked:
     def _end(self) -> None:
         self.completed = True
         self._metrics.parked_requests -= 1
+        if self._timer is not None:
+            self._timers.cancel(self._timer)
 
 
 class RequestContext:
@@ -83,9 +91,8 @@ class RequestContext:
 
     def park(self, *, timeout_ms: float | None = None, on_timeout: Callable[[], object] | None = None) -> Parked:
         """Leave this request unanswered for now; after `timeout_ms` it is answered with what `on_timeout` gives."""
-        parked = Parked(self._answer, self._encode, self.broker.metrics)
+        parked = Parked(self._answer, self._encode, self.broker.metrics, self.broker.timers)
         if timeout_ms is not None:
             assert on_timeout is not None
-            give_up = on_timeout
-            self.broker.timers.after(timeout_ms, lambda: None if parked.completed else parked.complete(give_up()))
+            parked.expire_after(timeout_ms, on_timeout)
         return parked
