@@ -1,19 +1,17 @@
-"""Produce: which batches are taken, which are refused with which code, and when an answer may leave."""
+"""Produce: which batches are taken, and which are refused with which code."""
 
-import errno
 import struct
 
 import pytest
 
 from headrace.model.errors import ErrorCode
-from headrace.wire import frames
-from headrace.wire.apis import ApiKey, codec
+from headrace.wire.apis import ApiKey
 from headrace.wire.records import header
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import CONTROL_BIT, CRC_AT, HEADER, TRANSACTIONAL_BIT, checksum
 from headrace.wire.records.reader import batches, check_batch, records
-from tests.broker.virtual import LONG_MS, VirtualBroker, produce_request
+from tests.broker.virtual import VirtualBroker, produce_frame, produce_request
 
 E = ErrorCode
 
@@ -52,16 +50,10 @@ def test_acks_zero_is_appended_and_not_answered(broker):
     client = broker.client()
     before = broker.partition("other").log.end_offset
     for value in (b"x", b"y"):
-        client.send_bytes(frame_of(client, produce_request([("other", [(0, client.batch(value))])], acks=0)))
+        client.send_bytes(produce_frame(produce_request([("other", [(0, client.batch(value))])], acks=0)))
     last = client.produce("other", 0, client.batch(b"z"))
     assert last.base_offset == before + 2
     assert client.values("other", 0, before) == [b"x", b"y", b"z"]
-
-
-def frame_of(client, request, version=9):
-    """A request whose answer the client is not to look for."""
-    body = codec(ApiKey.PRODUCE).encode_request(request, version)
-    return frames.request_frame(ApiKey.PRODUCE, version, 77, "test", body)
 
 
 def test_an_error_with_acks_zero_closes_the_connection_and_keeps_what_was_good(broker):
@@ -70,7 +62,7 @@ def test_an_error_with_acks_zero_closes_the_connection_and_keeps_what_was_good(b
     request = produce_request(
         [("other", [(0, client.batch(b"good"))]), ("nowhere", [(0, client.batch(b"bad"))])], acks=0
     )
-    client.send_bytes(frame_of(client, request))
+    client.send_bytes(produce_frame(request))
     client.wait_closed()
     assert watcher.values("other", 0, before) == [b"good"]
 
@@ -205,8 +197,8 @@ def null_records(client):
 
 def test_null_records_far_into_a_read_are_refused_too(broker):
     client = broker.client()
-    frame = frame_of(client, produce_request([("t", [(0, client.batch(bytes(1000)))])]))
-    null = frame_of(client, produce_request([("t", [(0, None)])]))
+    frame = produce_frame(produce_request([("t", [(0, client.batch(bytes(1000)))])]))
+    null = produce_frame(produce_request([("t", [(0, None)])]))
     client.send_bytes(frame + null)
     broker.steps()
     assert client.connection.receive().count(struct.pack(">ihq", 0, E.INVALID_RECORD, -1)) == 1
@@ -308,252 +300,3 @@ def test_log_append_time_takes_any_timestamp():
     broker = VirtualBroker().with_topic("t", message_timestamp_type="LogAppendTime", **bounds)
     client = broker.client()
     assert client.produce_error("t", 0, client.batch(timestamp=0)) == 0
-
-
-# Idempotent producers
-
-
-def sequenced(client, sequence, *values, epoch=0, producer=9):
-    return client.batch(
-        *(values or (b"s%d" % sequence,)), producer_id=producer, producer_epoch=epoch, base_sequence=sequence
-    )
-
-
-@pytest.fixture
-def fresh():
-    return VirtualBroker().with_topic("t")
-
-
-def test_a_retried_batch_answers_its_original_offset_and_is_stored_once(fresh):
-    client = fresh.client()
-    batches = [sequenced(client, place) for place in range(7)]
-    assert [client.produce("t", 0, batch).base_offset for batch in batches] == list(range(7))
-    for place in (6, 5, 4, 3, 2):
-        answer = client.produce("t", 0, batches[place])
-        assert (answer.error_code, answer.base_offset) == (0, place), "the last five are remembered"
-    assert client.produce_error("t", 0, batches[1]) == E.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert client.read_all("t") == [b"s%d" % place for place in range(7)]
-
-
-def test_a_retry_in_the_same_turn_is_recognised(fresh):
-    client = fresh.client()
-    batch = sequenced(client, 0)
-    request = produce_request([("t", [(0, batch), (0, batch)])])
-    answers = client.ask(ApiKey.PRODUCE, 9, request).responses[0].partition_responses
-    assert [(answer.error_code, answer.base_offset) for answer in answers] == [(0, 0), (0, 0)]
-    assert client.read_all("t") == [b"s0"]
-
-
-def test_a_gap_in_the_sequence_is_refused_and_filled_later(fresh):
-    client = fresh.client()
-    assert client.produce_error("t", 0, sequenced(client, 0, b"a", b"b")) == 0
-    assert client.produce_error("t", 0, sequenced(client, 3)) == E.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert client.produce_error("t", 0, sequenced(client, 2)) == 0
-    assert client.produce_error("t", 0, sequenced(client, 3)) == 0
-    assert client.read_all("t") == [b"a", b"b", b"s2", b"s3"]
-
-
-def test_a_part_of_a_batch_is_no_retry_of_it(fresh):
-    client = fresh.client()
-    assert client.produce_error("t", 0, sequenced(client, 0, b"a", b"b", b"c")) == 0
-    assert client.produce_error("t", 0, sequenced(client, 0, b"a")) == E.OUT_OF_ORDER_SEQUENCE_NUMBER
-
-
-def test_a_new_epoch_begins_at_zero_and_fences_the_old_one(fresh):
-    client = fresh.client()
-    assert client.produce_error("t", 0, sequenced(client, 0)) == 0
-    assert client.produce_error("t", 0, sequenced(client, 1, epoch=1)) == E.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert client.produce_error("t", 0, sequenced(client, 0, b"new", epoch=1)) == 0
-    assert client.produce_error("t", 0, sequenced(client, 1)) == E.INVALID_PRODUCER_EPOCH
-    assert client.produce_error("t", 0, sequenced(client, 1, epoch=1)) == 0
-    assert client.read_all("t") == [b"s0", b"new", b"s1"]
-
-
-def test_sequences_wrap_around(fresh):
-    client = fresh.client()
-    assert client.produce_error("t", 0, sequenced(client, 2**31 - 2, b"a", b"b")) == 0
-    assert client.produce_error("t", 0, sequenced(client, 0, b"c")) == 0
-    assert client.produce("t", 0, sequenced(client, 2**31 - 2, b"a", b"b")).base_offset == 0
-    assert client.read_all("t") == [b"a", b"b", b"c"]
-
-
-def test_producers_do_not_disturb_one_another(fresh):
-    client = fresh.client()
-    for sequence in range(3):
-        for producer in (1, 2, 3):
-            assert client.produce_error("t", 0, sequenced(client, sequence, producer=producer)) == 0
-
-
-def test_a_retry_answers_the_append_time_of_the_original():
-    broker = VirtualBroker().with_topic("t", message_timestamp_type="LogAppendTime")
-    client = broker.client()
-    first = client.produce("t", 0, sequenced(client, 0))
-    broker.pass_time(5_000)
-    again = client.produce("t", 0, sequenced(client, 0))
-    assert (again.base_offset, again.log_append_time_ms) == (0, first.log_append_time_ms)
-
-
-def test_a_producer_that_was_silent_too_long_is_forgotten():
-    settings = {"producer.id.expiration.ms": "60000", "log.retention.check.interval.ms": "10000"}
-    broker = VirtualBroker(settings=settings).with_topic("t")
-    client = broker.client()
-    assert client.produce_error("t", 0, sequenced(client, 0)) == 0
-    assert client.produce_error("t", 0, sequenced(client, 5)) == E.OUT_OF_ORDER_SEQUENCE_NUMBER
-    broker.pass_time(61_000)
-    broker.pass_time(11_000)
-    assert client.produce_error("t", 0, sequenced(client, 5)) == 0
-
-
-# When the answer leaves
-
-
-def synced_topic(**settings):
-    return VirtualBroker(settings=settings).with_topic("t", partitions=2, flush_messages=1)
-
-
-def test_flush_messages_one_answers_only_after_the_sync():
-    broker = synced_topic()
-    broker.hold_syncs()
-    client, reader = broker.client(), broker.client()
-    asked = client.send_produce("t")
-    waiting = reader.send_fetch(("t", 0, 0), wait_ms=LONG_MS)
-    broker.steps()
-    assert broker.partition("t").log.end_offset == 1, "it is written"
-    assert not client.has_answer(asked)
-    assert not reader.has_answer(waiting), "and nobody reads above the high watermark"
-    broker.release_syncs()
-    assert client.wait(asked).responses[0].partition_responses[0].error_code == 0
-    assert reader.wait(waiting).responses[0].partitions[0].high_watermark == 1
-
-
-def test_acks_one_waits_for_the_sync_that_a_topic_asks_for():
-    broker = synced_topic()
-    broker.hold_syncs()
-    client = broker.client()
-    asked = client.send_produce("t", acks=1)
-    broker.steps()
-    assert not client.has_answer(asked)
-    broker.release_syncs()
-    assert client.wait(asked).responses[0].partition_responses[0].error_code == 0
-
-
-def test_acks_one_does_not_wait_where_no_sync_is_asked_for():
-    broker = VirtualBroker().with_topic("t")
-    broker.hold_syncs()
-    assert broker.client().produce("t", acks=1).base_offset == 0
-    assert broker.client().produce("t", acks=-1).base_offset == 1
-
-
-def test_answers_keep_their_order_though_one_waits():
-    broker = synced_topic()
-    broker.with_topic("loose")
-    broker.hold_syncs()
-    client = broker.client()
-    slow, quick = client.send_produce("t"), client.send_produce("loose")
-    broker.steps()
-    assert broker.partition("loose").log.end_offset == 1
-    assert not client.has_answer(quick)
-    broker.release_syncs()
-    for correlation in (slow, quick):
-        assert client.wait(correlation).responses[0].partition_responses[0].error_code == 0
-
-
-def test_acks_all_gives_up_after_its_timeout_and_the_record_stays():
-    broker = synced_topic()
-    broker.hold_syncs()
-    client = broker.client()
-    asked = client.send_produce("t", timeout_ms=2_000)
-    broker.pass_time(1_000)
-    assert not client.has_answer(asked)
-    broker.pass_time(2_000)
-    answer = client.wait(asked).responses[0].partition_responses[0]
-    assert (answer.error_code, answer.base_offset) == (E.REQUEST_TIMED_OUT, -1)
-    broker.release_syncs()
-    broker.steps()
-    assert client.read_all("t") == [b"v"]
-    assert client.produce("t").base_offset == 1
-
-
-def test_a_request_waits_for_all_its_partitions_and_one_may_time_out():
-    broker = synced_topic()
-    broker.with_topic("loose")
-    broker.hold_syncs()
-    client = broker.client()
-    batch = client.batch()
-    request = produce_request([("t", [(0, batch), (1, batch)]), ("loose", [(0, batch)])], timeout_ms=2_000)
-    asked = client.send(ApiKey.PRODUCE, 9, request)
-    broker.pass_time(3_000)
-    answers = [each for topic in client.wait(asked).responses for each in topic.partition_responses]
-    assert [each.error_code for each in answers] == [E.REQUEST_TIMED_OUT, E.REQUEST_TIMED_OUT, 0]
-
-
-def test_a_failed_sync_takes_the_directory_offline():
-    broker = VirtualBroker(settings={"log.dirs": "meta,data1,data2"})
-    broker.with_topic("a", flush_messages=1).with_topic("b", flush_messages=1).with_topic("c").with_topic("d")
-    home = {topic: broker.partition(topic).log.path.split("/")[0] for topic in "abcd"}
-    topic = next(topic for topic in "ab" if home[topic] != "meta")
-    broker.machine.disk.faults.fail("data_sync", path_contains=f"{topic}-0")
-    client, reader = broker.client(), broker.client()
-    waiting = reader.send_fetch((topic, 0, 0), wait_ms=LONG_MS)
-    broker.steps()
-    assert client.produce_error(topic) == E.KAFKA_STORAGE_ERROR
-    assert reader.wait(waiting).responses[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR
-    for name in "abcd":
-        expected = E.KAFKA_STORAGE_ERROR if home[name] == home[topic] else 0
-        assert client.produce_error(name) == expected
-        assert client.fetch(name).error_code == expected
-    partition = client.metadata(topic).topics[0].partitions[0]
-    assert (partition.error_code, partition.leader_id) == (E.LEADER_NOT_AVAILABLE, -1)
-    assert not broker.node.failed
-
-
-def test_a_failed_write_is_a_storage_error_and_closes_acks_zero():
-    broker = VirtualBroker(settings={"log.dirs": "meta,data1"}).with_topic("a", partitions=2)
-    place = next(index for index in (0, 1) if broker.partition("a", index).log.path.startswith("data1"))
-    broker.machine.disk.faults.fail("write_vector", path_contains=f"a-{place}")
-    client, silent, other = broker.client(), broker.client(), broker.client()
-    silent.send_bytes(frame_of(silent, produce_request([("a", [(place, silent.batch())])], acks=0)))
-    correlation = client.send_produce("a", place)
-    silent.wait_closed()
-    assert client.wait(correlation).responses[0].partition_responses[0].error_code == E.KAFKA_STORAGE_ERROR
-    answer = client.produce("a", place)
-    assert (answer.error_code, answer.base_offset) == (E.KAFKA_STORAGE_ERROR, -1)
-    assert other.produce_error("a", 1 - place) == 0, "the other directory goes on"
-
-
-def test_a_full_disk_refuses_the_turn_and_heals():
-    broker = VirtualBroker().with_topic("t").with_topic("other")
-    client, silent = broker.client(), broker.client()
-    assert client.produce("t", 0, sequenced(client, 0)).base_offset == 0
-    broker.machine.disk.faults.fail("write_vector", code=errno.ENOSPC, path_contains="t-0", times=2)
-    answer = client.produce("t", 0, sequenced(client, 1))
-    assert (answer.error_code, answer.base_offset) == (E.KAFKA_STORAGE_ERROR, -1)
-    silent.send_bytes(frame_of(silent, produce_request([("t", [(0, silent.batch())])], acks=0)))
-    silent.wait_closed()
-    assert client.produce_error("other") == 0
-    assert client.produce("t", 0, sequenced(client, 1)).base_offset == 1, "the sequence goes on where it was"
-    assert client.read_all("t") == [b"s0", b"s1"]
-
-
-def test_a_request_over_two_directories_fails_only_where_the_disk_does():
-    broker = VirtualBroker(settings={"log.dirs": "meta,data1"}).with_topic("a", partitions=2)
-    place = next(index for index in (0, 1) if broker.partition("a", index).log.path.startswith("data1"))
-    broker.machine.disk.faults.fail("write_vector", path_contains=f"a-{place}")
-    client = broker.client()
-    response = client.ask(ApiKey.PRODUCE, 9, produce_request([("a", [(0, client.batch()), (1, client.batch())])]))
-    errors = {each.index: each.error_code for each in response.responses[0].partition_responses}
-    assert errors == {place: E.KAFKA_STORAGE_ERROR, 1 - place: 0}
-
-
-def test_a_producer_that_left_harms_nobody_though_its_sync_ends_later():
-    broker = synced_topic()
-    broker.hold_syncs()
-    gone, staying = broker.client(), broker.client()
-    gone.send_produce("t")
-    correlation = staying.send_produce("t", 0, staying.batch(b"w"))
-    broker.steps()
-    gone.connection.reset()
-    broker.steps()
-    broker.release_syncs()
-    assert staying.wait(correlation).responses[0].partition_responses[0].error_code == 0
-    assert sorted(staying.read_all("t")) == [b"v", b"w"]

@@ -277,6 +277,18 @@ def produce_request(topics, *, acks=-1, timeout_ms=LONG_MS, version=PRODUCE_VERS
     )
 
 
+def produce_frame(request, version=PRODUCE_VERSION):
+    """A request whose answer no client looks for."""
+    body = codec(ApiKey.PRODUCE).encode_request(request, version)
+    return frames.request_frame(ApiKey.PRODUCE, version, 77, "test", body)
+
+
+def sequenced(client, sequence, *values, epoch=0, producer=9):
+    """A batch of an idempotent producer."""
+    values = values or (b"s%d" % sequence,)
+    return client.batch(*values, producer_id=producer, producer_epoch=epoch, base_sequence=sequence)
+
+
 def fetch_request(
     wanted,
     *,
