@@ -16,6 +16,7 @@ from headrace.broker.broker import Broker
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.metadata_log import METADATA_PARTITION, MetadataLog
 from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.broker.compaction import Compactor
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Family, Metrics
@@ -177,6 +178,8 @@ class Node:
             timers=self._timers,
         )
 
+        self.compactor = Compactor(table=partitions, ports=ports, timers=self._timers, logger=self.logger)
+
     def _configured(self, config: BrokerConfig) -> None:
         """Dynamic configs changed."""
         self.loop.limits = _connection_limits(config)
@@ -220,6 +223,8 @@ class Node:
         self.broker.partitions.open_all(self.broker.image)
         self.broker.controller.subscribe(self.broker.image_changed)
         self._housekeeping.start()
+        self.compactor.start()
+        self.broker.controller.subscribe(self.compactor.image_changed)
         for config, listeners in self._listeners:
             for listener in listeners:
                 self.loop.add_listener(listener, config.name)
@@ -286,6 +291,7 @@ class Node:
         """What is counted where it lives rather than in the metrics."""
         broker = self.broker
         yield Family("headrace_partitions", "gauge", "Partitions on this node.", (((), len(broker.partitions)),))
+        yield from self.compactor.families()
         yield Family("headrace_fetch_sessions", "gauge", "Open fetch sessions.", (((), len(broker.fetch_sessions)),))
         yield Family(
             "headrace_log_size_bytes",

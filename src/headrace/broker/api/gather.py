@@ -23,14 +23,25 @@ class Gathering(Generic[Result]):
         self._results.append(result)
 
     def add_later(
-        self, operation: Callable[[], Found], result_of: Callable[[Found | None, BaseException | None], Result]
+        self,
+        operation: Callable[[], Found],
+        result_of: Callable[[Found | None, BaseException | None], Result],
+        *,
+        repeated: Callable[[], Callable[[], Found] | None] = lambda: None,
     ) -> None:
-        """Run `operation` away from the loop; `result_of` makes the result of what it gave or raised."""
+        """Run `operation` away from the loop; `result_of` makes the result of what it gave or raised.
+
+        `repeated` is asked first: if what the operation relied on has changed, it gives the operation to run instead.
+        """
         place = len(self._results)
         self._results.append(None)
         self._missing += 1
 
         def completed(found: Found | None, error: BaseException | None) -> None:
+            again = repeated()
+            if again is not None:
+                self._ctx.broker.spawner.submit(again, completed)
+                return
             self._results[place] = result_of(found, error)
             self._missing -= 1
             if not self._missing and self._parked is not None:

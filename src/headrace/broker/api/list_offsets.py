@@ -6,6 +6,7 @@ from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.gather import Gathering
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.reader import READ_COMMITTED
+from headrace.log.partition_log import PartitionLog
 from headrace.log.times import TimestampedOffset
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
@@ -85,11 +86,30 @@ def _look_up(
     elif asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         gathering.add(_found(asked, -1, -1, _NO_LEADER_EPOCH))  # nothing is tiered
     elif asked.timestamp == MAX_TIMESTAMP:
-        gathering.add_later(log.max_timestamp_offset(), _by_time(asked, partition, below))
+        _search(gathering, log, log.max_timestamp_offset, _by_time(asked, partition, below))
     elif asked.timestamp < 0:
         gathering.add(_error(asked, ErrorCode.INVALID_REQUEST))
     else:
-        gathering.add_later(log.offset_at_time(asked.timestamp, below), _by_time(asked, partition, below))
+        _search(gathering, log, lambda: log.offset_at_time(asked.timestamp, below), _by_time(asked, partition, below))
+
+
+def _search(
+    gathering: Gathering[ListOffsetsResponsePartition],
+    log: PartitionLog,
+    make_search: Callable[[], Callable[[], TimestampedOffset | None]],
+    result_of: Callable[[TimestampedOffset | None, BaseException | None], ListOffsetsResponsePartition],
+) -> None:
+    """A search opens segments by name, so it is made again if compaction exchanged some of them meanwhile."""
+    generation = log.names_generation
+
+    def repeated() -> Callable[[], TimestampedOffset | None] | None:
+        nonlocal generation
+        if generation == log.names_generation and not generation % 2:
+            return None
+        generation = log.names_generation
+        return make_search()
+
+    gathering.add_later(make_search(), result_of, repeated=repeated)
 
 
 def _by_time(

@@ -366,13 +366,19 @@ class PartitionTable:
     def _log_config(self, config: TopicConfig) -> LogConfig:
         return LogConfig(
             segment_bytes=config.segment_bytes,
-            segment_ms=config.segment_ms,
+            segment_ms=min(config.segment_ms, config.max_compaction_lag_ms)
+            if config.cleanup_compact
+            else config.segment_ms,
             segment_index_bytes=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,
             retention_ms=config.retention_ms,
             retention_bytes=config.retention_bytes,
             delete=config.cleanup_delete,
             compact=config.cleanup_compact,
+            delete_retention_ms=config.delete_retention_ms,
+            min_compaction_lag_ms=config.min_compaction_lag_ms,
+            max_compaction_lag_ms=config.max_compaction_lag_ms,
+            min_cleanable_dirty_ratio=config.min_cleanable_dirty_ratio,
             file_delete_delay_ms=config.file_delete_delay_ms,
             flush_messages=config.flush_messages,
             flush_ms=config.flush_ms,

@@ -41,17 +41,17 @@ _RETENTION = (
 )  # fmt: skip
 
 _COMPACTION = (
-    row("log.cleaner.enable", BOOLEAN, True, "Whether compacted topics are compacted.", honoured=False),
-    row("log.cleaner.threads", INT, 1, "How many helpers compact.", low=0, scope=CLUSTER, honoured=False),
-    row("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.7976931348623157e308, "The most bytes compaction reads and writes in a second.", low=0, scope=CLUSTER, honoured=False),
-    row("log.cleaner.dedupe.buffer.size", LONG, 128 << 20, "The memory all compaction helpers may use to find duplicate keys.", low=1, scope=CLUSTER, honoured=False),
+    row("log.cleaner.enable", BOOLEAN, True, "Whether compacted topics are compacted."),
+    row("log.cleaner.threads", INT, 1, "How many helpers compact.", low=0, scope=CLUSTER),
+    row("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.7976931348623157e308, "The most bytes compaction reads and writes in a second.", low=0, scope=CLUSTER),
+    row("log.cleaner.dedupe.buffer.size", LONG, 128 << 20, "The memory all compaction helpers may use to find duplicate keys.", low=1, scope=CLUSTER),
     row("log.cleaner.io.buffer.size", INT, 512 << 10, "The memory all compaction helpers may use for reading and writing.", low=0, scope=CLUSTER, honoured=False),
-    row("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, "How full the duplicate table may become.", low=0, high=1, scope=CLUSTER, honoured=False),
-    row("log.cleaner.backoff.ms", LONG, 15_000, "How long compaction rests when nothing needs it.", low=0, scope=CLUSTER, honoured=False),
-    row("log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, "The default of the topic config min.cleanable.dirty.ratio.", low=0, high=1, scope=CLUSTER, honoured=False),
-    row("log.cleaner.delete.retention.ms", LONG, DAY_MS, "The default of the topic config delete.retention.ms.", low=0, scope=CLUSTER, honoured=False),
-    row("log.cleaner.min.compaction.lag.ms", LONG, 0, "The default of the topic config min.compaction.lag.ms.", low=0, scope=CLUSTER, honoured=False),
-    row("log.cleaner.max.compaction.lag.ms", LONG, INT64_MAX, "The default of the topic config max.compaction.lag.ms.", low=1, scope=CLUSTER, honoured=False),
+    row("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, "How full the duplicate table may become.", low=0, high=1, scope=CLUSTER),
+    row("log.cleaner.backoff.ms", LONG, 15_000, "How long compaction rests when nothing needs it.", low=0, scope=CLUSTER),
+    row("log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, "The default of the topic config min.cleanable.dirty.ratio.", low=0, high=1, scope=CLUSTER),
+    row("log.cleaner.delete.retention.ms", LONG, DAY_MS, "The default of the topic config delete.retention.ms.", low=0, scope=CLUSTER),
+    row("log.cleaner.min.compaction.lag.ms", LONG, 0, "The default of the topic config min.compaction.lag.ms.", low=0, scope=CLUSTER),
+    row("log.cleaner.max.compaction.lag.ms", LONG, INT64_MAX, "The default of the topic config max.compaction.lag.ms.", low=1, scope=CLUSTER),
 )  # fmt: skip
 
 _SEGMENTS = (

@@ -34,7 +34,7 @@ def _throttled_replicas(text: str) -> str | None:
 
 # Name, type, default, one sentence; then the broker configs that give the default, the most specific first.
 _RETENTION = (
-    row("cleanup.policy", LIST, ("delete",), "What becomes of old segments: delete drops them by age and size, compact keeps the last record of each key (accepted; nothing is compacted yet).", choices=CLEANUP_POLICIES, broker=(("log.cleanup.policy", 1),)),
+    row("cleanup.policy", LIST, ("delete",), "What becomes of old segments: delete drops them by age and size, compact keeps the last record of each key.", choices=CLEANUP_POLICIES, broker=(("log.cleanup.policy", 1),)),
     row("retention.ms", LONG, 7 * DAY_MS, "How long a closed segment is kept after its newest record, in milliseconds; -1 keeps it for ever.", low=-1, broker=(("log.retention.ms", 1), ("log.retention.minutes", MINUTE_MS), ("log.retention.hours", HOUR_MS))),
     row("retention.bytes", LONG, -1, "How many bytes a partition keeps before its oldest segments are deleted; -1 sets no limit.", low=-1, broker=(("log.retention.bytes", 1),)),
     row("local.retention.ms", LONG, -2, "How long segments stay on local disk once tiered; -2 follows retention.ms.", low=-2, honoured=False, broker=(("log.local.retention.ms", 1),)),
@@ -49,6 +49,7 @@ _COMPACTION = (
     row("delete.retention.ms", LONG, DAY_MS, "How long compaction keeps the marker of a deleted key.", low=0, honoured=False, broker=(("log.cleaner.delete.retention.ms", 1),)),
     row("max.compaction.lag.ms", LONG, INT64_MAX, "The longest a record may stay uncompacted.", low=1, honoured=False, broker=(("log.cleaner.max.compaction.lag.ms", 1),)),
     row("min.compaction.lag.ms", LONG, 0, "The shortest time a record stays uncompacted.", low=0, honoured=False, broker=(("log.cleaner.min.compaction.lag.ms", 1),)),
+    row("headrace.compact.request", STRING, "", "Any new value asks for a compaction now, also of what min.cleanable.dirty.ratio would let wait; headrace compact sets it to the time."),
     row("min.cleanable.dirty.ratio", DOUBLE, 0.5, "The share of uncompacted bytes from which a log is compacted.", low=0, high=1, honoured=False, broker=(("log.cleaner.min.cleanable.ratio", 1),)),
 )  # fmt: skip
 

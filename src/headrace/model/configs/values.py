@@ -17,6 +17,7 @@ from headrace.model.configs.topic import TOPIC_CONFIGS
 
 __all__ = [
     "BrokerConfig",
+    "CleanerConfig",
     "ConfigEntry",
     "ConfigSource",
     "Synonym",
@@ -32,6 +33,11 @@ class TopicConfig:
 
     cleanup_delete: bool
     cleanup_compact: bool
+    delete_retention_ms: int
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    min_cleanable_dirty_ratio: float
+    compact_request: str
     retention_ms: int
     retention_bytes: int
     file_delete_delay_ms: int
@@ -46,6 +52,18 @@ class TopicConfig:
     timestamp_before_ms_max: int
     timestamp_after_ms_max: int
     min_insync_replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerConfig:
+    """How compaction works on this broker."""
+
+    enabled: bool
+    jobs_max: int
+    bytes_per_second: float
+    key_map_bytes: int
+    """Of all jobs together."""
+    backoff_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +98,7 @@ class BrokerConfig:
     producer_id_expiration_ms: int
     disk_free_bytes_min: int
     unclean_tail_bytes_max: int
+    cleaner: CleanerConfig
     preallocate_bytes: int
     open_files_max: int
     topics_max: int
@@ -116,6 +135,11 @@ class BrokerConfig:
         return TopicConfig(
             cleanup_delete="delete" in policies,
             cleanup_compact="compact" in policies,
+            delete_retention_ms=values.whole("delete.retention.ms"),
+            min_compaction_lag_ms=values.whole("min.compaction.lag.ms"),
+            max_compaction_lag_ms=values.whole("max.compaction.lag.ms"),
+            min_cleanable_dirty_ratio=values.number("min.cleanable.dirty.ratio"),
+            compact_request=values.text("headrace.compact.request"),
             retention_ms=values.whole("retention.ms"),
             retention_bytes=values.whole("retention.bytes"),
             file_delete_delay_ms=values.whole("file.delete.delay.ms"),
@@ -166,6 +190,11 @@ class _Values:
         value = self._values[name]
         assert isinstance(value, int), name
         return value
+
+    def number(self, name: str) -> float:
+        value = self._values[name]
+        assert isinstance(value, int | float), name
+        return float(value)
 
     def flag(self, name: str) -> bool:
         value = self._values[name]
@@ -221,6 +250,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         producer_id_expiration_ms=values.whole("producer.id.expiration.ms"),
         disk_free_bytes_min=values.whole("headrace.disk.free.min.bytes"),
         unclean_tail_bytes_max=values.whole("headrace.unclean.tail.bytes.max"),
+        cleaner=_cleaner(values),
         preallocate_bytes=values.whole("headrace.preallocate.bytes"),
         open_files_max=values.whole("headrace.open.files.max"),
         topics_max=values.whole("headrace.topics.max"),
@@ -229,6 +259,17 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         metrics_address=parse_address(metrics) if metrics else None,
         log_format=values.text("headrace.log.format"),
         log_level=values.text("headrace.log.level"),
+    )
+
+
+def _cleaner(values: _Values) -> CleanerConfig:
+    share = values.number("log.cleaner.io.buffer.load.factor")
+    return CleanerConfig(
+        enabled=values.flag("log.cleaner.enable"),
+        jobs_max=values.whole("log.cleaner.threads"),
+        bytes_per_second=values.number("log.cleaner.io.max.bytes.per.second"),
+        key_map_bytes=int(values.whole("log.cleaner.dedupe.buffer.size") * share),
+        backoff_ms=values.whole("log.cleaner.backoff.ms"),
     )
 
 

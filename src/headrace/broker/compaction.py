@@ -1,0 +1,288 @@
+"""Which partitions are compacted when: the dirtiest first, so many at a time, and those that were asked for at once.
+
+Each round looks at the partitions of compacted topics, a slice a turn. What a pass does is in `compaction_pass`; how
+far each log is clean is kept in a checkpoint per log directory.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from headrace.broker.compaction_pass import CompactionPass
+from headrace.broker.logs import NodeLogger
+from headrace.broker.metrics import Family
+from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.timers import Timers
+from headrace.core.controller.delta import MetadataDelta
+from headrace.log.compaction.checkpoint import clean_offsets_work, read_clean_offsets
+from headrace.log.compaction.plan import Cleanable, cleanable, make_plan
+from headrace.log.errors import DamagedLog, passes
+from headrace.model.configs.values import CleanerConfig
+from headrace.model.ids import TopicPartition
+from headrace.ports.bundle import Ports
+
+PARTITIONS_PER_SLICE = 100
+ASKED_LOOK_MS = 50
+"""How soon a partition is looked at again that was asked for but is not on the device yet."""
+BACKOFF_MS_MIN = 100
+UNIQUE_BYTES = 4
+
+
+class _Candidate(NamedTuple):
+    partition: LedPartition
+    found: Cleanable
+    asked: bool
+
+    @property
+    def urgency(self) -> tuple[bool, bool, float]:
+        return self.asked, self.found.is_overdue, self.found.dirty_ratio
+
+
+class Compactor:
+    def __init__(self, *, table: PartitionTable, ports: Ports, timers: Timers, logger: NodeLogger) -> None:
+        self._table = table
+        self._ports = ports
+        self._timers = timers
+        self._logger = logger
+        self._clean_offsets: dict[str, dict[TopicPartition, int]] = {}
+        self._writing: set[str] = set()
+        self._unwritten: set[str] = set()
+        self._passes: dict[LedPartition, CompactionPass] = {}
+        self._uncleanable: dict[LedPartition, str] = {}
+        self._asked: dict[LedPartition, int] = {}
+        """The partitions someone wants compacted now, and up to which offset."""
+        self._requests: dict[str, str] = {}
+        self._looking = False
+        self.passes_ended = 0
+        self.passes_failed = 0
+        self.bytes_read = 0
+        self.bytes_written = 0
+        self.records_removed = 0
+
+    @property
+    def _config(self) -> CleanerConfig:
+        return self._table.config.cleaner
+
+    def start(self) -> None:
+        for directory in self._table.directories:
+            self._clean_offsets[directory.path] = read_clean_offsets(self._ports.disk, directory.path)
+        for partition in self._table:
+            self._requests[partition.topic] = partition.config.compact_request
+        self._look_later()
+
+    # Asking
+
+    def image_changed(self, delta: MetadataDelta) -> None:
+        """After the table followed it: topics may be gone, or asked to be compacted."""
+        for running in tuple(self._passes.values()):
+            if running.partition.offline:
+                running.call_off()
+        for name in delta.topic_configs_changed:
+            self._take_request(name)
+
+    def _take_request(self, topic: str) -> None:
+        led = self._table.by_name.get(topic.encode())
+        partitions = [partition for partition in led.partitions if partition is not None] if led is not None else []
+        if not partitions:
+            return
+        request, seen = partitions[0].config.compact_request, self._requests.get(topic, "")
+        self._requests[topic] = request
+        if request and request != seen and partitions[0].config.cleanup_compact:
+            for partition in partitions:
+                self._asked[partition] = partition.log.staged_end_offset
+            self._look()
+
+    # Looking
+
+    def _look_later(self) -> None:
+        def again() -> None:
+            self._look_later()
+            self._look()
+
+        self._timers.after(max(self._config.backoff_ms, BACKOFF_MS_MIN), again)
+
+    def _look(self) -> None:
+        if self._looking or not self._config.enabled or len(self._passes) >= self._config.jobs_max:
+            return
+        self._looking = True
+        self._look_at(iter(tuple(self._table)), [])
+
+    def _look_at(self, partitions: Iterator[LedPartition], candidates: list[_Candidate]) -> None:
+        looked_at = 0
+        for partition in islice(partitions, PARTITIONS_PER_SLICE):
+            looked_at += 1
+            if partition.config.cleanup_compact and partition not in self._passes:
+                candidate = self._candidate(partition)
+                if candidate is not None:
+                    candidates.append(candidate)
+        if looked_at == PARTITIONS_PER_SLICE:
+            self._timers.next_turn(lambda: self._look_at(partitions, candidates))
+            return
+        self._looking = False
+        for candidate in sorted(candidates, key=lambda candidate: candidate.urgency, reverse=True):
+            if len(self._passes) >= self._config.jobs_max:
+                return
+            self._begin(candidate)
+
+    def _candidate(self, partition: LedPartition) -> _Candidate | None:
+        if partition.offline:
+            self._asked.pop(partition, None)
+            return None
+        asked = partition in self._asked
+        if partition in self._uncleanable and not asked:
+            return None
+        if asked and not self._is_ready(partition):
+            self._timers.after(ASKED_LOOK_MS, self._look)
+            return None
+        found = self._cleanable(partition)
+        due = found.dirty_bytes > 0 and (
+            found.is_overdue or found.dirty_ratio > partition.config.min_cleanable_dirty_ratio
+        )
+        return _Candidate(partition, found, asked) if due or asked else None
+
+    def _is_ready(self, partition: LedPartition) -> bool:
+        """Whether everything up to what was asked for is in closed segments on the device; else it soon will be."""
+        log, wanted = partition.log, self._asked[partition]
+        if log.staged:
+            return False
+        if log.active.size and log.active.base_offset < wanted:
+            try:
+                log.roll()
+            except OSError as error:
+                if not passes(error):
+                    log.work_failed(error)
+                return False
+        if log.recovery_point < wanted or any(not log.is_settled(segment) for segment in log.segments[-2:-1]):
+            self._table.flush(partition)
+            return False
+        return True
+
+    def _cleanable(self, partition: LedPartition) -> Cleanable:
+        log = partition.log
+        high_watermark = int(partition.leader.last_stable_offset)
+        return cleanable(
+            log,
+            clean_offset=self._clean_offsets.get(_directory(partition), {}).get(log.topic_partition, 0),
+            stable_offset=log.producers.last_stable_offset(high_watermark),
+            wall_ms=self._ports.clock.wall_ms(),
+        )
+
+    # Passes
+
+    def _begin(self, candidate: _Candidate) -> None:
+        partition, config = candidate.partition, self._config
+        plan = make_plan(
+            partition.log,
+            candidate.found,
+            unique=self._ports.entropy.random_bytes(UNIQUE_BYTES).hex(),
+            wall_ms=self._ports.clock.wall_ms(),
+            key_map_bytes_max=config.key_map_bytes // max(config.jobs_max, 1),
+        )
+        if plan is None:
+            self._asked.pop(partition, None)
+            return
+        begun = CompactionPass(
+            partition, plan, spawner=self._ports.spawner, clock=self._ports.clock, ended=self._pass_ended
+        )
+        self._passes[partition] = begun
+        begun.start(config.bytes_per_second / max(config.jobs_max, 1))
+
+    def _pass_ended(self, ended: CompactionPass) -> None:
+        partition = ended.partition
+        del self._passes[partition]
+        self.bytes_read += ended.bytes_before
+        self.bytes_written += ended.bytes_after
+        self.records_removed += ended.records_removed
+        if partition.offline or ended.in_vain:
+            return
+        if ended.failure is not None:
+            self._pass_failed(partition, ended.failure)
+            return
+        self.passes_ended += 1
+        self._uncleanable.pop(partition, None)
+        log = partition.log
+        self._clean_offsets.setdefault(_directory(partition), {})[log.topic_partition] = ended.cleaned_to
+        self._checkpoint(_directory(partition))
+        if ended.cleaned_to >= ended.plan.segments[-1].end_offset:
+            self._asked.pop(partition, None)
+        self._tell(ended)
+        self._timers.next_turn(self._look)  # the next one, or the rest of this one if its keys did not fit
+
+    def _tell(self, ended: CompactionPass) -> None:
+        self._logger.info(
+            "partition compacted",
+            partition=str(ended.partition.log.topic_partition),
+            up_to_offset=ended.cleaned_to,
+            bytes_before=ended.bytes_before,
+            bytes_after=ended.bytes_after,
+            records_removed=ended.records_removed,
+        )
+        if ended.unreadable_batches:
+            self._logger.warning(
+                "batches whose records cannot be read were kept as they are",
+                partition=str(ended.partition.log.topic_partition),
+                batches=ended.unreadable_batches,
+            )
+
+    def _pass_failed(self, partition: LedPartition, failure: BaseException) -> None:
+        """What damage or the device did stays so; anything else is tried again in the next round."""
+        self.passes_failed += 1
+        self._asked.pop(partition, None)
+        where = str(partition.log.topic_partition)
+        for_good = isinstance(failure, DamagedLog) or (
+            isinstance(failure, OSError) and not isinstance(failure, FileNotFoundError) and not passes(failure)
+        )
+        if for_good:
+            self._uncleanable[partition] = str(failure)
+            self._logger.error("partition cannot be compacted", partition=where, reason=str(failure))
+        else:
+            self._logger.warning("compaction failed and will be tried again", partition=where, reason=repr(failure))
+
+    # The checkpoint
+
+    def _checkpoint(self, directory: str) -> None:
+        """One write at a time; what changes meanwhile is written after it."""
+        if directory in self._writing:
+            self._unwritten.add(directory)
+            return
+        self._writing.add(directory)
+        there = {partition.log.topic_partition for partition in self._table}
+        offsets = self._clean_offsets[directory] = {
+            topic_partition: offset
+            for topic_partition, offset in self._clean_offsets[directory].items()
+            if topic_partition in there
+        }
+
+        def written(error: BaseException | None) -> None:
+            self._writing.discard(directory)
+            if error is not None:
+                self._logger.warning("the checkpoint of compaction cannot be written", reason=repr(error))
+            if directory in self._unwritten:
+                self._unwritten.discard(directory)
+                self._checkpoint(directory)
+
+        self._ports.spawner.submit(*clean_offsets_work(self._ports.disk, directory, offsets, written))
+
+    # Telling
+
+    def families(self) -> Iterator[Family]:
+        counters: tuple[tuple[str, str, float], ...] = (
+            ("passes", "Compaction passes that ended well.", self.passes_ended),
+            ("failures", "Compaction passes that failed.", self.passes_failed),
+            ("read_bytes", "Bytes of segments that compaction cleaned.", self.bytes_read),
+            ("written_bytes", "Bytes that compaction left of them.", self.bytes_written),
+            ("removed_records", "Records that compaction removed.", self.records_removed),
+        )
+        for name, help_text, value in counters:
+            yield Family(f"headrace_compaction_{name}_total", "counter", help_text, (((), value),))
+        gauges: tuple[tuple[str, str, Callable[[], float]], ...] = (
+            ("running", "Partitions that are being compacted.", lambda: len(self._passes)),
+            ("uncleanable_partitions", "Partitions that compaction gave up on.", lambda: len(self._uncleanable)),
+        )
+        for name, help_text, count in gauges:
+            yield Family(f"headrace_compaction_{name}", "gauge", help_text, (((), count()),))
+
+
+def _directory(partition: LedPartition) -> str:
+    return partition.log.path.rpartition("/")[0]

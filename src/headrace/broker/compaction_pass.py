@@ -1,0 +1,121 @@
+"""One pass of compaction over one partition: a job that cleans, and the exchange of what it has cleaned.
+
+The job runs away from the loop and tells of each group of segments as soon as it is written; here they are exchanged
+one after the other. Whatever happens to the log meanwhile, the worst outcome is that the pass was in vain.
+"""
+
+import functools
+from collections import deque
+from collections.abc import Callable
+
+from headrace.broker.partitions.leader import LedPartition
+from headrace.log.compaction.cleaning import CleanedGroup, clean
+from headrace.log.compaction.plan import CleaningPlan
+from headrace.log.compaction.swap import discard_work, swap_work
+from headrace.log.errors import passes
+from headrace.ports.clock import Clock
+from headrace.ports.spawner import RunningJob, Spawner
+
+
+class CompactionPass:
+    def __init__(
+        self,
+        partition: LedPartition,
+        plan: CleaningPlan,
+        *,
+        spawner: Spawner,
+        clock: Clock,
+        ended: "Callable[[CompactionPass], None]",
+    ) -> None:
+        self.partition = partition
+        self.plan = plan
+        self.cleaned_to = plan.dirty_from
+        self.failure: BaseException | None = None
+        self.in_vain = False
+        """The log changed under it, or the pass was called off."""
+        self.bytes_before = 0
+        self.bytes_after = 0
+        self.records_removed = 0
+        self.unreadable_batches = 0
+        self._spawner = spawner
+        self._clock = clock
+        self._ended = ended
+        self._job: RunningJob | None = None
+        self._job_ended = False
+        self._groups: deque[CleanedGroup] = deque()
+        self._swapping = False
+        self._over = False
+
+    def start(self, bytes_per_second: float) -> None:
+        job = functools.partial(clean, self.partition.log.disk, self.plan)
+        self._job = self._spawner.start_job(job, self._cleaned, self._completed, bytes_per_second=bytes_per_second)
+
+    def call_off(self) -> None:
+        """The partition is gone, or need not be compacted any more."""
+        self.in_vain = True
+        if self._job is not None and not self._job_ended:
+            self._job.cancel()
+            self._job_ended = True
+        self._go_on()
+
+    def _cleaned(self, group: CleanedGroup) -> None:
+        self._groups.append(group)
+        self._go_on()
+
+    def _completed(self, failure: BaseException | None) -> None:
+        self._job_ended = True
+        self.failure = failure
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """The next exchange, unless one is under way; the end when there is none left."""
+        while self._groups and not self._swapping:
+            group = self._groups.popleft()
+            if self.in_vain:
+                self._discard(group)
+            elif group.files is None:
+                self._count(group, group.counts.bytes_read)
+            else:
+                self._swap(group)
+        if self._job_ended and not self._groups and not self._swapping and not self._over:
+            self._over = True
+            self._ended(self)
+
+    def _swap(self, group: CleanedGroup) -> None:
+        assert group.files is not None
+        log, size = self.partition.log, group.files.size
+        try:
+            work = swap_work(log, group, wall_ms=self._clock.wall_ms())
+        except OSError as error:
+            if not passes(error):
+                log.work_failed(error)
+            work = None
+        if work is None:
+            self._discard(group)
+            self.call_off()
+            return
+        run, exchanged = work
+        self._swapping = True
+
+        def done(result: object, error: BaseException | None) -> None:
+            self._swapping = False
+            exchanged(result, error)
+            if error is not None:
+                self.call_off()
+                return
+            self._count(group, size)
+            self._go_on()
+
+        self._spawner.submit(run, done)
+
+    def _discard(self, group: CleanedGroup) -> None:
+        work = discard_work(self.partition.log, group)
+        if work is not None:
+            self._spawner.submit(*work)
+
+    def _count(self, group: CleanedGroup, bytes_after: int) -> None:
+        self.cleaned_to = group.cleaned_to
+        self.bytes_before += group.counts.bytes_read
+        self.bytes_after += bytes_after
+        self.records_removed += group.counts.records_read - group.counts.records_kept
+        self.unreadable_batches += group.counts.unreadable_batches
