@@ -1,11 +1,13 @@
 """The Spawner port in one thread: operations run, and their completions come, in turns that the seed draws."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from headrace.ports.spawner import Spent
 from headrace.sim.entropy import SeededEntropy
+from headrace.sim.jobs import VirtualJob, VirtualJobs
 from headrace.sim.trace import Trace
 
 HELPERS = 2
@@ -57,6 +59,7 @@ class VirtualSpawner:
         self.losable: tuple[str, ...] = ()
         self._entropy = entropy
         self._trace = trace
+        self._jobs = VirtualJobs(entropy, trace)
         self._queued: list[_Work] = []
         self._running: list[_Work] = []
         self._failures: list[tuple[str, BaseException]] = []
@@ -86,10 +89,21 @@ class VirtualSpawner:
         self._running = [work for work in self._running if work not in ended]
         for work in ended:
             self._end(work)
-        return len(ended)
+        return len(ended) + self._jobs.work()
+
+    def start_job(
+        self,
+        job: Callable[[], Iterator[Spent | T]],
+        each: Callable[[T], None],
+        completed: Callable[[BaseException | None], None],
+        *,
+        bytes_per_second: float,
+    ) -> VirtualJob:
+        """The job's steps are done in later turns, a few each; the rate is the real world's."""
+        return self._jobs.start(_name(job), job, each, completed)
 
     def in_flight(self) -> int:
-        return len(self._queued) + len(self._running) + self._lost
+        return len(self._queued) + len(self._running) + self._lost + len(self._jobs)
 
     @property
     def lost(self) -> int:
@@ -103,9 +117,11 @@ class VirtualSpawner:
                 work.run()
         self._queued.clear()
         self._running.clear()
+        self._jobs.kill()
 
     def kill(self) -> None:
         """The process is gone: what has not run yet never does."""
+        self._jobs.kill()
         self._queued.clear()
         self._running.clear()
 
@@ -176,7 +192,7 @@ class VirtualSpawner:
         return False
 
 
-def _name(operation: Callable[[], object]) -> str:
+def _name(operation: Callable[..., object]) -> str:
     while isinstance(operation, functools.partial):
         operation = operation.func
     return getattr(operation, "__qualname__", type(operation).__qualname__)

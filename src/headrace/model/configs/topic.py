@@ -46,11 +46,11 @@ _RETENTION = (
 )  # fmt: skip
 
 _COMPACTION = (
-    row("delete.retention.ms", LONG, DAY_MS, "How long compaction keeps the marker of a deleted key.", low=0, honoured=False, broker=(("log.cleaner.delete.retention.ms", 1),)),
-    row("max.compaction.lag.ms", LONG, INT64_MAX, "The longest a record may stay uncompacted.", low=1, honoured=False, broker=(("log.cleaner.max.compaction.lag.ms", 1),)),
-    row("min.compaction.lag.ms", LONG, 0, "The shortest time a record stays uncompacted.", low=0, honoured=False, broker=(("log.cleaner.min.compaction.lag.ms", 1),)),
+    row("delete.retention.ms", LONG, DAY_MS, "How long compaction keeps the marker of a deleted key.", low=0, broker=(("log.cleaner.delete.retention.ms", 1),)),
+    row("max.compaction.lag.ms", LONG, INT64_MAX, "The longest a record may stay uncompacted.", low=1, broker=(("log.cleaner.max.compaction.lag.ms", 1),)),
+    row("min.compaction.lag.ms", LONG, 0, "The shortest time a record stays uncompacted.", low=0, broker=(("log.cleaner.min.compaction.lag.ms", 1),)),
     row("headrace.compact.request", STRING, "", "Any new value asks for a compaction now, also of what min.cleanable.dirty.ratio would let wait; headrace compact sets it to the time."),
-    row("min.cleanable.dirty.ratio", DOUBLE, 0.5, "The share of uncompacted bytes from which a log is compacted.", low=0, high=1, honoured=False, broker=(("log.cleaner.min.cleanable.ratio", 1),)),
+    row("min.cleanable.dirty.ratio", DOUBLE, 0.5, "The share of uncompacted bytes from which a log is compacted.", low=0, high=1, broker=(("log.cleaner.min.cleanable.ratio", 1),)),
 )  # fmt: skip
 
 _SEGMENTS = (
