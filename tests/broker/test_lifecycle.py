@@ -287,7 +287,7 @@ def test_retention_by_size_follows_a_changed_config():
     assert client.produce_error("t") == 0
 
 
-def test_cold_and_hot_parts_of_one_answer_stay_open_while_a_helper_reads():
+def test_cold_and_hot_parts_of_one_answer_stay_open_while_a_helper_reads(monkeypatch):
     broker = VirtualBroker(settings=QUICK_RETENTION)
     broker.with_topic("t", partitions=2, segment_bytes=2_000, retention_ms=30_000, file_delete_delay_ms=0)
     reader, writer = broker.client(), broker.client()
@@ -296,7 +296,7 @@ def test_cold_and_hot_parts_of_one_answer_stay_open_while_a_helper_reads():
             writer.produce("t", partition, writer.batch(b"%d" % place + bytes(900)))
     disk = broker.machine.disk
     cold = broker.partition("t", 0).log.path
-    disk.is_hot = lambda file, position, length: not disk._open[file].path.startswith(cold)
+    monkeypatch.setattr(disk, "is_hot", lambda file, position, length: not disk._open[file].path.startswith(cold))
     broker.machine.spawner.hold(name_contains="when_hot")
     asked = reader.send_fetch(("t", 0, 0), ("t", 1, 0))
     broker.steps()
