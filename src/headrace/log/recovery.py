@@ -27,7 +27,7 @@ from .files import read_whole, unlink_if_present, write_atomically
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
 from .open_files import OpenFiles
 from .producers import ProducerStates
-from .segment import Segment, newest_time
+from .segment import RELATIVE_OFFSET_MAX, Segment, newest_time
 from .walk import NEVER_CHECK, BatchWalk
 
 
@@ -123,7 +123,10 @@ class Loader:
 
     def _batch_ends_at(self, segment: Segment, position: int, last_offset: int) -> bool:
         file = self.files.handle(segment.log)
-        walk = BatchWalk(self.disk, file, position=position, end=self.disk.size(file), next_offset=segment.base_offset)
+        end = self.disk.size(file)
+        if not 0 <= position < end:
+            return False
+        walk = BatchWalk(self.disk, file, position=position, end=end, next_offset=segment.base_offset)
         for _position, fields in walk:
             return fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] == last_offset
         return False
@@ -143,6 +146,7 @@ class Loader:
             end=file_bytes,
             next_offset=segment.next_offset,
             check_from_offset=self.recovery_point if unclean else NEVER_CHECK,
+            last_offset_max=segment.base_offset + RELATIVE_OFFSET_MAX,
         )
         begin = segment.size
         for _position, fields in walk:

@@ -18,10 +18,11 @@ from headrace.wire.records.header import (
 
 from . import names
 from .config import LogConfig
+from .errors import DamagedLog
 from .files import create_empty
-from .index import OFFSET_ENTRY, TIME_ENTRY, IndexFile
+from .index import OFFSET_ENTRY, TIME_ENTRY, Entry, IndexFile
 from .open_files import OpenFile, OpenFiles
-from .walk import HEADER_CHUNK_BYTES, BatchWalk
+from .walk import HEADER_CHUNK_BYTES, BatchWalk, stands_at
 
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
 """An index entry holds an offset relative to the segment's base in four bytes."""
@@ -120,7 +121,14 @@ class Segment:
     def find(self, offset: int) -> tuple[int, int, int] | None:
         """Position, size and base offset of the first batch that reaches `offset`; None if all end before it."""
         entry = self.index.floor(offset - self.base_offset)
-        return self._find_from(entry[1] if entry is not None else 0, offset)
+        return self._find_from(entry[1] if entry is not None and self._stands(entry) else 0, offset)
+
+    def _stands(self, entry: Entry) -> bool:
+        """Whether what the index says is so; if not, the segment is walked instead."""
+        first_offset, file = self.base_offset, self._files.handle(self.log)
+        return entry[1] < self.size and stands_at(
+            self._disk, file, entry[1], first_offset=first_offset, last_offset=first_offset + entry[0]
+        )
 
     def _find_from(self, position: int, offset: int) -> tuple[int, int, int] | None:
         file = self._files.handle(self.log)
@@ -133,17 +141,17 @@ class Segment:
                 if fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] >= offset:
                     return position + at, size, fields[BASE_OFFSET]
                 if size < HEADER_SIZE:
-                    raise OSError(f"{self.log.path} is damaged at position {position + at}")
+                    raise DamagedLog(self.log.path, position + at, f"a batch of {size} bytes")
                 at += size
             if at == 0:
-                raise OSError(f"{self.log.path} is shorter than {self.size} bytes")
+                raise DamagedLog(self.log.path, position, f"the file ends before {self.size}")
             position += at
         return None
 
     def cut_before(self, start: int, limit: int) -> int:
         """A batch boundary above `start` and not above `limit`, as near to it as the index knows; else `start`."""
         entry = self.index.floor_by_second(limit)
-        return entry[1] if entry is not None and entry[1] > start else start
+        return entry[1] if entry is not None and entry[1] > start and self._stands(entry) else start
 
     def whole_batches(self, start: int, bytes_max: int, at_least_one: bool) -> int:
         """The end of the batches from `start` that fit into `bytes_max`, by their headers; `start` if none does."""

@@ -14,10 +14,10 @@ from headrace.wire.records.reader import first_at_or_after as first_record_at_or
 from headrace.wire.records.reader import records
 
 from . import names
-from .index import IndexFile
+from .index import Entry, IndexFile
 from .open_files import OpenFile, OpenFiles
 from .segment import Segment, newest_time
-from .walk import BatchWalk
+from .walk import BatchWalk, stands_at
 
 if TYPE_CHECKING:
     from .partition_log import PartitionLog
@@ -82,7 +82,7 @@ class _Search:
         return max((*self._timestamps(self.places[0]), *rest), default=None)
 
     def _timestamps(self, place: _Place) -> Iterator[int]:
-        for position, fields, walk in self._batches(place, 0):
+        for position, fields, walk in self._batches(place, None):
             if fields[BASE_OFFSET] >= self.start_offset:
                 yield newest_time(fields)
             elif fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] >= self.start_offset:
@@ -90,7 +90,7 @@ class _Search:
                 yield from (record.timestamp for record in records(batch) if record.offset >= self.start_offset)
 
     def _first_in_segment(self, place: _Place, timestamp_ms: int) -> TimestampedOffset | None:
-        for position, fields, walk in self._batches(place, _first_position(place, timestamp_ms)):
+        for position, fields, walk in self._batches(place, _first_entry(place, timestamp_ms)):
             last_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
             if fields[MAX_TIMESTAMP] >= timestamp_ms and last_offset >= self.start_offset:
                 found = self._first_in_batch(walk.batch(position, fields), fields[BASE_OFFSET], timestamp_ms)
@@ -106,11 +106,17 @@ class _Search:
                 return record.offset, record.timestamp
         return None
 
-    def _batches(self, place: _Place, position: int) -> Iterator[tuple[int, HeaderFields, BatchWalk]]:
-        file = _open(self.files, place.path)
+    def _batches(self, place: _Place, begin: Entry | None) -> Iterator[tuple[int, HeaderFields, BatchWalk]]:
+        """From the batch the entry of the offset index names, or from the first if there is none, or no such batch."""
+        disk, file = self.files.disk, _open(self.files, place.path)
         if file is None:
             return
-        walk = BatchWalk(self.files.disk, file, position=position, end=place.size, next_offset=place.base_offset)
+        position, first_offset = 0, place.base_offset
+        if begin is not None and begin[1] < place.size:
+            last_offset = first_offset + begin[0]
+            if stands_at(disk, file, begin[1], first_offset=first_offset, last_offset=last_offset):
+                position = begin[1]
+        walk = BatchWalk(disk, file, position=position, end=place.size, next_offset=first_offset)
         for at, fields in walk:
             yield at, fields, walk
 
@@ -149,14 +155,13 @@ def _held(log: "PartitionLog") -> Iterator[Segment]:
     return (segment for segment in log.segments if segment.size and segment.next_offset > log.start_offset)
 
 
-def _first_position(place: _Place, timestamp_ms: int) -> int:
+def _first_entry(place: _Place, timestamp_ms: int) -> Entry | None:
     """Every batch before the one of the last older time entry is older than the time."""
     try:
         older = place.time_index.floor(timestamp_ms - 1)
-        indexed = place.offset_index.floor(older[1]) if older is not None else None
+        return place.offset_index.floor(older[1]) if older is not None else None
     except FileNotFoundError:
-        return 0  # renamed meanwhile: walk the segment instead
-    return indexed[1] if indexed is not None else 0
+        return None  # renamed meanwhile: walk the segment instead
 
 
 def _open(files: OpenFiles, path: str) -> FileHandle | None:

@@ -25,6 +25,7 @@ HEADER_CHUNK_BYTES = 32 * 1024
 """Small batches share a read; larger ones are stepped over, so that only their headers are read."""
 
 NEVER_CHECK = 1 << 63
+OFFSET_MAX = (1 << 63) - 1
 _ZERO_HEADER = bytes(HEADER_SIZE)
 
 
@@ -32,7 +33,8 @@ class BatchWalk:
     """Iterates over (position, header fields); afterwards `position` is the end of the last good batch.
 
     `damage` says what stopped the walk before `end`; it stays empty at the end of the file and at a header of zeros,
-    which is where preallocated space begins. Checksums are looked at from `check_from_offset` on.
+    which is where preallocated space begins. Checksums are looked at from `check_from_offset` on. They do not cover
+    offsets, so one beyond `last_offset_max` is damage of its own.
     """
 
     def __init__(
@@ -44,11 +46,13 @@ class BatchWalk:
         end: int,
         next_offset: int,
         check_from_offset: int = NEVER_CHECK,
+        last_offset_max: int = OFFSET_MAX,
     ) -> None:
         self._disk = disk
         self._file = file
         self._end = end
         self._check_from_offset = check_from_offset
+        self._last_offset_max = last_offset_max
         self._buffer = b""
         self._buffer_at = 0
         self.position = position
@@ -98,6 +102,8 @@ class BatchWalk:
             return f"offset {fields[BASE_OFFSET]} follows where {self.next_offset} or more is due"
         if fields[LAST_OFFSET_DELTA] < 0 or fields[RECORD_COUNT] < 0:
             return "negative counts in the header"
+        if fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] > self._last_offset_max:
+            return f"offset {fields[BASE_OFFSET]} is too far from its segment's first"
         if fields[BASE_OFFSET] >= self._check_from_offset and self._checksum(fields) != fields[CRC]:
             return "wrong checksum"
         return ""
@@ -116,3 +122,12 @@ class BatchWalk:
             crc = crc32c.crc32c(part, crc)
             begin += len(part)
         return crc
+
+
+def stands_at(disk: Disk, file: FileHandle, position: int, *, first_offset: int, last_offset: int) -> bool:
+    """Whether a batch that begins within these offsets is at `position`, so that a damaged index is not believed."""
+    header = disk.read(file, HEADER_SIZE, position) if position >= 0 else b""
+    if len(header) < HEADER_SIZE:
+        return False
+    fields: HeaderFields = HEADER.unpack(header)
+    return fields[MAGIC] == CURRENT_MAGIC and first_offset <= fields[BASE_OFFSET] <= last_offset

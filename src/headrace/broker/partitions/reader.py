@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.leader import LedPartition, LedTopic
 from headrace.broker.timers import Timer
-from headrace.log.errors import OffsetOutOfRange
+from headrace.log.errors import DamagedLog, OffsetOutOfRange
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import FETCH_PARTITIONS_PER_SLICE, FETCH_WAIT_MS_MAX
 from headrace.ports.disk import FileHandle, Slice
@@ -69,7 +69,7 @@ def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at
     except OffsetOutOfRange:
         error = ErrorCode.OFFSET_OUT_OF_RANGE
         return PartitionData(index, error, high_watermark, last_stable, log.start_offset, None, None)
-    except OSError:
+    except (OSError, DamagedLog):
         return failed(index, ErrorCode.KAFKA_STORAGE_ERROR)  # a segment or its index cannot be read
     aborted = _NO_ABORTED if committed_only else None
     return PartitionData(index, 0, high_watermark, last_stable, log.start_offset, aborted, records)
