@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from headrace.core.controller.records import Record, RecordError, decode_record, encode_record
 from headrace.wire.errors import CorruptBatch
 from headrace.wire.records.builder import BatchBuilder
+from headrace.wire.records.header import BASE_OFFSET, LAST_OFFSET_DELTA, RECORD_COUNT
 from headrace.wire.records.reader import batches, check_batch, records
 
 
@@ -18,10 +19,17 @@ def build_metadata_batch(
     return builder.build(base_offset=base_offset, leader_epoch=term)
 
 
-def read_metadata_batches(content: bytes) -> Iterator[Record]:
-    """Every record of these batches, whose checksums are checked first; CorruptBatch if anything is wrong."""
+def read_metadata_batches(content: bytes, *, first_offset: int) -> Iterator[Record]:
+    """Every record of these batches, whose checksums are checked first; CorruptBatch if anything is wrong.
+
+    A checksum does not cover the offset of its batch, so that offsets are checked as well: none is missing, none twice.
+    """
+    due = first_offset
     for batch in batches(content):
-        check_batch(batch)
+        fields = check_batch(batch)
+        if fields[BASE_OFFSET] != due or not fields[RECORD_COUNT] == fields[LAST_OFFSET_DELTA] + 1 > 0:
+            raise CorruptBatch(f"a metadata batch at offset {fields[BASE_OFFSET]} is not what follows at {due}")
+        due += fields[RECORD_COUNT]
         for record in records(batch):
             if record.value is None:
                 raise CorruptBatch(f"the metadata record at offset {record.offset} has no value")

@@ -137,8 +137,8 @@ class MetadataLog:
             )
             if truncate_to is not None:
                 log.truncate_to(truncate_to)
-            if (work := log.flush_work()) is not None:
-                work.here()
+            if (work := log.flush_work()) is not None and (put_off := work.here()) is not None:
+                raise put_off.error
             if log.bases[0] > name.end_offset:
                 raise CorruptBatch(f"offsets {name.end_offset} to {log.bases[0]} are in no snapshot and no segment")
             metadata_log = cls(
@@ -157,7 +157,7 @@ class MetadataLog:
         while (part := log.read(image.version, REPLAY_READ_BYTES, log.end_offset, True)) is not None:
             content = self._disk.read(part.file, part.length, part.position)
             self._bytes_since_snapshot += len(content)
-            for record in read_metadata_batches(content):
+            for record in read_metadata_batches(content, first_offset=image.version):
                 image.apply(record)
         if image.version != log.end_offset:
             raise CorruptBatch(f"the log ends at offset {log.end_offset}, its records at {image.version}")
@@ -191,8 +191,20 @@ class MetadataLog:
         """Everything below it is on the device. Worth a checkpoint: damage below it is not taken for a torn end."""
         return self._log.recovery_point
 
+    @property
+    def failed(self) -> bool:
+        return self._log.failed
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether everything appended is on the device."""
+        return self._log.synced_offset >= self._log.end_offset
+
     def append(self, changes: Sequence[Record], *, metadata_version: int, wall_ms: int) -> int:
-        """Write the records as one batch (very many: as several); the log's new end. An OSError fails this log."""
+        """Write the records as one batch (very many: as several); the log's new end.
+
+        An OSError that passes is taken back, any other fails this log.
+        """
         for begin in range(0, len(changes), RECORDS_PER_BATCH_MAX):
             batch = build_metadata_batch(
                 changes[begin : begin + RECORDS_PER_BATCH_MAX],
@@ -207,14 +219,14 @@ class MetadataLog:
         return self._log.end_offset
 
     def sync_work(self) -> Work | None:
-        """Make everything appended so far durable; None if it is."""
+        """Make everything appended so far durable; None if it is, or if that cannot be done just now (`is_synced`)."""
         work = self._log.flush_work()
         if work is None:
             return None
         files = self._log.files
 
-        def sync_metadata() -> None:
-            work.run()
+        def sync_metadata() -> object:
+            return work.run()
 
         def done(result: object, error: BaseException | None) -> None:
             work.done(result, error)

@@ -60,7 +60,7 @@ def write_snapshot(disk: Disk, folder: str, name: SnapshotName, image: MetadataI
 def load_snapshot(disk: Disk, folder: str, name: SnapshotName) -> MetadataImage:
     """The image it holds; ProtocolError if the file is not whole."""
     content = read_whole(disk, f"{folder}/{name.file_name}", SNAPSHOT_BYTES_MAX)
-    changes = read_metadata_batches(content)
+    changes = read_metadata_batches(content, first_offset=0)
     header = next(changes, None)
     if not isinstance(header, SnapshotHeaderRecord) or (header.end_offset, header.term) != name:
         raise CorruptBatch(f"{name.file_name} does not begin with the header of its name")
