@@ -127,11 +127,14 @@ def test_a_full_disk_refuses_the_turn_and_heals():
     broker = VirtualBroker().with_topic("t").with_topic("other")
     client, silent = broker.client(), broker.client()
     assert client.produce("t", 0, sequenced(client, 0)).base_offset == 0
-    broker.machine.disk.faults.fail("write_vector", code=errno.ENOSPC, path_contains="t-0", times=2)
+    broker.machine.disk.faults.fail("write_vector", code=errno.ENOSPC, path_contains="t-0")
     answer = client.produce("t", 0, sequenced(client, 1))
     assert (answer.error_code, answer.base_offset) == (E.KAFKA_STORAGE_ERROR, -1)
     silent.send_bytes(produce_frame(produce_request([("t", [(0, silent.batch())])], acks=0)))
     silent.wait_closed()
+    assert client.produce_error("other") == E.KAFKA_STORAGE_ERROR, "its directory is the same"
+    assert client.read_all("t") == [b"s0"]
+    broker.run_until(lambda: not broker.partition("other").space.full)
     assert client.produce_error("other") == 0
     assert client.produce("t", 0, sequenced(client, 1)).base_offset == 1, "the sequence goes on where it was"
     assert client.read_all("t") == [b"s0", b"s1"]

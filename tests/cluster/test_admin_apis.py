@@ -149,6 +149,11 @@ class TestCreateTopics:
         node.machine.disk.faults.fail("write_vector", code=DISK_FULL, path_contains=METADATA_FOLDER)
         (result,) = create(client, topic("orders"))
         assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        refused = create(client, topic("orders"))[0]
+        assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert "headrace.disk.free.min.bytes" in refused.error_message
+        (directory,) = node.machine.node.broker.partitions.directories
+        node.world.run_until(lambda: not directory.space.full)
         assert create(client, topic("orders"))[0].error_code == 0
 
     def test_many_topics_of_one_request(self, node, client):

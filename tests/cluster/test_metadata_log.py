@@ -1,5 +1,7 @@
 """The metadata log on disk: replay, torn ends, snapshots, damage, and power cuts at random."""
 
+from errno import ENOSPC
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -156,7 +158,7 @@ class TestSnapshots:
     def test_a_snapshot_that_cannot_be_written_costs_nothing(self) -> None:
         machine = new_machine()
         node = ClusterNode(machine, snapshot_interval_bytes=SMALL_INTERVAL_BYTES)
-        machine.spawner.fail_next(OSError("no space"), name_contains="snapshot_metadata")
+        machine.spawner.fail_next(OSError(ENOSPC, "no space"), name_contains="snapshot_metadata")
         for number in range(60):
             node.created(f"topic-{number}")
         node.settle()

@@ -130,8 +130,12 @@ def test_a_deleted_log_is_renamed_at_once_and_removed_by_work_even_after_a_resta
     first = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
     second = directory.open_log(TopicPartition("orders", 1), TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
     append(first, batch_of(b"a"))
-    work = directory.delete_log(first)
-    directory.delete_log(second)
+    for log in (first, second):
+        log.close(clean=False)
+    work = directory.delete_folder(PARTITION)
+    assert directory.delete_folder(second.topic_partition) is not None
+    assert directory.delete_folder(second.topic_partition) is None, "there is none any more"
+    assert work is not None
     assert directory.partitions() == []
     fresh = directory.open_log(PARTITION, TopicId(bytes(16 * [7])), LogConfig(), wall_ms=NOW_MS)
     assert fresh.end_offset == 0
@@ -153,7 +157,8 @@ def test_deleting_a_log_leaves_slices_of_the_same_turn_alone() -> None:
         append(log, batch_of(b"a"))
         parts.append(log.read(0, 1000, 1, True))
     directory.files.open_files_max = 0
-    directory.delete_log(gone)
+    gone.close(clean=False)
+    directory.delete_folder(gone.topic_partition)
     assert [values_of(disk, part) for part in parts] == [[(0, b"a")]] * 2
 
 

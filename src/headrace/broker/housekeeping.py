@@ -33,6 +33,7 @@ class Housekeeping:
         self._files_in_use = files_in_use
         self._clock = clock
         self._timers = timers
+        self._making_room = False
 
     def start(self) -> None:
         config = self._table.config
@@ -60,7 +61,8 @@ class Housekeeping:
         for partition in active:
             if partition.offline:
                 continue
-            table.submit_all((partition.log.preallocation_work(),))
+            if not partition.space.full:
+                table.submit_all((partition.log.preallocation_work(),))
             if partition.log.flush_due(wall_ms):
                 table.flush(partition)
             if partition.log.recovery_point < partition.log.end_offset:
@@ -70,6 +72,12 @@ class Housekeeping:
     def _look_at_all(self) -> None:
         self._expire(iter(tuple(self._table)))
 
+    def make_room(self) -> None:
+        """A directory is full: what retention may take, it takes now."""
+        if not self._making_room:
+            self._making_room = True
+            self._expire(partition for partition in tuple(self._table) if partition.space.full)
+
     def _expire(self, partitions: Iterator[LedPartition]) -> None:
         """Retention and forgotten producers, a slice of partitions a turn."""
         wall_ms = self._clock.wall_ms()
@@ -78,10 +86,14 @@ class Housekeeping:
             looked_at += 1
             if not partition.offline:
                 high_watermark = int(partition.leader.high_watermark)
-                self._table.submit_all((partition.log.retention_work(wall_ms, high_watermark),))
+                self._table.submit_all(
+                    (partition.log.retention_work(wall_ms, high_watermark, hurry=partition.space.full),)
+                )
                 partition.log.producers.expire(wall_ms, self._table.config.producer_id_expiration_ms)
         if looked_at == PARTITIONS_PER_SLICE:
             self._timers.next_turn(lambda: self._expire(partitions))
+        else:
+            self._making_room = False
 
     def _close_idle_files(self) -> None:
         """Files of answers that are still being sent stay open, whatever else happens to them."""

@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from errno import ENOENT
+from functools import partial
 from types import FrameType
 
 from headrace.broker.api.dispatch import Dispatcher
@@ -23,11 +25,13 @@ from headrace.broker.metrics import Family, Metrics
 from headrace.broker.net.loop import ConnectionLimits, Loop
 from headrace.broker.net.scrape import ScrapeServer
 from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.storage import StorageWatch
 from headrace.broker.timers import Timers
 from headrace.core.controller.commands import BrokerRegistration
 from headrace.core.controller.records import Endpoint
 from headrace.core.controller.settings import ControllerSettings
 from headrace.log.directory import LogDirectory, read_meta_properties
+from headrace.log.known_directories import missing, read_known, write_known
 from headrace.log.open_files import OpenFiles
 from headrace.model.configs.listeners import Listener as ListenerConfig
 from headrace.model.configs.listeners import address_text
@@ -40,6 +44,8 @@ from headrace.ports.network import Listener
 
 UUID_BYTES = 16
 PLAINTEXT = "PLAINTEXT"
+METADATA_RETRY_MS = 200
+"""How long changes of metadata wait when there is no room or no file descriptor to commit them."""
 STOP_TURN_MS = 50
 """How often a stopping node looks whether its clients have their answers."""
 
@@ -75,6 +81,7 @@ class Node:
         self.scrape_port: int | None = None
         self._scrapes: ScrapeServer | None = None
         self._directories: list[LogDirectory] = []
+        self._missing_directories: list[str] = []
         try:
             self._directories = self._open_directories()
             self._compose()
@@ -87,26 +94,47 @@ class Node:
     # Composition
 
     def _open_directories(self) -> list[LogDirectory]:
-        disk, entropy = self._ports.disk, self._ports.entropy
-        self.cluster_id = _cluster_id(disk, entropy, self.config.log_dirs)
+        """The first holds the metadata and must be there; without another one, the rest is served."""
+        disk, (home, *others) = self._ports.disk, self.config.log_dirs
+        self.cluster_id = _cluster_id(disk, self._ports.entropy, self.config.log_dirs)
         opened: list[LogDirectory] = []
         try:
-            for path in self.config.log_dirs:
-                directory = LogDirectory.open(
-                    disk,
-                    path,
-                    cluster_id=self.cluster_id,
-                    node_id=self.config.node_id,
-                    entropy=entropy,
-                    files=self._files,
-                    notice=self.logger.warning,
-                )
-                opened.append(directory)
+            opened.append(self._open_directory(home))
+            known = read_known(disk, home) if others else {}
+            lost = missing(disk, others, known)
+            for path in others:
+                try:
+                    if path in lost:
+                        raise FileNotFoundError(
+                            ENOENT, "another directory was here at the last start; is it mounted?", path
+                        )
+                    opened.append(self._open_directory(path))
+                except OSError as error:
+                    self._missing_directories.append(path)
+                    self.logger.error(
+                        "a log directory is missing: its partitions are offline until it is repaired and the node "
+                        "started again, or until it is taken out of log.dirs",
+                        directory=path,
+                        error=str(error),
+                    )
+            if others:
+                write_known(disk, home, others, known, opened[1:])
         except BaseException:
             for directory in opened:
                 directory.close()
             raise
         return opened
+
+    def _open_directory(self, path: str) -> LogDirectory:
+        return LogDirectory.open(
+            self._ports.disk,
+            path,
+            cluster_id=self.cluster_id,
+            node_id=self.config.node_id,
+            entropy=self._ports.entropy,
+            files=self._files,
+            notice=self.logger.warning,
+        )
 
     def _compose(self) -> None:
         config, ports = self.config, self._ports
@@ -131,10 +159,12 @@ class Node:
             lambda _delta: home.recovery_points.update({METADATA_PARTITION: controller.recovery_point})
         )
         controller.on_offline = self._metadata_failed
+        controller.later = partial(self._timers.after, METADATA_RETRY_MS)
         partitions = PartitionTable(
             node_id=NodeId(config.node_id),
             config=config,
             directories=self._directories,
+            missing_directories=self._missing_directories,
             clock=ports.clock,
             spawner=ports.spawner,
             timers=self._timers,
@@ -169,6 +199,15 @@ class Node:
             handle_frame=Dispatcher(self.broker).handle_frame,
             end_turn=self.broker.end_turn,
         )
+        self._storage = StorageWatch(
+            table=partitions,
+            spawner=ports.spawner,
+            timers=self._timers,
+            logger=self.logger,
+            on_no_room=lambda: self._housekeeping.make_room(),
+        )
+        controller.on_no_room = lambda: self._storage.no_room(home)
+        controller.refusal_of_new_partitions = partitions.refusal_of_new
         self.broker.on_configured = self._configured
         self._housekeeping = Housekeeping(
             table=partitions,
@@ -222,6 +261,7 @@ class Node:
         self.broker.take_dynamic_configs()
         self.broker.partitions.open_all(self.broker.image)
         self.broker.controller.subscribe(self.broker.image_changed)
+        self._storage.start()
         self._housekeeping.start()
         self.compactor.start()
         self.broker.controller.subscribe(self.compactor.image_changed)
@@ -284,14 +324,20 @@ class Node:
             self._metadata_failed()
 
     def _metadata_failed(self) -> None:
-        self.logger.error("the metadata directory failed: this node cannot go on", directory=self._directories[0].path)
-        self.failed = True
+        if not self.failed:
+            self.failed = True
+            self.logger.error(
+                "the metadata directory cannot be used any more, this node stops; repair the disk, free space if it is "
+                "full, or restore the directory from a copy, and start the node again",
+                directory=self._directories[0].path,
+            )
 
     def _families(self) -> Iterator[Family]:
         """What is counted where it lives rather than in the metrics."""
         broker = self.broker
         yield Family("headrace_partitions", "gauge", "Partitions on this node.", (((), len(broker.partitions)),))
         yield from self.compactor.families()
+        yield from self._storage.families()
         yield Family("headrace_fetch_sessions", "gauge", "Open fetch sessions.", (((), len(broker.fetch_sessions)),))
         yield Family(
             "headrace_log_size_bytes",

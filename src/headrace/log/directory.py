@@ -12,6 +12,7 @@ from .errors import CorruptFile, WrongDirectory, WrongTopicId
 from .files import make_directory_durably, read_whole, replace_file, unlink_if_present, write_atomically
 from .open_files import OpenFiles
 from .partition_log import PartitionLog
+from .space import Space
 from .work import Work
 
 _CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
@@ -33,6 +34,9 @@ class LogDirectory:
         self._entropy = entropy
         self._checkpoints_planned = 0
         self._checkpoints_written = 0
+        self.space = Space(disk, path)
+        self.on_error: Callable[[LogDirectory, BaseException], None] = lambda directory, error: None
+        """Called on the loop when work of the directory itself, not of one of its logs, ended with an error."""
         self._lock = disk.lock(f"{path}/{names.LOCK}")
 
     @classmethod
@@ -51,6 +55,7 @@ class LogDirectory:
         make_directory_durably(disk, path)
         directory = cls(disk, path, entropy, files if files is not None else OpenFiles(disk), notice)
         try:
+            directory.space.prepare()
             directory._claim(cluster_id, node_id)
         except (OSError, WrongDirectory):
             disk.close(directory._lock)
@@ -171,13 +176,16 @@ class LogDirectory:
             )
         return log
 
-    def delete_log(self, log: PartitionLog) -> Work:
-        """Rename the partition's folder out of the way at once; the work, due after the delete delay, removes it."""
-        log.close(clean=False)
+    def delete_folder(self, topic_partition: TopicPartition) -> Work | None:
+        """Rename a partition's folder, whose log is closed, out of the way at once; the work, due after the delete
+        delay, removes it. None if there is none."""
         unique = self._entropy.random_bytes(checkpoints.UUID_BYTES).hex()
-        target = f"{self.path}/{names.retired_folder(log.topic_partition, unique, names.DELETE_FOLDER)}"
-        self.disk.rename(log.path, target)
-        self._forget_offsets(log.topic_partition)
+        target = f"{self.path}/{names.retired_folder(topic_partition, unique, names.DELETE_FOLDER)}"
+        try:
+            self.disk.rename(f"{self.path}/{topic_partition}", target)
+        except FileNotFoundError:
+            return None
+        self._forget_offsets(topic_partition)
         return self._removal(target)
 
     def leftover_removals(self) -> list[Work]:
@@ -197,6 +205,7 @@ class LogDirectory:
         def done(_result: object, error: BaseException | None) -> None:
             if error is not None:
                 notice(f"{folder} cannot be removed: {error}; the next start tries again")
+                self.on_error(self, error)
 
         return Work(run, done)
 
@@ -237,6 +246,7 @@ class LogDirectory:
         def done(_result: object, error: BaseException | None) -> None:
             if error is not None:
                 notice(f"the checkpoints of {path} cannot be written: {error}")
+                self.on_error(self, error)
 
         return Work(run, done)
 

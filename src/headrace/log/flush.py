@@ -169,6 +169,7 @@ class Flusher:
                 self._snapshot_bytes = appended
                 self.note_snapshot(end_offset)
             if durable and generation == self._generation:
+                log.synced_offset = max(log.synced_offset, end_offset)
                 if put_off is None:
                     log.recovery_point = max(log.recovery_point, end_offset)
                 if log.on_flushed is not None:

@@ -23,6 +23,8 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
+RESERVE = ".headrace-reserve"
+KNOWN_DIRECTORIES = "headrace-directories"
 
 DELETE_FOLDER = "-delete"
 STRAY_FOLDER = "-stray"

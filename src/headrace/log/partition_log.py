@@ -68,6 +68,8 @@ class PartitionLog:
         self.start_offset = 0
         self.end_offset = 0
         self.recovery_point = 0
+        self.synced_offset = 0
+        """What is below is on the device; the recovery point is not ahead of it."""
         self.size_bytes = 0
         self.appended_bytes = 0
         """Since the log was opened; what is flushed is counted against it."""
@@ -135,6 +137,7 @@ class PartitionLog:
             log.recovery_point = log.end_offset
         else:
             log._flusher.directory_changed = True  # the process before may have died with names it had not synced
+        log.synced_offset = log.recovery_point
         log._restore_state(loader)
         return log
 
@@ -374,6 +377,7 @@ class PartitionLog:
         self.end_offset = self._next_offset = self.active.next_offset
         self.size_bytes = sum(segment.size for segment in self.segments)
         self.recovery_point = min(self.recovery_point, self.end_offset)
+        self.synced_offset = min(self.synced_offset, self.end_offset)
         self.start_offset = min(self.start_offset, self.end_offset)
         self._flusher.log_truncated()
         self._reload_state()

@@ -28,6 +28,8 @@ from headrace.core.controller.controller import Controller
 from headrace.core.controller.delta import MetadataDelta, apply_with_delta
 from headrace.core.controller.records import Endpoint, Record
 from headrace.core.controller.settings import ControllerSettings
+from headrace.log.errors import is_full, passes
+from headrace.log.flush import PutOff
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId, TopicId
 from headrace.ports.clock import Clock
@@ -79,6 +81,15 @@ class ControllerHost:
         self.offline: str | None = None
         """Why nothing can be changed any more until the node is started again, or None."""
         self.on_offline: Callable[[], None] | None = None
+        self.on_no_room: Callable[[], None] = lambda: None
+        """Told when the metadata directory had no room for something."""
+        self.refusal_of_new_partitions: Callable[[], str | None] = lambda: None
+        """Says why no partition can be made now, or None."""
+        self.later: Callable[[Callable[[], None]], object] = self._in_a_later_turn
+        """Calls after a while; what did not work for want of room or file descriptors is tried again then."""
+        if replay.recovered.damage:
+            cut_bytes, damage = replay.recovered.cut_bytes, replay.recovered.damage
+            notice(f"{log.folder}: cut {cut_bytes} bytes behind offset {log.end_offset} ({damage})")
         for damage in replay.damaged_snapshots:
             notice(f"a metadata snapshot is damaged and was passed over: {damage}")
 
@@ -105,6 +116,9 @@ class ControllerHost:
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Proposal[tuple[TopicResult, ...]]:
+        refusal = None if validate_only else self.refusal_of_new_partitions()
+        if refusal is not None:
+            return self._refused(refusal)
         topic_ids = [new_topic_id(self._entropy) for _ in topics]
         return self.propose(
             lambda controller: controller.create_topics(topics, topic_ids=topic_ids, validate_only=validate_only)
@@ -116,6 +130,9 @@ class ControllerHost:
     def create_partitions(
         self, growths: Sequence[PartitionGrowth], *, validate_only: bool = False
     ) -> Proposal[tuple[TopicResult, ...]]:
+        refusal = None if validate_only else self.refusal_of_new_partitions()
+        if refusal is not None:
+            return self._refused(refusal)
         return self.propose(lambda controller: controller.create_partitions(growths, validate_only=validate_only))
 
     def alter_configs(
@@ -146,10 +163,9 @@ class ControllerHost:
 
     def propose(self, decide: Callable[[Controller], Decision[Response]]) -> Proposal[Response]:
         """Decide now, on everything appended so far; the answer comes when the decision's records are committed."""
-        proposal: Proposal[Response] = Proposal()
         if self.offline is not None:
-            self._fail_later(proposal, ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, self.offline))
-            return proposal
+            return self._refused(self.offline)
+        proposal: Proposal[Response] = Proposal()
         if len(self._pending) >= PROPOSALS_PENDING_MAX:
             message = f"{PROPOSALS_PENDING_MAX} changes of metadata are waiting to be committed: try again later"
             self._fail_later(proposal, ProposalFailed(ErrorCode.REQUEST_TIMED_OUT, message))
@@ -161,11 +177,18 @@ class ControllerHost:
             except OSError as error:
                 message = f"metadata cannot be written: {error}"
                 self._notice(message)
-                self._fail_later(proposal, ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, message))
-                return proposal
+                if is_full(error):
+                    self.on_no_room()
+                return self._refused(message)
         end_offset = self._controller.image.version
         self._pending.append(_Pending(end_offset, decision.records, proposal, decision.response))
         self._sync()
+        return proposal
+
+    def _refused(self, reason: str) -> Proposal[Any]:
+        """A proposal that is not even appended; its answer, too, comes in a later turn."""
+        proposal: Proposal[Any] = Proposal()
+        self._fail_later(proposal, ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, reason))
         return proposal
 
     def _append(self, records: tuple[Record, ...]) -> None:
@@ -176,7 +199,8 @@ class ControllerHost:
                 records, metadata_version=controller.image.metadata_version, wall_ms=self._clock.wall_ms()
             )
         except OSError:
-            self._reload(before)
+            if self._log.failed or self._log.end_offset != before:  # else the log took it back
+                self._reload(before)
             raise
         for record in records:
             controller.apply(record)
@@ -205,13 +229,37 @@ class ControllerHost:
         self._sync_in_flight = True
         log, end_offset = self._log, self._log.end_offset
         work = log.sync_work()
+        if work is None and not log.is_synced:
+            self._sync_later(log)
+            return
 
         def completed(result: object, error: BaseException | None) -> None:
             if work is not None:
                 work.done(result, error)
-            self._synced(log, end_offset, error)
+            if isinstance(result, PutOff) and is_full(result.error):
+                self.on_no_room()
+            if isinstance(result, PutOff) and not result.durable:
+                self._sync_later(log)
+            else:
+                self._synced(log, end_offset, error)
 
         self._spawner.submit(_nothing if work is None else work.run, completed)
+
+    def _sync_later(self, log: MetadataLog) -> None:
+        """What a sync needs is not there just now: proposals wait, unless the log failed over it."""
+        if log.failed and log is self._log:
+            self._sync_in_flight = False
+            self._go_offline("the metadata log failed while it was prepared for a sync")
+            return
+
+        def again() -> None:
+            self._sync_in_flight = False
+            self._sync()
+
+        self.later(again)
+
+    def _in_a_later_turn(self, call: Callable[[], None]) -> None:
+        self._spawner.submit(_nothing, lambda _result, _error: call())
 
     def _synced(self, log: MetadataLog, end_offset: int, error: BaseException | None) -> None:
         self._sync_in_flight = False
@@ -269,8 +317,16 @@ class ControllerHost:
     def _snapshot_ended(self, error: BaseException | None) -> None:
         if error is not None:
             self._notice(f"the metadata snapshot could not be written, the log is kept instead: {error}")
+            self._look_at(error)
             return
         self._tidy()
+
+    def _look_at(self, error: BaseException) -> None:
+        """Work that is not a sync failed: there may be no room, or the disk is not asked again."""
+        if is_full(error):
+            self.on_no_room()
+        elif isinstance(error, OSError) and not passes(error) and self.offline is None:
+            self._go_offline(f"the metadata directory failed: {error}")
 
     def _tidy(self) -> None:
         """Segments leave in two steps, renamed and then unlinked."""
@@ -284,6 +340,7 @@ class ControllerHost:
                 self._tidy()
             else:
                 self._notice(f"old metadata segments could not be removed: {error}")
+                self._look_at(error)
 
         self._spawner.submit(work.run, completed)
 

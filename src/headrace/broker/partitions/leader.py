@@ -14,6 +14,7 @@ from headrace.broker.timers import Timers
 from headrace.core.replication.leader import Leader
 from headrace.log.errors import SequenceRejected
 from headrace.log.partition_log import PartitionLog
+from headrace.log.space import Space
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TIMESTAMP, Offset, TopicId
@@ -97,12 +98,15 @@ def mend(answer: Answer, error_at: int, error: ErrorCode) -> None:
 class LedTopic:
     """The partitions of one topic, by number; None where one is still being opened, or could not be."""
 
-    __slots__ = ("name", "partitions", "topic_id")
+    __slots__ = ("closed", "deleted", "name", "partitions", "topic_id")
 
     def __init__(self, name: str, topic_id: TopicId) -> None:
         self.name = name
         self.topic_id = topic_id
         self.partitions: list[LedPartition | None] = []
+        self.closed: dict[int, ErrorCode] = {}
+        """Those that could not be opened, and what a client is told of them."""
+        self.deleted = False
 
     def partition(self, index: int) -> "LedPartition | ErrorCode":
         """One that can be used, or the error a client gets for it."""
@@ -110,7 +114,7 @@ class LedTopic:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         partition = self.partitions[index]
         if partition is None:
-            return ErrorCode.LEADER_NOT_AVAILABLE
+            return self.closed.get(index, ErrorCode.LEADER_NOT_AVAILABLE)
         return partition.offline_error if partition.offline else partition
 
 
@@ -118,7 +122,7 @@ class LedPartition:
     __slots__ = (
         "_acks",
         "_fetch_waiters",
-        "_on_failure",
+        "_on_error",
         "_timers",
         "_touched",
         "_unconfirmed",
@@ -129,6 +133,7 @@ class LedPartition:
         "log",
         "offline",
         "offline_error",
+        "space",
         "topic",
         "topic_id",
         "touched",
@@ -141,16 +146,19 @@ class LedPartition:
         index: int,
         topic_id: TopicId,
         log: PartitionLog,
+        space: Space,
         leader: Leader,
         config: TopicConfig,
         timers: Timers,
         touched: "list[LedPartition]",
-        on_failure: "Callable[[LedPartition, OSError], None]",
+        on_error: "Callable[[LedPartition, OSError], None]",
     ) -> None:
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
         self.log = log
+        self.space = space
+        """Of the directory the log lies in."""
         self.leader = leader
         self.config = config
         self.offline = False
@@ -159,7 +167,7 @@ class LedPartition:
         self._timers = timers
         self._touched = touched
         self.touched = False
-        self._on_failure = on_failure
+        self._on_error = on_error
         self._unconfirmed: list[tuple[Answer, int, int, int, int]] = []
         self._acks: deque[AckWait] = deque()
         self._fetch_waiters: dict[FetchWaiter, None] = {}
@@ -176,6 +184,8 @@ class LedPartition:
             return _INVALID_RECORD if nothing else ErrorCode.CORRUPT_MESSAGE, -1, NO_APPEND_TIME, 0
         if self.offline:
             return self.offline_error, -1, NO_APPEND_TIME, 0
+        if self.space.full:
+            return ErrorCode.KAFKA_STORAGE_ERROR, -1, NO_APPEND_TIME, 0
         if acks == ACKS_ALL and not self.leader.acks_all_allowed:
             return ErrorCode.NOT_ENOUGH_REPLICAS, -1, NO_APPEND_TIME, 0
         batch = frame[start:end]
@@ -223,11 +233,14 @@ class LedPartition:
     def end_turn(self) -> None:
         """Write what was staged, move the high watermark, and let go who waited for that."""
         self.touched = False
+        if self.offline:
+            self.log.discard_staged()  # its directory failed earlier in this turn, and whoever waited was told
+            return
         try:
             self.log.write_staged()
         except OSError as error:
+            self._on_error(self, error)
             if self.log.failed:
-                self._on_failure(self, error)
                 return
             self._refuse_unwritten()
         raised = self.leader.log_appended(Offset(self.log.end_offset))
@@ -239,7 +252,7 @@ class LedPartition:
             self.high_watermark_raised()
 
     def _refuse_unwritten(self) -> None:
-        """The device is full: the log took back what did not fit and goes on when there is room."""
+        """The log took back what the device had no room for, and goes on when there is some."""
         end_offset = self.log.end_offset
         for answer, needed, _, error_at, _ in self._unconfirmed:
             if needed > end_offset:

@@ -3,20 +3,19 @@
 The end of a turn is here: every partition that was appended to writes once, and what can be promised then is.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.leader import LedPartition, LedTopic
+from headrace.broker.partitions.opening import Opener
 from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.image import MetadataImage, PartitionState, TopicImage
-from headrace.core.controller.names import CLUSTER_METADATA_TOPIC
 from headrace.core.replication.leader import Leader
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
-from headrace.log.errors import DamagedLog
+from headrace.log.errors import is_full, passes
 from headrace.log.partition_log import PartitionLog
 from headrace.log.work import Work
 from headrace.model.configs.values import BrokerConfig, TopicConfig
@@ -35,6 +34,7 @@ class PartitionTable:
         node_id: NodeId,
         config: BrokerConfig,
         directories: Sequence[LogDirectory],
+        missing_directories: Sequence[str] = (),
         clock: Clock,
         spawner: Spawner,
         timers: Timers,
@@ -46,26 +46,40 @@ class PartitionTable:
         self._node_id = node_id
         self.config = config
         self.directories = list(directories)
-        self.failed_directories: list[str] = []
+        self.failed_directories: list[str] = list(missing_directories)
+        """Those that failed since the start, and those that could not be opened at it."""
         self._clock = clock
         self._spawner = spawner
         self._timers = timers
         self._metrics = metrics
         self._logger = logger
+        self.on_no_room: Callable[[LogDirectory], None] = lambda directory: None
+        """Told of every write that a directory had no room for."""
         self._on_state_changed = on_state_changed
         self._on_directory_failed = on_directory_failed
         self.by_name: dict[bytes, LedTopic] = {}
         self.by_id: dict[bytes, LedTopic] = {}
         self._homes: dict[LedPartition, LogDirectory] = {}
-        self._held: dict[str, int] = {directory.path: 0 for directory in directories}
-        self._found: dict[TopicPartition, LogDirectory] = {}
         self._touched: list[LedPartition] = []
         self.active: dict[LedPartition, None] = {}
         """Partitions appended to since housekeeping last looked."""
         self._checkpointed = -1
-        self._opening = False
-        self._after_opening: deque[Callable[[], None]] = deque()
-        """Openings and what waits for them, in order: one at a time, so that a folder has one user at a time."""
+        self.opener = Opener(
+            directories=self.directories,
+            some_missing=lambda: bool(self.failed_directories),
+            topic_config=lambda name, image: self.config.topic_view(image.topic_configs(name)),
+            log_config=self._log_config,
+            opened=self._lead,
+            on_error=self.error,
+            on_state_changed=on_state_changed,
+            discard=lambda topic_partition, directory: self._delete_folder(topic_partition, directory, delay_ms=0),
+            clock=clock,
+            spawner=spawner,
+            timers=timers,
+            logger=logger,
+        )
+        for directory in self.directories:
+            directory.on_error = lambda directory, error: self.error(directory, directory.path, error)
 
     # Finding
 
@@ -87,30 +101,7 @@ class PartitionTable:
 
     def open_all(self, image: MetadataImage) -> None:
         """At the start: every partition the image gives to this node, recovered before anyone is let in."""
-        for directory in self.directories:
-            for topic_partition in directory.partitions():
-                self._found[topic_partition] = directory
-            for work in directory.leftover_removals():
-                self._spawner.submit(*work)
-        for topic in image.topics.values():
-            led = self._add_topic(topic)
-            config = self.config.topic_view(image.topic_configs(topic.name))
-            for index, state in enumerate(topic.partitions):
-                topic_partition = TopicPartition(topic.name, index)
-                directory = self._home_of(topic_partition)
-                self._found.pop(topic_partition, None)
-                try:
-                    log = self._open_log(led, index, directory, config)
-                except DamagedLog as error:
-                    self._logger.error("a partition is damaged and stays closed", reason=str(error))
-                else:
-                    self._lead(led, index, state, log, directory, config)
-        for topic_partition, directory in self._found.items():
-            if topic_partition.topic != CLUSTER_METADATA_TOPIC:
-                directory.put_aside(topic_partition)
-        for directory in self.directories:
-            directory.sync_names()
-        self._found.clear()
+        self.opener.open_all([(self._add_topic(topic), topic.partitions) for topic in image.topics.values()], image)
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """A committed change: partitions come, go, change their epoch or their configs."""
@@ -118,14 +109,14 @@ class PartitionTable:
             self._delete_topic(topic)
         for topic in delta.topics_created:
             led = self._add_topic(topic)
-            self._open_later(led, list(enumerate(topic.partitions)), image)
+            self.opener.open_later(led, list(enumerate(topic.partitions)), image)
         grown: dict[str, list[tuple[int, PartitionState]]] = {}
         for name, index in delta.partitions_added:
             grown.setdefault(name, []).append((index, image.topics[name].partitions[index]))
         for name, added in grown.items():
             led = self.by_name[name.encode()]
             led.partitions.extend([None] * len(added))
-            self._open_later(led, added, image)
+            self.opener.open_later(led, added, image)
         for name in delta.topic_configs_changed:
             self.configure_topic(name, image)
 
@@ -139,12 +130,19 @@ class PartitionTable:
 
     def when_ready(self, call: Callable[[], None]) -> None:
         """Call when every partition that is to be opened by now can be used."""
-        self._after_opening.append(call)
-        self._open_next()
+        self.opener.when_ready(call)
 
-    def _open_next(self) -> None:
-        while self._after_opening and not self._opening:
-            self._after_opening.popleft()()
+    def refusal_of_new(self) -> str | None:
+        """Why no partition can be made now; None when there is room for some."""
+        if any(not directory.space.full for directory in self.directories):
+            return None
+        free = ", ".join(
+            f"{directory.path} has {directory.space.free_bytes} bytes free" for directory in self.directories
+        )
+        return (
+            f"the log directories are full ({free or 'none is left'}; headrace.disk.free.min.bytes is "
+            f"{self.config.disk_free_bytes_min}): delete records or topics, or free space"
+        )
 
     def _add_topic(self, topic: TopicImage) -> LedTopic:
         led = LedTopic(topic.name, topic.topic_id)
@@ -153,65 +151,15 @@ class PartitionTable:
         self.by_id[topic.topic_id] = led
         return led
 
-    def _home_of(self, topic_partition: TopicPartition) -> LogDirectory:
-        """Where its folder is, or the directory that holds the fewest partitions."""
-        found = self._found.get(topic_partition)
-        if found is None:
-            found = min(self.directories, key=lambda directory: self._held[directory.path])
-        self._held[found.path] += 1
-        return found
-
-    def _open_later(self, led: LedTopic, added: list[tuple[int, PartitionState]], image: MetadataImage) -> None:
-        """Folders are made and synced by a helper; until it is done the partitions are None."""
-        config = self.config.topic_view(image.topic_configs(led.name))
-        homes = [self._home_of(TopicPartition(led.name, index)) for index, _ in added]
-
-        def run() -> list[PartitionLog]:
-            logs = [self._open_log(led, index, home, config) for (index, _), home in zip(added, homes, strict=True)]
-            for home in dict.fromkeys(homes):
-                home.sync_names()
-            return logs
-
-        def done(logs: list[PartitionLog] | None, error: BaseException | None) -> None:
-            self._opening = False
-            if logs is None:
-                self._logger.error("partitions cannot be created", topic=led.name, cause=error)
-            elif self.by_id.get(led.topic_id) is not led:
-                for log, home in zip(logs, homes, strict=True):  # the topic was deleted meanwhile
-                    self._delete_log(log, home, delay_ms=0)
-            else:
-                current = self.config.topic_view(image.topic_configs(led.name))  # it may have changed meanwhile
-                for (index, state), home, log in zip(added, homes, logs, strict=True):
-                    log.configure(self._log_config(current))
-                    self._lead(led, index, state, log, home, current)
-            self._on_state_changed()
-            self._open_next()
-
-        def begin() -> None:
-            self._opening = True
-            self._spawner.submit(run, done)
-
-        self._after_opening.append(begin)
-        self._open_next()
-
-    def _open_log(self, led: LedTopic, index: int, directory: LogDirectory, config: TopicConfig) -> PartitionLog:
-        return directory.open_log(
-            TopicPartition(led.name, index),
-            led.topic_id,
-            self._log_config(config),
-            wall_ms=self._clock.wall_ms(),
-            sync_name=False,
-        )
-
     def _lead(
         self,
         led: LedTopic,
-        index: int,
-        state: PartitionState,
+        added: tuple[int, PartitionState],
         log: PartitionLog,
         directory: LogDirectory,
         config: TopicConfig,
     ) -> None:
+        index, state = added
         log.begin_epoch(state.leader_epoch)
         leader = Leader(
             node=self._node_id,
@@ -231,14 +179,15 @@ class PartitionTable:
             index=index,
             topic_id=led.topic_id,
             log=log,
+            space=directory.space,
             leader=leader,
             config=config,
             timers=self._timers,
             touched=self._touched,
-            on_failure=self._partition_failed,
+            on_error=self._partition_error,
         )
         log.on_flushed = lambda end_offset: self._flushed(partition, end_offset)
-        log.on_failed = lambda error: self._partition_failed(partition, error)
+        log.on_failed = lambda error: self._partition_error(partition, error)
         led.partitions[index] = partition
         self._homes[partition] = directory
         if directory not in self.directories:
@@ -249,25 +198,29 @@ class PartitionTable:
     def _delete_topic(self, topic: TopicImage) -> None:
         led = self.by_name.pop(topic.name.encode())
         del self.by_id[topic.topic_id]
+        for topic_partition, directory in self.opener.forget(led):
+            self._delete_folder(topic_partition, directory, delay_ms=0)
         for partition in led.partitions:
             if partition is not None:
                 partition.take_offline(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 directory = self._homes.pop(partition)
-                self._held[directory.path] -= 1
+                self.opener.released(directory)
                 self.active.pop(partition, None)
-                self._delete_log(partition.log, directory, delay_ms=partition.config.file_delete_delay_ms)
+                partition.log.close(clean=False)
+                delay_ms = 0 if directory.space.full else partition.config.file_delete_delay_ms
+                self._delete_folder(partition.log.topic_partition, directory, delay_ms=delay_ms)
 
-    def _delete_log(self, log: PartitionLog, directory: LogDirectory, *, delay_ms: int) -> None:
+    def _delete_folder(self, topic_partition: TopicPartition, directory: LogDirectory, *, delay_ms: int) -> None:
         """Out of the way at once, off the disk after the delay; a directory that failed is not touched again."""
         if directory not in self.directories:
-            log.close(clean=False)
             return
         try:
-            work = directory.delete_log(log)
+            work = directory.delete_folder(topic_partition)
         except OSError as error:
-            self._directory_failed(directory, log.path, error)
+            self.error(directory, f"{directory.path}/{topic_partition}", error)
             return
-        self._timers.after(delay_ms, lambda: self._spawner.submit(*work))
+        if work is not None:
+            self._timers.after(delay_ms, lambda: self._spawner.submit(*work))
 
     # The turn
 
@@ -300,10 +253,21 @@ class PartitionTable:
         if partition.log.flush_due(self._clock.wall_ms()):
             self.flush(partition)
 
-    def _partition_failed(self, partition: LedPartition, error: BaseException) -> None:
+    # Trouble
+
+    def _partition_error(self, partition: LedPartition, error: BaseException) -> None:
         directory = self._homes.get(partition)
         if directory is not None:  # else it was deleted meanwhile
-            self._directory_failed(directory, partition.log.path, error)
+            self.error(directory, partition.log.path, error)
+
+    def error(self, directory: LogDirectory, path: str, error: BaseException) -> None:
+        """Whose fault it is: of a full directory nobody's, and it waits for room; of a failed one the disk's."""
+        if is_full(error):
+            self.on_no_room(directory)
+        elif passes(error):
+            self._logger.warning("the system has too little for now", path=path, error=str(error))
+        else:
+            self._directory_failed(directory, path, error)
 
     def _directory_failed(self, directory: LogDirectory, path: str, error: BaseException) -> None:
         """The disk's fault: its whole directory is offline from now on, nothing there is tried again as if clean."""
@@ -358,10 +322,13 @@ class PartitionTable:
     def close(self) -> None:
         """Write and sync everything, leave the marker that nothing needs to be scanned, unlock."""
         for directory, logs, high_watermarks in self._by_home():
-            for log in logs:
-                log.close()
-            directory.checkpoint(logs, high_watermarks)
-            directory.mark_clean()
+            try:
+                for log in logs:
+                    log.close()
+                directory.checkpoint(logs, high_watermarks)
+                directory.mark_clean()
+            except OSError as error:
+                self._logger.error("a log directory was not closed cleanly", directory=directory.path, cause=error)
 
     def _log_config(self, config: TopicConfig) -> LogConfig:
         return LogConfig(

@@ -71,7 +71,7 @@ _HEADRACE = (
     row("headrace.total.inflight.bytes.max", LONG, 512 << 20, "How many bytes the large requests of all connections together may take while they arrive.", low=1 << 10),
     row("headrace.slow.client.timeout.ms", LONG, MINUTE_MS, "How long a client may leave a begun request unfinished or an answer unread before it is disconnected.", low=1),
     row("headrace.metrics.listen", STRING, "", "The host:port of the Prometheus endpoint; empty for none.", validator=wrong_address),
-    row("headrace.disk.free.min.bytes", LONG, 256 << 20, "The free disk space below which produce is refused with a retriable error.", low=0, scope=CLUSTER, honoured=False),
+    row("headrace.disk.free.min.bytes", LONG, 256 << 20, "The free disk space below which produce is refused with a retriable error, until there is more again.", low=0, scope=CLUSTER),
     row("headrace.unclean.tail.bytes.max", LONG, 64 << 20, "How many bytes per partition may lie beyond the recovery point, to be scanned after a crash.", low=1 << 20),
     row("headrace.preallocate.bytes", LONG, 16 << 20, "How far ahead of its end a busy segment is reserved on disk; 0 reserves nothing.", low=0, high=64 << 20),
     row("headrace.open.files.max", INT, 4_096, "How many log files are kept open.", low=16),

@@ -1,0 +1,280 @@
+"""Opening the logs of partitions: at the start, when topics are created, and again when what prevented it has passed.
+
+One damaged partition prevents nothing but itself: it stays closed, its clients are told so, and everything else is
+served. A partition is made anew only where it cannot be anywhere else.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from headrace.broker.logs import NodeLogger
+from headrace.broker.partitions.leader import LedTopic
+from headrace.broker.timers import Timers
+from headrace.core.controller.image import MetadataImage, PartitionState
+from headrace.core.controller.names import CLUSTER_METADATA_TOPIC
+from headrace.log.config import LogConfig
+from headrace.log.directory import LogDirectory
+from headrace.log.errors import LogError, passes
+from headrace.log.partition_log import PartitionLog
+from headrace.model.configs.values import TopicConfig
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicPartition
+from headrace.ports.clock import Clock
+from headrace.ports.spawner import Spawner
+
+REOPEN_INTERVAL_MS = 1_000
+"""How long a partition that found no room or no file descriptors waits before it is tried again."""
+
+
+class _Closed(NamedTuple):
+    led: LedTopic
+    number: int
+    home: LogDirectory | None
+    """Where its folder is; None when that is not known because directories are missing."""
+    image: MetadataImage
+    passing: bool
+
+
+Added = tuple[int, PartitionState]
+Outcome = PartitionLog | Exception
+
+
+class Opener:
+    def __init__(
+        self,
+        *,
+        directories: list[LogDirectory],
+        some_missing: Callable[[], bool],
+        topic_config: Callable[[str, MetadataImage], TopicConfig],
+        log_config: Callable[[TopicConfig], LogConfig],
+        opened: Callable[[LedTopic, Added, PartitionLog, LogDirectory, TopicConfig], None],
+        on_error: Callable[[LogDirectory, str, BaseException], None],
+        on_state_changed: Callable[[], None],
+        discard: Callable[[TopicPartition, LogDirectory], None],
+        clock: Clock,
+        spawner: Spawner,
+        timers: Timers,
+        logger: NodeLogger,
+    ) -> None:
+        self._directories = directories
+        self._some_missing = some_missing
+        self._topic_config = topic_config
+        self._log_config = log_config
+        self._opened = opened
+        self._on_error = on_error
+        self._on_state_changed = on_state_changed
+        self._discard = discard
+        self._clock = clock
+        self._spawner = spawner
+        self._timers = timers
+        self._logger = logger
+        self._held: dict[str, int] = {directory.path: 0 for directory in directories}
+        self._found: dict[TopicPartition, LogDirectory] = {}
+        self._closed: dict[tuple[bytes, int], _Closed] = {}
+        self._retrying: set[tuple[bytes, int]] = set()
+        self._tries_again = False
+        self._busy = False
+        self._waiting: deque[Callable[[], None]] = deque()
+        """Openings and what waits for them, in order: one at a time, so that a folder has one user at a time."""
+
+    @property
+    def closed_count(self) -> int:
+        """Partitions that could not be opened."""
+        return len(self._closed)
+
+    def released(self, home: LogDirectory) -> None:
+        """A partition left that directory."""
+        self._held[home.path] -= 1
+
+    # At the start
+
+    def open_all(self, topics: Sequence[tuple[LedTopic, Sequence[PartitionState]]], image: MetadataImage) -> None:
+        """Here and now, recovered before anyone is let in. Folders that belong to no topic are put aside."""
+        for directory in tuple(self._directories):
+            self._guarded(directory, partial(self._find_folders, directory))
+        for led, states in topics:
+            config = self._topic_config(led.name, image)
+            for index, state in enumerate(states):
+                self._open_now(led, (index, state), config, image)
+        for topic_partition, directory in self._found.items():
+            if topic_partition.topic != CLUSTER_METADATA_TOPIC and directory in self._directories:
+                self._guarded(directory, partial(directory.put_aside, topic_partition))
+        for directory in tuple(self._directories):
+            self._guarded(directory, directory.sync_names)
+        self._found.clear()
+
+    def _find_folders(self, directory: LogDirectory) -> None:
+        for topic_partition in directory.partitions():
+            self._found[topic_partition] = directory
+        for work in directory.leftover_removals():
+            self._spawner.submit(*work)
+
+    def _guarded(self, directory: LogDirectory, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except OSError as error:
+            if passes(error):
+                raise  # a node that finds neither room nor descriptors at its start does not start
+            self._on_error(directory, directory.path, error)
+
+    def _open_now(self, led: LedTopic, added: Added, config: TopicConfig, image: MetadataImage) -> None:
+        topic_partition = TopicPartition(led.name, added[0])
+        home = self._found.pop(topic_partition, None)
+        if home is None and self._some_missing():
+            self._keep_closed(_Closed(led, added[0], None, image, False), "its log directory is missing")
+            return
+        home = home or self._roomiest()
+        self._held[home.path] += 1
+        outcome = self._try_to_open(led, added[0], home, self._log_config(config))
+        self._end(led, added, home, image, config, outcome)
+
+    # Later
+
+    def open_later(self, led: LedTopic, added: Sequence[Added], image: MetadataImage) -> None:
+        """Folders are made and synced by a helper; until it is done the partitions are None."""
+        homes = []
+        for index, _ in added:
+            if not self._directories:
+                self._keep_closed(_Closed(led, index, None, image, False), "no log directory is left")
+                continue
+            homes.append(self._roomiest())
+            self._held[homes[-1].path] += 1
+        if homes:
+            self._open_later(led, added, homes, image)
+
+    def when_ready(self, call: Callable[[], None]) -> None:
+        """Call when every partition that is to be opened by now can be used, or is known to be closed."""
+        self._waiting.append(call)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self._waiting and not self._busy:
+            self._waiting.popleft()()
+
+    def _roomiest(self) -> LogDirectory:
+        """The directory for a new partition: one with room, and of those the one that holds the fewest."""
+        return min(self._directories, key=lambda directory: (directory.space.full, self._held[directory.path]))
+
+    def _open_later(
+        self, led: LedTopic, added: Sequence[Added], homes: Sequence[LogDirectory], image: MetadataImage
+    ) -> None:
+        config = self._log_config(self._topic_config(led.name, image))
+
+        def open_logs() -> tuple[list[Outcome], dict[str, OSError | None]]:
+            outcomes = [
+                self._try_to_open(led, index, home, config) for (index, _), home in zip(added, homes, strict=True)
+            ]
+            return outcomes, {home.path: _sync_names(home) for home in dict.fromkeys(homes)}
+
+        def done(ends: tuple[list[Outcome], dict[str, OSError | None]] | None, error: BaseException | None) -> None:
+            self._busy = False
+            if ends is None:
+                self._logger.error("partitions cannot be opened", topic=led.name, cause=error)
+            else:
+                current = self._topic_config(led.name, image)  # it may have changed meanwhile
+                for wanted, home, outcome in zip(added, homes, ends[0], strict=True):
+                    unsynced = ends[1][home.path]
+                    if unsynced is not None and isinstance(outcome, PartitionLog):
+                        outcome.close(clean=False)
+                    self._end(led, wanted, home, image, current, unsynced or outcome)
+            self._on_state_changed()
+            self._go_on()
+
+        def begin() -> None:
+            self._busy = True
+            self._spawner.submit(open_logs, done)
+
+        self._waiting.append(begin)
+        self._go_on()
+
+    # Ends
+
+    def _try_to_open(self, led: LedTopic, index: int, home: LogDirectory, config: LogConfig) -> Outcome:
+        try:
+            return home.open_log(
+                TopicPartition(led.name, index), led.topic_id, config, wall_ms=self._clock.wall_ms(), sync_name=False
+            )
+        except Exception as error:  # whatever the damage does to us, it is this partition's
+            return error
+
+    def _end(
+        self,
+        led: LedTopic,
+        added: Added,
+        home: LogDirectory,
+        image: MetadataImage,
+        config: TopicConfig,
+        outcome: Outcome,
+    ) -> None:
+        index = added[0]
+        topic_partition = TopicPartition(led.name, index)
+        self._retrying.discard((led.topic_id, index))
+        if led.deleted:
+            if isinstance(outcome, PartitionLog):
+                outcome.close(clean=False)
+            self._closed.pop((led.topic_id, index), None)
+            self.released(home)
+            self._discard(topic_partition, home)
+        elif isinstance(outcome, PartitionLog):
+            self._closed.pop((led.topic_id, index), None)
+            led.closed.pop(index, None)
+            outcome.configure(self._log_config(config))
+            self._opened(led, added, outcome, home, config)
+        else:
+            self._keep_closed(_Closed(led, index, home, image, passes(outcome)), outcome)
+            if isinstance(outcome, OSError):
+                self._on_error(home, f"{home.path}/{topic_partition}", outcome)
+
+    def _keep_closed(self, closed: _Closed, reason: str | Exception) -> None:
+        led, index = closed.led, closed.number
+        is_news = (led.topic_id, index) not in self._closed
+        self._closed[led.topic_id, index] = closed
+        led.closed[index] = ErrorCode.KAFKA_STORAGE_ERROR
+        if closed.passing and not self._tries_again:
+            self._tries_again = True
+            self._timers.after(REOPEN_INTERVAL_MS, self._try_again)
+        if is_news:
+            ours = reason if isinstance(reason, Exception) and not isinstance(reason, OSError | LogError) else None
+            self._logger.error(
+                "a partition stays closed",
+                partition=str(TopicPartition(led.name, index)),
+                reason=str(reason),
+                cause=ours,
+            )
+
+    def _try_again(self) -> None:
+        """Those that found no room or no descriptors, where there may be some now."""
+        self._tries_again = False
+        for key, closed in tuple(self._closed.items()):
+            home = closed.home
+            if not closed.passing or home is None or home not in self._directories or key in self._retrying:
+                continue
+            if home.space.full:
+                self._keep_closed(closed, "")  # until it is not
+            else:
+                self._retrying.add(key)
+                state = closed.image.topics[closed.led.name].partitions[closed.number]
+                self._open_later(closed.led, [(closed.number, state)], [home], closed.image)
+
+    def forget(self, led: LedTopic) -> list[tuple[TopicPartition, LogDirectory]]:
+        """The topic is deleted: where folders of its closed partitions are. One under way is discarded when it ends."""
+        led.deleted = True
+        found = []
+        for index in led.closed:
+            if (led.topic_id, index) in self._retrying:
+                continue
+            closed = self._closed.pop((led.topic_id, index))
+            if closed.home is not None:
+                self.released(closed.home)
+                found.append((TopicPartition(led.name, index), closed.home))
+        return found
+
+
+def _sync_names(home: LogDirectory) -> OSError | None:
+    try:
+        home.sync_names()
+    except OSError as error:
+        return error
+    return None
