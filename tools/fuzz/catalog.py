@@ -1,0 +1,21 @@
+"""All fuzz targets by name, and how many inputs a full campaign gives each."""
+
+from functools import cache
+
+from tools.fuzz import codecs, records, recovery, scrape, small_files
+from tools.fuzz.target import Target
+
+FIRST = (
+    *("produce-request", "produce-scan", "fetch-request", "fetch-scan", "metadata-request"),
+    *("batch-reader", "segment-recovery"),
+)
+"""What every stranger reaches first, and what every start depends on: these get the most."""
+
+DECODES_OF_FIRST = 10_000_000
+DECODES_OF_OTHERS = 500_000
+
+
+@cache
+def targets() -> dict[str, Target]:
+    modules = (codecs, records, recovery, small_files, scrape)
+    return {target.name: target for module in modules for target in module.targets()}
