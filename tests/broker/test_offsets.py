@@ -135,6 +135,16 @@ def test_unknown_specs_topics_and_partitions(broker):
     assert offset_at(client, LATEST, topic="nowhere").error_code == E.UNKNOWN_TOPIC_OR_PARTITION
 
 
+@pytest.mark.parametrize(
+    ("spec", "first_version"),
+    [(MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9), (EARLIEST_PENDING_UPLOAD, 11)],
+)
+def test_a_spec_is_refused_in_versions_before_it(broker, spec, first_version):
+    for version, error in ((first_version - 1, E.UNSUPPORTED_VERSION), (first_version, E.NONE)):
+        response = broker.client().ask(ApiKey.LIST_OFFSETS, version, list_request(("t", 0, spec)))
+        assert response.topics[0].partitions[0].error_code == error
+
+
 def test_many_partitions_and_topics_keep_their_places(broker):
     request = list_request(("t", 0, T + 21), ("t", 1, LATEST), ("nowhere", 3, LATEST), ("t", 9, EARLIEST))
     response = broker.client().ask(ApiKey.LIST_OFFSETS, 7, request)

@@ -51,7 +51,9 @@ class VirtualBroker:
 
     def _start(self, machine):
         ports = Ports(machine.clock, machine.disk, machine.network, machine.entropy, machine.spawner)
-        return Node(BrokerConfig.from_texts(self.settings), ports, write_log=self.log_lines.append)
+        node = Node(BrokerConfig.from_texts(self.settings), ports, write_log=self.log_lines.append)
+        node.loop.strict = True
+        return node
 
     @property
     def node(self):

@@ -41,7 +41,9 @@ class VirtualNode:
 
     def _start(self, machine):
         ports = Ports(machine.clock, machine.disk, machine.network, machine.entropy, machine.spawner)
-        return Node(self.config, ports)
+        node = Node(self.config, ports)
+        node.loop.strict = True
+        return node
 
     def stop(self):
         """A clean stop, as SIGTERM does it."""

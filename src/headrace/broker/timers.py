@@ -71,6 +71,11 @@ class Timers:
                 self._cancelled -= 1
             else:
                 call()
-        calls, self._this_turn, self._next_turn = self._this_turn, self._next_turn, []
-        for call in calls:
-            call()
+        calls = self._this_turn
+        self._this_turn, self._next_turn = self._next_turn, []
+        calls.reverse()
+        try:
+            while calls:
+                calls.pop()()
+        finally:
+            self._this_turn.extend(reversed(calls))  # one that failed does not take the others with it

@@ -70,7 +70,9 @@ class VirtualNode:
 
     def _compose(self, machine: Machine) -> Node:
         ports = Ports(machine.clock, machine.disk, machine.network, machine.entropy, machine.spawner)
-        return Node(self.config, ports, write_log=self._say)
+        node = Node(self.config, ports, write_log=self._say)
+        node.loop.strict = True
+        return node
 
     def _say(self, lines: str) -> None:
         """Only the first line: a traceback names folders, which differ from machine to machine."""

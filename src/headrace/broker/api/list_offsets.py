@@ -25,6 +25,14 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
+SPECIAL_TIMESTAMPS_FROM = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""The version each came with; a client that speaks an older one means something else by it."""
+
 _NO_LEADER_EPOCH = -1
 
 
@@ -44,7 +52,9 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
                 continue
             seen.add(key)
             found = ctx.broker.partitions.partition_of(led, asked.partition_index)
-            if not allowed:
+            if ctx.version < SPECIAL_TIMESTAMPS_FROM.get(asked.timestamp, 0):
+                gathering.add(_error(asked, ErrorCode.UNSUPPORTED_VERSION))
+            elif not allowed:
                 gathering.add(_error(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif isinstance(found, ErrorCode):
                 gathering.add(_error(asked, found))

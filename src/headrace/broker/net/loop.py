@@ -79,6 +79,8 @@ class Loop:
         """Who is told of events on tokens that are no client connections: listeners, the metrics page."""
         self._connections: dict[int, Connection] = {}
         self._connections_per_host: dict[str, int] = {}
+        self.strict = False
+        """Raise what fails inside instead of going on: for tests, which must not miss it."""
         self.dirty: list[Connection] = []
         """Connections with an answer that may be ready; sent to at the end of the turn."""
         self._unread: list[Connection] = []
@@ -137,13 +139,23 @@ class Loop:
                 if event & READABLE and not connection.closed:
                     self._receive(connection)
         self._read_again()
-        self._spawner.run_completions()
-        self._timers.run_due(began_ms)
+        self._guarded(self._spawner.run_completions)
+        self._guarded(lambda: self._timers.run_due(began_ms))
         self._end_turn()
         self._send_answers()
         self._receiver.end_turn()
         self._feed_starved()
         self._metrics.loop_turn(self._clock.monotonic_ms() - began_ms)
+
+    def _guarded(self, call: Callable[[], object]) -> None:
+        """Events that belong to no connection. A fault of ours in one is told loudly and does not end the node."""
+        try:
+            call()
+        except Exception as error:
+            if self.strict:
+                raise
+            self._metrics.handler_failures += 1
+            self._logger.error("an event failed inside the broker", cause=error)
 
     def _receive(self, connection: Connection) -> None:
         try:
@@ -165,7 +177,7 @@ class Loop:
         connection.last_active_ms = self._now_ms
         self._metrics.bytes_in += received
         if connection.closing:
-            self.close(connection)
+            connection.mark_dirty()  # closed at the end of the turn, when earlier requests have their answers
         elif connection.rest is not None or connection.frame is not None:
             self._await_more(connection)
 
@@ -192,15 +204,13 @@ class Loop:
                 self._fail(connection, error)
                 continue
             if connection.closing:
-                self.close(connection)
+                connection.mark_dirty()
             elif connection.rest is not None or connection.frame is not None:
                 self._await_more(connection)
 
     def _send_answers(self) -> None:
         for connection in self.dirty:
             connection.dirty = False
-            if connection.closing:
-                self.close(connection)
             if connection.closed or connection.unsent:
                 continue
             try:
@@ -208,7 +218,9 @@ class Loop:
             except OSError:
                 self.close(connection)
                 continue
-            if connection.unsent:
+            if connection.closing:
+                self.close(connection)
+            elif connection.unsent:
                 connection.unsent_since_ms = self._now_ms
                 self._choose_interest(connection)
             elif connection.interest != READABLE:
