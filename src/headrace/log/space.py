@@ -79,7 +79,9 @@ class Space:
             self.free_bytes, self._reserved = look
             if look.reserved:
                 self._refusals_settled = refusals
-            self.full = look.free_bytes < free_bytes_min or self._refusals > self._refusals_settled
+            # What the reserve has left behind is not for records.
+            for_records = look.free_bytes if look.reserved else max(look.free_bytes - RESERVE_BYTES, 0)
+            self.full = for_records < free_bytes_min or self._refusals > self._refusals_settled
 
         return Work(look_at_space, done)
 
