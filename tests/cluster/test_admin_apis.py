@@ -377,19 +377,21 @@ class TestCluster:
         assert listed(99) == (ErrorCode.UNSUPPORTED_VERSION, [])
 
     @each_version(ApiKey.FIND_COORDINATOR)
-    def test_coordinators_are_not_available_yet(self, client, version):
+    def test_the_coordinator_of_a_group_is_the_leader_of_its_partition(self, client, version):
         request = find_coordinator.FindCoordinatorRequest(key="group", coordinator_keys=("group", "other"))
         answer = client.ask(ApiKey.FIND_COORDINATOR, version, request)
         found = answer.coordinators if version >= 4 else [answer]
-        assert [(each.error_code, each.node_id) for each in found] == [(ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)] * len(
-            found
-        )
+        assert [(each.error_code, each.node_id) for each in found] == [(ErrorCode.NONE, 1)] * len(found)
         assert [each.key for each in answer.coordinators] == (["group", "other"] if version >= 4 else [])
         if version >= 1:
             request = find_coordinator.FindCoordinatorRequest(key="x", key_type=9, coordinator_keys=("x",))
             answer = client.ask(ApiKey.FIND_COORDINATOR, version, request)
             found = answer.coordinators if version >= 4 else [answer]
             assert found[0].error_code == ErrorCode.INVALID_REQUEST
+            request = find_coordinator.FindCoordinatorRequest(key="x", key_type=1, coordinator_keys=("x",))
+            answer = client.ask(ApiKey.FIND_COORDINATOR, version, request)
+            found = answer.coordinators if version >= 4 else [answer]
+            assert (found[0].error_code, found[0].node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
 
 
 class TestDescribeTopicPartitions:

@@ -6,6 +6,9 @@ from headrace.broker.access import OpenAccess
 from headrace.broker.api.metadata import TopicFragments
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.producer_ids import ProducerIds
+from headrace.broker.coordinators.groups import Groups
+from headrace.broker.coordinators.host import Runtime
+from headrace.broker.coordinators.replay import Replays
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.fetch_sessions import FetchSessions
@@ -57,6 +60,9 @@ class Broker:
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
         self.topic_fragments = TopicFragments()
         self.producer_ids = ProducerIds(controller, self.node_id)
+        replays = Replays(files=files, spawner=ports.spawner, timers=timers)
+        self.groups = Groups(self, Runtime(ports.clock, timers, logger, replays))
+        partitions.on_led = self.groups.partition_led
 
     @property
     def image(self) -> MetadataImage:
@@ -72,6 +78,8 @@ class Broker:
         if delta.broker_configs_changed:
             for name in self.image.topics:  # those that do not override a changed config follow it
                 self.partitions.configure_topic(name, self.image)
+        if delta.topics_deleted:
+            self.groups.topics_deleted(topic.name for topic in delta.topics_deleted)
 
     def take_dynamic_configs(self) -> None:
         """Obey the broker configs of the committed metadata, at the start and whenever they change."""
@@ -110,6 +118,10 @@ class Broker:
         for part in slices:  # the hot ones have to wait as well
             self._files.pin(part.file)
         self.spawner.submit(read_ahead, done)
+
+    def begin_stop(self) -> None:
+        """Members that wait for other members are sent away; whoever waits for the disk is answered."""
+        self.groups.begin_stop()
 
     def end_turn(self) -> None:
         self.partitions.end_turn()

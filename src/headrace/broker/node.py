@@ -291,6 +291,7 @@ class Node:
         if not self.stopping:
             self.stopping = True
             self.loop.begin_stop()
+            self.broker.begin_stop()
 
     @property
     def drained(self) -> bool:
@@ -336,6 +337,7 @@ class Node:
         """What is counted where it lives rather than in the metrics."""
         broker = self.broker
         yield Family("headrace_partitions", "gauge", "Partitions on this node.", (((), len(broker.partitions)),))
+        yield from broker.groups.families()
         yield from self.compactor.families()
         yield from self._storage.families()
         yield Family("headrace_fetch_sessions", "gauge", "Open fetch sessions.", (((), len(broker.fetch_sessions)),))

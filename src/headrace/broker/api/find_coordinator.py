@@ -1,9 +1,9 @@
-"""FindCoordinator (10): says of every group and transaction that its coordinator is not available yet.
+"""FindCoordinator (10): which broker looks after a group. Transactions have no coordinator yet.
 
-It is served because librdkafka enables LZ4 only where it is listed.
+The first question about groups creates the topic that keeps them, and is answered when that can be used.
 """
 
-from headrace.broker.api.context import RequestContext
+from headrace.broker.api.context import Parked, RequestContext
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_NODE
@@ -15,21 +15,32 @@ from headrace.wire.messages.find_coordinator import (
 
 GROUP, TRANSACTION, SHARE = range(3)
 NO_PORT = -1
+KEYS_MAX = 10_000
 _SEVERAL_KEYS_FROM = 4
 _SHARE_FROM = 6
 _MESSAGES = {
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "groups and transactions are not served yet",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "there is no coordinator for it: try again later",
     ErrorCode.INVALID_REQUEST: "unknown kind of coordinator: use group (0) or transaction (1)",
+    ErrorCode.INVALID_GROUP_ID: "a group id must not be empty",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "not authorized to see this group",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "not authorized to see this transactional id",
 }
 
 
-def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
+def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse | Parked:
+    topic = ctx.broker.groups.topic
+    if request.key_type != GROUP or topic.exists():
+        return _respond(request, ctx)
+    parked = ctx.park()
+    topic.when_created(lambda: parked.complete(_respond(request, ctx)))
+    return parked
+
+
+def _respond(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
     if ctx.version >= _SEVERAL_KEYS_FROM:
         return FindCoordinatorResponse(
             throttle_time_ms=ctx.throttle_time_ms,
-            coordinators=tuple(_coordinator(request, ctx, key) for key in request.coordinator_keys),
+            coordinators=tuple(_coordinator(request, ctx, key) for key in request.coordinator_keys[:KEYS_MAX]),
         )
     only = _coordinator(request, ctx, request.key)
     return FindCoordinatorResponse(
@@ -44,6 +55,14 @@ def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordina
 
 def _coordinator(request: FindCoordinatorRequest, ctx: RequestContext, key: str) -> FindCoordinatorResponseCoordinator:
     error = _error(request, ctx, key)
+    state = ctx.broker.groups.topic.state_of(key) if error is ErrorCode.NONE else None
+    if state is not None:
+        for node_id, endpoint in ctx.broker.image.endpoints(ctx.listener_name):
+            if node_id == state.leader:
+                return FindCoordinatorResponseCoordinator(
+                    key=key, node_id=node_id, host=endpoint.host, port=endpoint.port, error_message=None
+                )
+    error = error or ErrorCode.COORDINATOR_NOT_AVAILABLE
     return FindCoordinatorResponseCoordinator(
         key=key, node_id=NO_NODE, host="", port=NO_PORT, error_code=error, error_message=_MESSAGES[error]
     )
@@ -53,9 +72,9 @@ def _error(request: FindCoordinatorRequest, ctx: RequestContext, key: str) -> Er
     if request.key_type == TRANSACTION:
         if not ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    elif request.key_type == GROUP or (request.key_type == SHARE and ctx.version >= _SHARE_FROM):
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if request.key_type == GROUP or (request.key_type == SHARE and ctx.version >= _SHARE_FROM):
         if not ctx.authorized(Operation.DESCRIBE, ResourceType.GROUP, key):
             return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    else:
-        return ErrorCode.INVALID_REQUEST
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.NONE if request.key_type == GROUP else ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return ErrorCode.INVALID_REQUEST

@@ -223,6 +223,20 @@ class LedPartition:
         self._unseen_bytes += end - start
         return _NONE, base_offset, append_time, base_offset + count
 
+    def append_own(self, batch: bytearray, wall_ms: int) -> int:
+        """Stage a batch that this node made itself, of an internal topic: the offset behind its last record.
+
+        Whoever appends so is one of the waiters: it is woken when the high watermark rises, and when the write failed.
+        """
+        view = memoryview(batch)
+        fields: HeaderFields = _unpack_header(view)
+        base_offset = self.log.stage(view, fields, self.leader.leader_epoch, wall_ms)
+        self._unseen_bytes += len(batch)
+        if not self.touched:
+            self.touched = True
+            self._touched.append(self)
+        return base_offset + fields[RECORD_COUNT]
+
     def confirm_later(self, answer: Answer, end_offset: int, acks: int, error_at: int, timeout_ms: int) -> None:
         """This turn's write decides the answer; with acks=all also the commit of everything below `end_offset`."""
         if not self.touched:
@@ -258,6 +272,7 @@ class LedPartition:
             if needed > end_offset:
                 mend(answer, error_at, ErrorCode.KAFKA_STORAGE_ERROR)
         self._unconfirmed = [entry for entry in self._unconfirmed if entry[1] <= end_offset]
+        self.wake_all()
 
     def _park_acks(self, high_watermark: int) -> None:
         # With flush.messages=1 every acknowledgement waits for the sync, that of acks=1 too.

@@ -57,6 +57,8 @@ class PartitionTable:
         """Told of every write that a directory had no room for."""
         self._on_state_changed = on_state_changed
         self._on_directory_failed = on_directory_failed
+        self.on_led: Callable[[LedPartition], None] = lambda partition: None
+        """Told of every partition that this node begins to lead."""
         self.by_name: dict[bytes, LedTopic] = {}
         self.by_id: dict[bytes, LedTopic] = {}
         self._homes: dict[LedPartition, LogDirectory] = {}
@@ -194,6 +196,7 @@ class PartitionTable:
             partition.take_offline(ErrorCode.KAFKA_STORAGE_ERROR)
         elif log.recovery_point < log.end_offset:
             self.flush(partition)
+        self.on_led(partition)
 
     def _delete_topic(self, topic: TopicImage) -> None:
         led = self.by_name.pop(topic.name.encode())

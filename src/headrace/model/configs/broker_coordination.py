@@ -9,22 +9,22 @@ SHORT, LIST = ConfigType.SHORT, ConfigType.LIST
 CLUSTER = Scope.CLUSTER_WIDE
 
 _OFFSETS = (
-    row("offsets.topic.num.partitions", INT, 50, "How many partitions the topic of group offsets has.", low=1, honoured=False),
-    row("offsets.topic.replication.factor", SHORT, 3, "How many replicas the topic of group offsets has; never more than there are brokers.", low=1, honoured=False),
-    row("offsets.topic.segment.bytes", INT, 100 << 20, "The segment size of the topic of group offsets.", low=1, honoured=False),
+    row("offsets.topic.num.partitions", INT, 50, "How many partitions the topic of group offsets has.", low=1),
+    row("offsets.topic.replication.factor", SHORT, 3, "How many replicas the topic of group offsets has; never more than there are brokers.", low=1),
+    row("offsets.topic.segment.bytes", INT, 100 << 20, "The segment size of the topic of group offsets.", low=1),
     row("offsets.topic.compression.codec", INT, 0, "The compression of the topic of group offsets.", low=0, high=4, honoured=False),
-    row("offsets.retention.minutes", INT, 10_080, "How long offsets of an empty group are kept.", low=1, honoured=False),
-    row("offsets.retention.check.interval.ms", LONG, 10 * MINUTE_MS, "How often expired group offsets are looked for.", low=1, honoured=False),
+    row("offsets.retention.minutes", INT, 10_080, "How long offsets of an empty group are kept.", low=1),
+    row("offsets.retention.check.interval.ms", LONG, 10 * MINUTE_MS, "How often expired group offsets are looked for.", low=1),
     row("offsets.load.buffer.size", INT, 5 << 20, "The batch size when group offsets are loaded.", low=1, honoured=False),
-    row("offsets.commit.timeout.ms", INT, 5_000, "How long an offset commit may wait for its replicas.", low=1, honoured=False),
-    row("offset.metadata.max.bytes", INT, 4_096, "The largest note kept with a committed offset.", low=0, honoured=False),
+    row("offsets.commit.timeout.ms", INT, 5_000, "How long an offset commit may wait for its replicas.", low=1),
+    row("offset.metadata.max.bytes", INT, 4_096, "The largest note kept with a committed offset.", low=0),
 )  # fmt: skip
 
 _GROUPS = (
-    row("group.min.session.timeout.ms", INT, 6_000, "The shortest session timeout a classic group member may ask for.", low=1, honoured=False),
-    row("group.max.session.timeout.ms", INT, 30 * MINUTE_MS, "The longest session timeout a classic group member may ask for.", low=1, honoured=False),
-    row("group.initial.rebalance.delay.ms", INT, 3_000, "How long a new classic group waits for more members before its first rebalance.", low=0, honoured=False),
-    row("group.max.size", INT, 2**31 - 1, "The most members of a classic group.", low=1, honoured=False),
+    row("group.min.session.timeout.ms", INT, 6_000, "The shortest session timeout a classic group member may ask for.", low=1),
+    row("group.max.session.timeout.ms", INT, 30 * MINUTE_MS, "The longest session timeout a classic group member may ask for.", low=1),
+    row("group.initial.rebalance.delay.ms", INT, 3_000, "How long a new classic group waits for more members before its first rebalance.", low=0),
+    row("group.max.size", INT, 2**31 - 1, "The most members of a classic group.", low=1),
     row("group.coordinator.threads", INT, 4, "How many threads serve group coordinators.", low=1, honoured=False),
     row("group.coordinator.append.linger.ms", INT, 5, "How long the group coordinator gathers records into one append.", low=-1, honoured=False),
     row("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), "Which group protocols are served.", choices=("classic", "consumer", "share", "streams"), honoured=False),
@@ -37,6 +37,10 @@ _GROUPS = (
     row("group.consumer.max.size", INT, 2**31 - 1, "The most members of a consumer group.", low=1, honoured=False),
     row("group.consumer.assignors", LIST, ("uniform", "range"), "The server-side assignors, the default first.", honoured=False),
     row("group.consumer.migration.policy", STRING, "bidirectional", "Whether classic groups turn into consumer groups and back.", choices=("disabled", "downgrade", "upgrade", "bidirectional"), honoured=False),
+)  # fmt: skip
+
+_GROUP_LIMITS = (
+    row("headrace.groups.max", INT, 100_000, "The most groups in one partition of the topic of group offsets.", low=1),
 )  # fmt: skip
 
 _TRANSACTIONS = (
@@ -98,4 +102,4 @@ _CONTROLLER = (
     row("metadata.max.idle.interval.ms", INT, 500, "How often an idle quorum writes an empty record.", low=0, honoured=False),
 )  # fmt: skip
 
-COORDINATION_ROWS = (*_OFFSETS, *_GROUPS, *_TRANSACTIONS, *_REPLICATION, *_CONTROLLER)
+COORDINATION_ROWS = (*_OFFSETS, *_GROUPS, *_GROUP_LIMITS, *_TRANSACTIONS, *_REPLICATION, *_CONTROLLER)

@@ -13,13 +13,14 @@ from headrace.model.configs.listeners import (
     parse_listeners,
     parse_protocol_map,
 )
-from headrace.model.configs.topic import TOPIC_CONFIGS
+from headrace.model.configs.topic import MINUTE_MS, TOPIC_CONFIGS
 
 __all__ = [
     "BrokerConfig",
     "CleanerConfig",
     "ConfigEntry",
     "ConfigSource",
+    "GroupConfig",
     "Synonym",
     "TopicConfig",
     "check_broker_change",
@@ -52,6 +53,24 @@ class TopicConfig:
     timestamp_before_ms_max: int
     timestamp_after_ms_max: int
     min_insync_replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """What groups and the topic of their offsets obey."""
+
+    offsets_partitions: int
+    offsets_replication_factor: int
+    offsets_segment_bytes: int
+    offset_retention_ms: int
+    offset_check_interval_ms: int
+    offset_metadata_bytes_max: int
+    commit_timeout_ms: int
+    session_timeout_ms_min: int
+    session_timeout_ms_max: int
+    initial_rebalance_delay_ms: int
+    members_max: int
+    groups_max: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +123,7 @@ class BrokerConfig:
     topics_max: int
     partitions_max: int
     shutdown_timeout_ms: int
+    groups: GroupConfig
     metrics_address: tuple[str, int] | None
     log_format: str
     log_level: str
@@ -256,9 +276,27 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         topics_max=values.whole("headrace.topics.max"),
         partitions_max=values.whole("headrace.partitions.max"),
         shutdown_timeout_ms=values.whole("headrace.shutdown.timeout.ms"),
+        groups=_groups(values),
         metrics_address=parse_address(metrics) if metrics else None,
         log_format=values.text("headrace.log.format"),
         log_level=values.text("headrace.log.level"),
+    )
+
+
+def _groups(values: _Values) -> GroupConfig:
+    return GroupConfig(
+        offsets_partitions=values.whole("offsets.topic.num.partitions"),
+        offsets_replication_factor=values.whole("offsets.topic.replication.factor"),
+        offsets_segment_bytes=values.whole("offsets.topic.segment.bytes"),
+        offset_retention_ms=values.whole("offsets.retention.minutes") * MINUTE_MS,
+        offset_check_interval_ms=values.whole("offsets.retention.check.interval.ms"),
+        offset_metadata_bytes_max=values.whole("offset.metadata.max.bytes"),
+        commit_timeout_ms=values.whole("offsets.commit.timeout.ms"),
+        session_timeout_ms_min=values.whole("group.min.session.timeout.ms"),
+        session_timeout_ms_max=values.whole("group.max.session.timeout.ms"),
+        initial_rebalance_delay_ms=values.whole("group.initial.rebalance.delay.ms"),
+        members_max=values.whole("group.max.size"),
+        groups_max=values.whole("headrace.groups.max"),
     )
 
 

@@ -1,0 +1,43 @@
+"""DeleteGroups (42): forget groups without members, and their offsets."""
+
+from typing import Any
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.coordinating import Collected, group_error, when_known
+from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.core.coordination.machine import Now, Ticket
+from headrace.core.groups.coordinator import GroupCoordinator, GroupDecision
+from headrace.model.access import Operation
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse, DeleteGroupsResponseResult
+
+
+def handle(request: DeleteGroupsRequest, ctx: RequestContext) -> object:
+    collected = Collected()
+    names = tuple(dict.fromkeys(request.groups_names))
+    for name in names:
+        error = group_error(ctx, Operation.DELETE, name)
+        if error is not ErrorCode.NONE:
+            collected.add_known(error)
+        else:
+            collected.add(ctx.broker.groups.propose(name, _deleting(name)))
+
+    def respond(outcomes: list[Any]) -> DeleteGroupsResponse:
+        return DeleteGroupsResponse(
+            throttle_time_ms=ctx.throttle_time_ms,
+            results=tuple(
+                DeleteGroupsResponseResult(
+                    group_id=name, error_code=outcome.code if isinstance(outcome, ProposalFailed) else outcome
+                )
+                for name, outcome in zip(names, outcomes, strict=True)
+            ),
+        )
+
+    return when_known(ctx, collected.close(), respond)
+
+
+def _deleting(name: str) -> Any:
+    def decide(groups: GroupCoordinator, ticket: Ticket, now: Now) -> GroupDecision:
+        return groups.delete_group(name, ticket, now)
+
+    return decide

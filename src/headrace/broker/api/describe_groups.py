@@ -1,0 +1,84 @@
+"""DescribeGroups (15): state, protocol and members of classic groups."""
+
+from typing import Any
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.coordinating import Collected, group_error, when_known
+from headrace.broker.api.topic_states import authorized_operations
+from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.core.coordination.machine import Now, Ticket
+from headrace.core.groups.commands import DescribedGroup
+from headrace.core.groups.coordinator import GroupCoordinator, GroupDecision
+from headrace.core.groups.states import GroupState
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeGroupsResponseGroup,
+    DescribeGroupsResponseMember,
+)
+
+GROUPS_MAX = 10_000
+GROUP_OPERATIONS = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
+OPERATIONS_NOT_ASKED_FOR = -2_147_483_648
+_NOT_FOUND_FROM = 6
+
+
+def handle(request: DescribeGroupsRequest, ctx: RequestContext) -> object:
+    collected = Collected()
+    names = request.groups[:GROUPS_MAX]
+    for name in names:
+        error = group_error(ctx, Operation.DESCRIBE, name)
+        if error is not ErrorCode.NONE:
+            collected.add_known(ProposalFailed(error, ""))
+        else:
+            collected.add(ctx.broker.groups.propose(name, _describing(name)))
+
+    def respond(outcomes: list[Any]) -> DescribeGroupsResponse:
+        return DescribeGroupsResponse(
+            throttle_time_ms=ctx.throttle_time_ms,
+            groups=tuple(_group(ctx, request, *each) for each in zip(names, outcomes, strict=True)),
+        )
+
+    return when_known(ctx, collected.close(), respond)
+
+
+def _describing(name: str) -> Any:
+    def decide(groups: GroupCoordinator, ticket: Ticket, _now: Now) -> GroupDecision:
+        return groups.describe(name, ticket)
+
+    return decide
+
+
+def _group(
+    ctx: RequestContext, request: DescribeGroupsRequest, name: str, outcome: DescribedGroup | ProposalFailed
+) -> DescribeGroupsResponseGroup:
+    if isinstance(outcome, ProposalFailed):
+        return DescribeGroupsResponseGroup(
+            error_code=outcome.code, group_id=name, group_state="", protocol_type="", protocol_data=""
+        )
+    missing = outcome.error is ErrorCode.GROUP_ID_NOT_FOUND
+    operations = OPERATIONS_NOT_ASKED_FOR
+    if request.include_authorized_operations and not missing:
+        operations = authorized_operations(ctx, GROUP_OPERATIONS, ResourceType.GROUP, name)
+    return DescribeGroupsResponseGroup(
+        error_code=outcome.error if ctx.version >= _NOT_FOUND_FROM else ErrorCode.NONE,
+        error_message=f"group {name} not found" if missing else None,
+        group_id=name,
+        group_state=GroupState.DEAD if missing else outcome.state,
+        protocol_type=outcome.protocol_type,
+        protocol_data=outcome.protocol,
+        members=tuple(
+            DescribeGroupsResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in outcome.members
+        ),
+        authorized_operations=operations,
+    )

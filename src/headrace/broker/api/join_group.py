@@ -1,0 +1,76 @@
+"""JoinGroup (11): a member asks to take part in the next generation; it is answered when the others are there."""
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.coordinating import ask_group, group_error
+from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.core.groups.commands import Join, JoinResult
+from headrace.model.access import Operation
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+
+MEMBER_NAME_LENGTH_MAX = 255
+"""Of the client id or instance id in a member id; the rest of a longer one is left out."""
+
+MEMBER_ID_BYTES = 16
+_REBALANCE_TIMEOUT_FROM = 1
+_MEMBER_ID_REQUIRED_FROM = 4
+_PROTOCOL_TYPE_FROM = 7
+_SKIP_ASSIGNMENT_FROM = 9
+
+
+def handle(request: JoinGroupRequest, ctx: RequestContext) -> object:
+    def respond(outcome: JoinResult | ProposalFailed) -> JoinGroupResponse:
+        if isinstance(outcome, ProposalFailed):
+            outcome = JoinResult(outcome.code, request.member_id)
+        return _response(ctx, outcome)
+
+    error = group_error(ctx, Operation.READ, request.group_id)
+    if error is not ErrorCode.NONE:
+        return respond(ProposalFailed(error, ""))
+    command = _command(ctx, request)
+    return ask_group(ctx, request.group_id, lambda groups, ticket, now: groups.join(command, ticket, now), respond)
+
+
+def _command(ctx: RequestContext, request: JoinGroupRequest) -> Join:
+    timeout_ms = request.rebalance_timeout_ms if ctx.version >= _REBALANCE_TIMEOUT_FROM else request.session_timeout_ms
+    name = request.group_instance_id if request.group_instance_id is not None else ctx.client_id or ""
+    return Join(
+        group=request.group_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        client_id=ctx.client_id or "",
+        client_host=f"/{ctx.connection.peer_host}",
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=max(timeout_ms, 0),
+        protocol_type=request.protocol_type,
+        protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+        new_member_id=f"{name[:MEMBER_NAME_LENGTH_MAX]}-{_drawn_id(ctx)}",
+        member_id_required=ctx.version >= _MEMBER_ID_REQUIRED_FROM,
+        skip_assignment_supported=ctx.version >= _SKIP_ASSIGNMENT_FROM,
+    )
+
+
+def _drawn_id(ctx: RequestContext) -> str:
+    """In the form of a UUID, as tools show it."""
+    drawn = ctx.broker.entropy.random_bytes(MEMBER_ID_BYTES).hex()
+    return "-".join((drawn[:8], drawn[8:12], drawn[12:16], drawn[16:20], drawn[20:]))
+
+
+def _response(ctx: RequestContext, result: JoinResult) -> JoinGroupResponse:
+    no_protocol = None if ctx.version >= _PROTOCOL_TYPE_FROM else ""
+    return JoinGroupResponse(
+        throttle_time_ms=ctx.throttle_time_ms,
+        error_code=result.error,
+        generation_id=result.generation,
+        protocol_type=result.protocol_type,
+        protocol_name=no_protocol if result.protocol is None else result.protocol,
+        leader=result.leader,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
+        members=tuple(
+            JoinGroupResponseMember(
+                member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata
+            )
+            for member in result.members
+        ),
+    )

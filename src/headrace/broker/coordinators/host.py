@@ -1,0 +1,284 @@
+"""Runs one machine on one led partition: load, decide, append, and answer when it is committed.
+
+Records are staged in the turn in which they are decided and written with everything else of that turn. An answer
+leaves when the high watermark has passed everything that was appended when it was decided, also an answer that
+changed nothing: it may rest on records that are not committed yet. When a write fails, or the partition is lost, the
+machine is thrown away, whoever waits is told to come again, and another machine is built from the log.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.broker.coordinators.replay import Replay, ReplayFailed, Replays
+from headrace.broker.logs import NodeLogger
+from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.timers import Timer, Timers
+from headrace.core.coordination.machine import Decision, Machine, Now, RecordFormat, RecordRefused, Ticket
+from headrace.model.errors import ErrorCode
+from headrace.ports.clock import Clock
+from headrace.wire.records.builder import BatchBuilder
+
+ANSWERS_PER_TURN = 200
+"""Given in one turn by one machine; the rest of a large group is answered in the next ones."""
+
+TICKETS_MAX = 100_000
+"""Unanswered questions to one machine."""
+
+REFUSED_RECORDS_TOLD = 3
+"""Records of the log that make no sense are passed over; so many of them are told one by one."""
+
+MachineT = TypeVar("MachineT", bound=Machine[Any])
+RecordT = TypeVar("RecordT")
+Response = TypeVar("Response")
+
+Decide = Callable[[MachineT, Ticket, Now], Decision[RecordT]]
+
+_LOADING = ProposalFailed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the coordinator is being loaded: try again")
+_LOST = ProposalFailed(ErrorCode.NOT_COORDINATOR, "this node does not coordinate it any more: ask who does")
+_NOT_WRITTEN = ProposalFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE, "it could not be written: try again")
+_TOO_LATE = ProposalFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE, "it was not committed in time: it may still be")
+_TOO_FEW_REPLICAS = ProposalFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too few replicas are in sync: try again")
+_TOO_MANY = ProposalFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{TICKETS_MAX} requests wait already: try again")
+
+
+class Runtime(NamedTuple):
+    """What every host uses of its node."""
+
+    clock: Clock
+    timers: Timers
+    logger: NodeLogger
+    replays: Replays
+
+
+class _Held(NamedTuple):
+    """An answer that leaves when everything below `end_offset` is committed."""
+
+    end_offset: int
+    since_ms: float
+    proposal: Proposal[Any]
+    response: object
+
+
+class CoordinatorHost(Generic[MachineT, RecordT]):
+    def __init__(
+        self,
+        partition: LedPartition,
+        *,
+        new_machine: Callable[[], MachineT],
+        record_format: RecordFormat[RecordT],
+        runtime: Runtime,
+        commit_wait_ms_max: float,
+        on_loaded: Callable[[MachineT], None] = lambda machine: None,
+    ) -> None:
+        self.partition = partition
+        self._new_machine = new_machine
+        self._format = record_format
+        self._clock, self._timers, self._logger, self._replays = runtime
+        self._commit_wait_ms_max = commit_wait_ms_max
+        self._on_loaded = on_loaded
+        self.machine: MachineT | None = None
+        """None while it is loaded, and for good when the partition is lost."""
+        self._unavailable = _LOADING
+        self._tickets: dict[Proposal[Any], None] = {}
+        """Who was not answered yet, in the order of asking."""
+        self._held: deque[_Held] = deque()
+        self._releasing = False
+        self._appended_end = 0
+        self._timer: Timer | None = None
+        self._armed_ms = 0.0
+        self._commit_timer: Timer | None = None
+        self._refused_records = 0
+        partition.add_waiter(self)
+        self._load()
+
+    @property
+    def lost(self) -> bool:
+        return self._unavailable is _LOST
+
+    def now(self) -> Now:
+        return Now(self._clock.monotonic_ms(), self._clock.wall_ms())
+
+    # Questions
+
+    def propose(self, decide: Decide[MachineT, RecordT]) -> Proposal[Any]:
+        """Decide now, on everything appended so far; the answer comes when that is committed."""
+        proposal: Proposal[Any] = Proposal()
+        failure = self._refusal()
+        if failure is not None:
+            proposal.complete(failure)
+            return proposal
+        assert self.machine is not None
+        self._tickets[proposal] = None
+        self._carry_out(decide(self.machine, proposal, self.now()))
+        self._arm()
+        return proposal
+
+    def _refusal(self) -> ProposalFailed | None:
+        if self.machine is None:
+            return self._unavailable
+        if not self.partition.leader.acks_all_allowed:
+            return _TOO_FEW_REPLICAS
+        return _TOO_MANY if len(self._tickets) >= TICKETS_MAX else None
+
+    def _carry_out(self, decision: Decision[RecordT]) -> None:
+        if decision.records:
+            self._append(decision.records)
+        if decision.answers:
+            end_offset, since_ms = self.partition.log.staged_end_offset, self._clock.monotonic_ms()
+            for ticket, response in decision.answers:
+                assert isinstance(ticket, Proposal)
+                self._held.append(_Held(end_offset, since_ms, ticket, response))
+            self._release()
+
+    def _append(self, records: tuple[RecordT, ...]) -> None:
+        wall_ms = self._clock.wall_ms()
+        builder = BatchBuilder()
+        for record in records:
+            builder.append(wall_ms, *self._format.encode(record))
+        self._appended_end = self.partition.append_own(builder.build(), wall_ms)
+
+    # Commits
+
+    def readable(self, partition: LedPartition, new_bytes: int) -> None:
+        """Called by the partition: the high watermark rose, a write failed, or the partition is gone."""
+        if partition.offline:
+            self._lose()
+        elif self.machine is not None and partition.log.staged_end_offset < self._appended_end:
+            self._reload()
+        else:
+            self._release()
+
+    def _release(self) -> None:
+        """Give the answers that are due, so many a turn."""
+        if self._releasing:
+            return  # the rest follows in the next turn
+        high_watermark, held = self.partition.leader.high_watermark, self._held
+        for _ in range(ANSWERS_PER_TURN):
+            if not held or held[0].end_offset > high_watermark:
+                break
+            answer = held.popleft()
+            self._answer(answer.proposal, answer.response)
+        if held and held[0].end_offset <= high_watermark:
+            self._releasing = True
+            self._timers.next_turn(self._release_more)
+        elif held and self._commit_timer is None:
+            self._commit_timer = self._timers.at(held[0].since_ms + self._commit_wait_ms_max, self._give_up_late)
+
+    def _release_more(self) -> None:
+        self._releasing = False
+        self._release()
+
+    def _give_up_late(self) -> None:
+        """Whoever waits too long for a commit is told so; what was appended stays appended."""
+        self._commit_timer = None
+        before_ms = self._clock.monotonic_ms() - self._commit_wait_ms_max
+        while self._held and self._held[0].since_ms <= before_ms:
+            self._answer(self._held.popleft().proposal, _TOO_LATE)
+        self._release()
+
+    def _answer(self, proposal: Proposal[Any], outcome: object) -> None:
+        if proposal in self._tickets:  # else it was told something else already
+            del self._tickets[proposal]
+            proposal.complete(outcome)
+
+    def _fail_unheld(self, failure: ProposalFailed) -> None:
+        """Those whose answer is not on its way."""
+        held = {answer.proposal for answer in self._held}
+        for proposal in tuple(self._tickets):
+            if proposal not in held:
+                self._answer(proposal, failure)
+
+    # Time
+
+    def _arm(self) -> None:
+        if self.machine is None:
+            return
+        due_ms = self.machine.next_deadline_ms()
+        if due_ms is None or (self._timer is not None and self._armed_ms <= due_ms):
+            return
+        if self._timer is not None:
+            self._timers.cancel(self._timer)
+        self._armed_ms = due_ms
+        self._timer = self._timers.at(due_ms, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        if self.machine is None:
+            return
+        self._carry_out(self.machine.expire(self.now()))
+        due_ms = self.machine.next_deadline_ms() if self.machine is not None else None
+        if due_ms is not None and due_ms <= self._clock.monotonic_ms():
+            self._timers.next_turn(self._expire)  # more is due than fits one turn
+        else:
+            self._arm()
+
+    # Loading
+
+    def _load(self) -> None:
+        self.machine = None
+        self._unavailable = _LOADING
+        machine = self._new_machine()
+        self._replays.add(
+            Replay(self.partition, self._applying(machine), lambda failure: self._loaded(machine, failure))
+        )
+
+    def _applying(self, machine: MachineT) -> Callable[[int, bytes | None, bytes | None], None]:
+        record_format = self._format
+
+        def apply(offset: int, key: bytes | None, value: bytes | None) -> None:
+            try:
+                if key is None:
+                    raise RecordRefused("a record without a key")
+                record = record_format.decode(key, value)
+            except RecordRefused as refusal:
+                self._tell_refused(offset, refusal)
+            else:
+                if record is not None:
+                    machine.apply(record)
+
+        return apply
+
+    def _tell_refused(self, offset: int, refusal: RecordRefused) -> None:
+        self._refused_records += 1
+        if self._refused_records <= REFUSED_RECORDS_TOLD:
+            partition = str(self.partition.log.topic_partition)
+            self._logger.warning("a record was passed over", partition=partition, offset=offset, reason=str(refusal))
+
+    def _loaded(self, machine: MachineT, failure: ReplayFailed | None) -> None:
+        if self.lost:
+            return
+        if failure is not None:
+            partition = str(self.partition.log.topic_partition)
+            self._logger.error("a coordinator cannot be loaded", partition=partition, reason=str(failure))
+            self._lose()
+            return
+        self._appended_end = self.partition.log.end_offset
+        machine.loaded(self.now())
+        self.machine = machine
+        self._arm()
+        self._on_loaded(machine)
+
+    def _reload(self) -> None:
+        """What was appended is not there: what the machine knows is not so."""
+        end_offset = self.partition.log.end_offset
+        self._held = deque(answer for answer in self._held if answer.end_offset <= end_offset)
+        self._fail_unheld(_NOT_WRITTEN)
+        self._load()
+        self._release()
+
+    def _lose(self) -> None:
+        self.machine = None
+        self._unavailable = _LOST
+        self._held.clear()
+        self.partition.remove_waiter(self)
+        for timer in (self._timer, self._commit_timer):
+            if timer is not None:
+                self._timers.cancel(timer)
+        self._timer = self._commit_timer = None
+        self._fail_unheld(_LOST)
+
+    def begin_stop(self) -> None:
+        """The node stops: whoever waits for others shall not wait for that."""
+        self._fail_unheld(_LOST)

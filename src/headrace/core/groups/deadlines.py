@@ -1,0 +1,28 @@
+"""What a group waits for, by name."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from headrace.core.coordination.deadlines import Deadlines
+
+
+class Wait(IntEnum):
+    SESSION = 0
+    """For the next sign of life of a member."""
+    PENDING_MEMBER = 1
+    """For the owner of an id to join with it."""
+    JOINS = 2
+    """For the members to join the next generation."""
+    SYNCS = 3
+    """For the members of a new generation to ask for their assignment."""
+    RETENTION = 4
+    """For the next look at offsets that nobody uses any more."""
+
+
+class Waiting(NamedTuple):
+    wait: Wait
+    group: str = ""
+    member: str = ""
+
+
+GroupDeadlines = Deadlines[Waiting]

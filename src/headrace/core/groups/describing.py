@@ -1,0 +1,35 @@
+"""What tools are told about a group."""
+
+from headrace.core.groups.classic_group import ClassicGroup
+from headrace.core.groups.commands import DescribedGroup, DescribedMember, ListedGroup
+from headrace.core.groups.states import GroupState
+from headrace.model.errors import ErrorCode
+
+CLASSIC = "classic"
+
+
+def listed(group: ClassicGroup) -> ListedGroup:
+    return ListedGroup(group.group_id, group.protocol_type or "", group.state, CLASSIC)
+
+
+def described(group: ClassicGroup) -> DescribedGroup:
+    """Subscriptions and assignments are told only while they are agreed on."""
+    stable = group.state is GroupState.STABLE
+    return DescribedGroup(
+        ErrorCode.NONE,
+        group.group_id,
+        group.state,
+        group.protocol_type or "",
+        (group.protocol or "") if stable else "",
+        tuple(
+            DescribedMember(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.metadata_for(group.protocol) if stable else b"",
+                member.assignment if stable else b"",
+            )
+            for member in group.members.values()
+        ),
+    )

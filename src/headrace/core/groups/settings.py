@@ -1,0 +1,52 @@
+"""What the operator chose that groups must know, and the limits that nobody can choose."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from headrace.model.configs import BrokerConfig
+
+NEW_MEMBER_WAIT_MS_MAX = 300_000
+"""A member that joins for the first time cannot send heartbeats yet: so long its answer is waited for."""
+
+GROUP_BYTES_MAX = 16 << 20
+"""Subscriptions and assignments of one group: they are written as one record and told to the leader in one answer."""
+
+PENDING_MEMBERS_MAX = 10_000
+"""Ids of one group that were given out and not used yet."""
+
+PROTOCOLS_PER_MEMBER_MAX = 100
+OFFSETS_PER_GROUP_MAX = 1_000_000
+GROUPS_PER_SLICE = 100
+"""Groups looked at in one turn where all of them must be."""
+
+OFFSETS_PER_SLICE = 5_000
+"""Offsets looked at in one turn where all of them must be."""
+
+DEADLINES_PER_TURN = 200
+REBALANCE_TIMEOUT_MS_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    session_timeout_ms_min: int = 6_000
+    session_timeout_ms_max: int = 1_800_000
+    initial_rebalance_delay_ms: int = 3_000
+    members_max: int = 2**31 - 1
+    groups_max: int = 1_000_000
+    """Of one coordinator: one partition of the offsets topic."""
+    offset_metadata_bytes_max: int = 4_096
+    offset_retention_ms: int = 7 * 24 * 3_600_000
+    offset_check_interval_ms: int = 600_000
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Self:
+        return cls(
+            session_timeout_ms_min=config.groups.session_timeout_ms_min,
+            session_timeout_ms_max=config.groups.session_timeout_ms_max,
+            initial_rebalance_delay_ms=config.groups.initial_rebalance_delay_ms,
+            members_max=config.groups.members_max,
+            groups_max=config.groups.groups_max,
+            offset_metadata_bytes_max=config.groups.offset_metadata_bytes_max,
+            offset_retention_ms=config.groups.offset_retention_ms,
+            offset_check_interval_ms=config.groups.offset_check_interval_ms,
+        )

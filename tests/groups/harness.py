@@ -1,0 +1,239 @@
+"""A group machine with a log, a clock and members that remember what they were told."""
+
+from headrace.core.coordination.machine import Now
+from headrace.core.groups.commands import (
+    Commit,
+    Join,
+    JoinResult,
+    LeavingMember,
+    Membership,
+    OffsetToCommit,
+    Sync,
+    SyncResult,
+)
+from headrace.core.groups.coordinator import GroupCoordinator
+from headrace.core.groups.records import GroupRecords
+from headrace.core.groups.settings import GroupSettings
+from headrace.core.groups.states import GroupState
+from headrace.model.errors import ErrorCode
+
+GROUP = "g"
+WALL_START_MS = 1_700_000_000_000
+FORMAT = GroupRecords()
+
+
+class Ticket:
+    def __init__(self, name, kind):
+        self.name = name
+        self.kind = kind
+
+
+class KnownMember:
+    """What a client knows of itself."""
+
+    def __init__(self, name):
+        self.name = name
+        self.member_id = ""
+        self.generation = -1
+        self.instance_id = None
+        self.protocols = (("range", b""),)
+        self.assignment = None
+        self.leads = False
+
+
+class Harness:
+    def __init__(self, **settings):
+        self.settings = GroupSettings(**settings)
+        self.log = []
+        self.monotonic_ms = 1_000.0
+        self.wall_ms = WALL_START_MS
+        self.machine = GroupCoordinator(self.settings)
+        self.machine.loaded(self.now())
+        self.members = {}
+        self.ids_given = 0
+        self.outcomes = []
+
+    def now(self):
+        return Now(self.monotonic_ms, self.wall_ms)
+
+    def member(self, name):
+        return self.members.setdefault(name, KnownMember(name))
+
+    # Steps
+
+    def run(self, decide):
+        """Decide, write, check that the log tells the same, and hand out the answers as (ticket, response)."""
+        decision = decide(self.machine, self.now())
+        for record in decision.records:
+            key, value = FORMAT.encode(record)
+            assert FORMAT.decode(key, value) == record
+            self.log.append((key, value))
+        check_machine(self.machine)
+        assert durable(self.replayed()) == durable(self.machine)
+        for ticket, response in decision.answers:
+            self._learn(ticket, response)
+            self.outcomes.append((ticket, response))
+        return decision
+
+    def replayed(self):
+        machine = GroupCoordinator(self.settings)
+        for key, value in self.log:
+            machine.apply(FORMAT.decode(key, value))
+        return machine
+
+    def restart(self):
+        """The coordinator is gone; another one reads the log."""
+        self.machine = self.replayed()
+        self.machine.loaded(self.now())
+
+    def wait(self, duration_ms):
+        """Let time pass, from deadline to deadline."""
+        end_ms = self.monotonic_ms + duration_ms
+        while True:
+            due_ms = self.machine.next_deadline_ms()
+            if due_ms is None or due_ms > end_ms:
+                break
+            self._pass(max(due_ms - self.monotonic_ms, 0))
+            self.run(lambda machine, now: machine.expire(now))
+        self._pass(end_ms - self.monotonic_ms)
+
+    def _pass(self, duration_ms):
+        self.monotonic_ms += duration_ms
+        self.wall_ms += int(duration_ms)
+
+    def take_outcomes(self):
+        outcomes, self.outcomes = self.outcomes, []
+        return outcomes
+
+    def _learn(self, ticket, response):
+        member = self.members.get(ticket.name)
+        if isinstance(response, JoinResult):
+            if response.error in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
+                member.member_id = response.member_id
+            if response.error is ErrorCode.NONE:
+                member.generation = response.generation
+                member.leads = response.leader == response.member_id
+                member.assignment = None
+        elif isinstance(response, SyncResult) and response.error is ErrorCode.NONE:
+            member.assignment = response.assignment
+
+    # Requests
+
+    def join(
+        self,
+        name,
+        *,
+        required=True,
+        skip=True,
+        session_ms=10_000,
+        rebalance_ms=60_000,
+        protocol_type="consumer",
+        **known,
+    ):
+        member = self.member(name)
+        for key, value in known.items():
+            setattr(member, key, value)
+        self.ids_given += 1
+        command = Join(
+            group=GROUP,
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            client_id=name,
+            client_host="/127.0.0.1",
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms,
+            protocol_type=protocol_type,
+            protocols=member.protocols,
+            new_member_id=f"{name}-{self.ids_given}",
+            member_id_required=required,
+            skip_assignment_supported=skip,
+        )
+        return self.run(lambda machine, now: machine.join(command, Ticket(name, "join"), now))
+
+    def membership(self, name, generation=None):
+        member = self.member(name)
+        return Membership(
+            group=GROUP,
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            generation=member.generation if generation is None else generation,
+        )
+
+    def sync(self, name, assignments=None, *, generation=None, protocol=None):
+        given = tuple((self.member(each).member_id, content) for each, content in (assignments or {}).items())
+        command = Sync(
+            member=self.membership(name, generation), protocol_type=None, protocol=protocol, assignments=given
+        )
+        return self.run(lambda machine, now: machine.sync(command, Ticket(name, "sync"), now))
+
+    def heartbeat(self, name, generation=None):
+        member = self.membership(name, generation)
+        return self.run(lambda machine, now: machine.heartbeat(member, Ticket(name, "heartbeat"), now))
+
+    def leave(self, *names):
+        leaving = [LeavingMember(self.member(name).member_id, self.member(name).instance_id) for name in names]
+        return self.run(lambda machine, now: machine.leave(GROUP, leaving, Ticket(" ".join(names), "leave"), now))
+
+    def commit(self, name, offsets, *, generation=None, metadata="", retention_ms=-1, group=GROUP):
+        """`offsets` are {(topic, partition): offset}; without a name, by nobody's member."""
+        if name:
+            member = self.membership(name, generation)
+        else:
+            member = Membership(group=group, member_id="", instance_id=None, generation=-1)
+        command = Commit(
+            member=member,
+            offsets=tuple(OffsetToCommit(*where, offset, -1, metadata) for where, offset in offsets.items()),
+            retention_ms=retention_ms,
+            unknown_group_error=ErrorCode.ILLEGAL_GENERATION,
+        )
+        return self.run(lambda machine, now: machine.commit(command, Ticket(name, "commit"), now))
+
+    def fetch(self, wanted=None, group=GROUP):
+        decision = self.run(lambda machine, now: machine.fetch_offsets(group, wanted, Ticket("", "fetch"), now))
+        return {
+            (each.topic, each.partition): each.committed.offset if each.committed else None
+            for each in decision.answers[0].response
+        }
+
+    def last(self, kind):
+        """The newest answer to a request of that kind."""
+        return next(response for ticket, response in reversed(self.outcomes) if ticket.kind == kind)
+
+    @property
+    def group(self):
+        return self.machine.groups.get(GROUP)
+
+
+def durable(machine):
+    """What must survive: the offsets, and the agreement of every group that has one."""
+    return (
+        {group_id: list(offsets) for group_id, offsets in machine.offsets.items()},
+        {group.group_id: group.recorded for group in machine.groups.values() if group.recorded is not None},
+    )
+
+
+def check_machine(machine):
+    for group in machine.groups.values():
+        check_group(group)
+
+
+def check_group(group):
+    """What must hold between any two events."""
+    waiting = [member for member in group.members.values() if member.join_ticket is not None]
+    assert group.waiting_joins == len(waiting)
+    assert group.metadata_bytes == sum(member.metadata_bytes() for member in group.members.values())
+    assert {member.instance_id: member_id for member_id, member in group.members.items() if member.instance_id} == (
+        group.static_members
+    )
+    assert all(member_id == member.member_id for member_id, member in group.members.items())
+    assert not group.pending.keys() & group.members.keys()
+    assert not group.unsynced.keys() - group.members.keys()
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        assert group.leader in group.members
+        assert not waiting
+    if group.state is GroupState.STABLE:
+        assignments = {member.member_id: member.assignment for member in group.members.values()}
+        assert group.agreement(assignments, group.since_ms) == group.recorded
+        assert not any(member.sync_ticket for member in group.members.values())
+    if group.state is GroupState.EMPTY:
+        assert not group.members
