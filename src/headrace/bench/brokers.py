@@ -86,6 +86,12 @@ class BrokerProcess(MeasuredBroker):
             self._process.wait()
         self.stop()
 
+    def epitaph(self) -> str:
+        """How its process ended and its last words, if it ended by itself."""
+        if self._process is None or self._process.poll() is None:
+            return ""
+        return f"{self.name} ended with status {self._process.returncode}{processes.last_words(self.messages)}"
+
     def _spawn(self) -> subprocess.Popen[bytes]:
         raise NotImplementedError
 

@@ -23,6 +23,7 @@ from headrace.bench.recovery import LARGE_BATCHES, SMALL_BATCHES, RecoveryRounds
 from headrace.bench.replay import ReplayClient
 from headrace.bench.rounds import Measured, Told, in_turns, warm_up
 from headrace.bench.startup import StartRounds, embedded_round
+from headrace.client.errors import ClientError
 
 IN_PROCESS = "this process"
 
@@ -116,9 +117,12 @@ class Comparison:
     def _run(self, name: str, part: Part) -> None:
         try:
             part(self)
-        except BenchError as error:
-            self.failures[name] = str(error)
-            self._tell(f"{name} does not count: {error}")
+        except Exception as error:  # one broken part must not cost the ten minutes of the others
+            deaths = [broker.epitaph() for broker in self._loaded]
+            expected = isinstance(error, BenchError | ClientError)
+            reason = str(error) if expected else f"{type(error).__name__}: {error}"
+            self.failures[name] = "; ".join(filter(None, (reason, *deaths)))
+            self._tell(f"{name} does not count: {reason}")
 
     def new_brokers(self, purpose: str) -> list[BrokerProcess]:
         """One of each kind, with nothing in it, not started yet."""
@@ -194,7 +198,7 @@ def durable(comparison: Comparison) -> None:
 
 def metadata(comparison: Comparison) -> None:
     extent = comparison.extent
-    make = partial(MetadataRounds, client=comparison.client, partitions=10)
+    make = partial(MetadataRounds, client=comparison.client, topic="metadata", partitions=10)
     many = partial(make, topics=extent.metadata_topics, seconds=extent.metadata_seconds)
     comparison.measure(targets.METADATA, many, warm_figure="cpu_us_per_request")
 

@@ -16,10 +16,11 @@ class MetadataRounds:
     """The topics are made at the first round."""
 
     def __init__(
-        self, broker: MeasuredBroker, client: ReplayClient, *, topics: int, partitions: int, seconds: float
+        self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, topics: int, partitions: int, seconds: float
     ) -> None:
         self._broker = broker
         self._client = client
+        self._topic = topic
         self._topics = topics
         self._partitions = partitions
         self._seconds = seconds
@@ -28,7 +29,7 @@ class MetadataRounds:
     def __call__(self) -> Round:
         address = self._broker.address
         if not self._are_made:
-            names = [f"metadata-{number}" for number in range(self._topics)]
+            names = [f"{self._topic}-{number}" for number in range(self._topics)]
             create_topics(address, names, partitions=self._partitions)
             self._are_made = True
         self._check(address)
@@ -49,7 +50,7 @@ class MetadataRounds:
         request = metadata.MetadataRequest(topics=None, allow_auto_topic_creation=False)
         with Link(address) as link:
             answer = link.call(metadata, request, METADATA_VERSION)
-        ours = [topic for topic in answer.topics if (topic.name or "").startswith("metadata-")]
+        ours = [topic for topic in answer.topics if (topic.name or "").startswith(f"{self._topic}-")]
         led = sum(1 for topic in ours for partition in topic.partitions if partition.leader_id >= 0)
         if led != self._topics * self._partitions:
             raise RunRejected(f"{led} of {self._topics * self._partitions} partitions have a leader in Metadata")

@@ -67,4 +67,5 @@ class RecoveryRounds:
 def recovery_points(folder: Path) -> dict[TopicPartition, int]:
     """What the broker had written down as synced; all that lies behind it is read again at the next start."""
     path = folder / RECOVERY_POINTS
-    return decode_offsets(path.read_bytes()) if path.exists() else {}
+    content = path.read_bytes() if path.exists() else b""
+    return decode_offsets(content) if content else {}  # Apache Kafka makes the file before it has anything to say

@@ -1,5 +1,6 @@
 """What a load needs around it: a folder, a client, and brokers that run."""
 
+import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from headrace.bench.kafka import KafkaBroker
 from headrace.bench.machine import bench_folder, touched_memory
 from headrace.bench.replay import ReplayClient
 from headrace.bench.rounds import Told
+from headrace.bench.topics import delete_topics
 
 ANSWER_SECONDS_MAX = 5
 """For the first answer of a broker that is said to run."""
@@ -19,6 +21,8 @@ class Setup(NamedTuple):
     folder: Path
     client: ReplayClient
     brokers: list[MeasuredBroker]
+    topics: str
+    """What the names of this run's topics begin with."""
 
 
 @contextmanager
@@ -46,7 +50,10 @@ def prepared(
             brokers.append(_started(stack, HeadraceBroker(own_folder / "headrace"), tell))
         if with_kafka:
             brokers.append(_started(stack, KafkaBroker(own_folder / "kafka"), tell))
-        yield Setup(own_folder, ReplayClient(own_folder, compiled=compiled), brokers)
+        topics = f"bench-{secrets.token_hex(4)}"
+        if bootstrap is not None:
+            stack.callback(delete_topics, bootstrap, topics)
+        yield Setup(own_folder, ReplayClient(own_folder, compiled=compiled), brokers, topics)
 
 
 def _started(stack: ExitStack, broker: BrokerProcess, tell: Told) -> BrokerProcess:

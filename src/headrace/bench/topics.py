@@ -38,6 +38,14 @@ def create_topics(
     wait_until_served(bootstrap, names, partitions=partitions)
 
 
+def delete_topics(bootstrap: str, prefix: str) -> None:
+    """All whose names begin so: nothing of a load stays on a broker that goes on."""
+    with Admin(bootstrap, timeout_ms=ADMIN_TIMEOUT_MS) as admin:
+        names = [topic.name for topic in admin.topics() if topic.name.startswith(prefix)]
+        for first in range(0, len(names), TOPICS_PER_REQUEST):
+            admin.delete_topics(names[first : first + TOPICS_PER_REQUEST])
+
+
 def wait_until_served(bootstrap: str, names: Sequence[str], *, partitions: int) -> dict[TopicPartition, int]:
     """Ask for all end offsets until every partition tells its own."""
     wanted = dict.fromkeys((TopicPartition(name, index) for name in names for index in range(partitions)), LATEST)

@@ -102,7 +102,7 @@ def produce(
     found: list[Measurement] = []
     with setup(run, compiled=client != PYTHON) as made:
         for number, load in enumerate(loads):
-            topic = f"bench-{number}"
+            topic = f"{made.topics}-{number}"
             if client == LIBRDKAFKA:
                 make = partial(LibrdkafkaProduceRounds, load=load, topic=topic)
                 found += measure(made, run, load.message_name, make, client=LIBRDKAFKA)
@@ -168,7 +168,7 @@ def consume(
         return
     with setup(run, compiled=client != PYTHON) as made:
         by = LIBRDKAFKA if client == LIBRDKAFKA else REPLAY
-        make = partial(ConsumeRounds, client=made.client, topic="bench", partitions=partitions, by=by)
+        make = partial(ConsumeRounds, client=made.client, topic=made.topics, partitions=partitions, by=by)
         load = partial(make, total_bytes=megabytes * 1_000_000)
         found = measure(made, run, f"{megabytes} MB of 1 KB records", load, client="" if by == REPLAY else LIBRDKAFKA)
     show(found, run)
@@ -187,14 +187,14 @@ def latency(run: Run, count: int, cold_megabytes: int, seconds: float) -> None:
     found: list[Measurement] = []
     with setup(run) as made:
         trips = partial(RoundTripRounds, client=made.client, count=count)
-        found += measure(made, run, targets.ROUND_TRIP, partial(trips, topic="trip", by=REPLAY))
+        found += measure(made, run, targets.ROUND_TRIP, partial(trips, topic=f"{made.topics}-raw", by=REPLAY))
         if _has_librdkafka():
-            by = partial(trips, topic="trip-librdkafka", by=LIBRDKAFKA)
+            by = partial(trips, topic=f"{made.topics}-librdkafka", by=LIBRDKAFKA)
             found += measure(made, run, targets.ROUND_TRIP_LIBRDKAFKA, by, client=LIBRDKAFKA)
-            one = partial(OneAtATimeRounds, topic="one", count=count)
+            one = partial(OneAtATimeRounds, topic=f"{made.topics}-one", count=count)
             found += measure(made, run, targets.ONE_AT_A_TIME, one, client=LIBRDKAFKA)
         if all(broker.folder is not None for broker in made.brokers):
-            cold = partial(ColdReaderRounds, client=made.client, topic="paced")
+            cold = partial(ColdReaderRounds, client=made.client, topic=f"{made.topics}-paced")
             cold = partial(cold, cold_bytes=cold_megabytes * 1_000_000, seconds=seconds)
             found += measure(made, run, targets.COLD, cold)
     show(found, run)
@@ -223,7 +223,7 @@ def durable(run: Run, seconds: float) -> None:
     with setup(run) as made:
         for number, (name, load) in enumerate(DURABLE_LOADS.items()):
             make = partial(DurableRounds, client=made.client, load=replace(load, seconds=seconds), folder=made.folder)
-            found += measure(made, run, name, partial(make, topic=f"durable-{number}"))
+            found += measure(made, run, name, partial(make, topic=f"{made.topics}-{number}"))
     show(found, run)
 
 
@@ -237,6 +237,7 @@ def metadata(run: Run, topics: int, partitions: int, seconds: float) -> None:
     from headrace.bench.metadata import MetadataRounds
 
     with setup(run) as made:
-        make = partial(MetadataRounds, client=made.client, topics=topics, partitions=partitions, seconds=seconds)
-        found = measure(made, run, f"metadata, {topics:,} topics x {partitions}", make)
+        make = partial(MetadataRounds, client=made.client, topic=made.topics, topics=topics, partitions=partitions)
+        load = f"metadata, {topics:,} topics x {partitions}"
+        found = measure(made, run, load, partial(make, seconds=seconds))
     show(found, run)

@@ -89,7 +89,7 @@ def recovery(run: Run, megabytes: int) -> None:
         for number, (name, load) in enumerate(loads.items()):
 
             def make(broker: "MeasuredBroker", load=load, number=number) -> "Measured":  # type: ignore[no-untyped-def]
-                return RecoveryRounds(_own(broker), made.client, load, topic=f"recovery-{number}")
+                return RecoveryRounds(_own(broker), made.client, load, topic=f"{made.topics}-{number}")
 
             found += measure(made, run, name, make)
     show(found, run)

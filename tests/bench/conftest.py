@@ -1,0 +1,61 @@
+"""A broker to load, a folder, and the replay clients that this machine can have."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.bench.brokers import MeasuredBroker
+from headrace.bench.replay import COMPILERS, ReplayClient
+from headrace.testing import EmbeddedBroker
+
+HAS_COMPILER = any(shutil.which(name) for name in COMPILERS)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is built for these tests does not stay."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_waits() -> Iterator[None]:
+    """Figures do not matter here, so the disk and the memory of brokers are not waited for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headrace.bench.rounds.settle_disk", lambda: None)
+        patch.setattr("headrace.bench.idle.SETTLE_SECONDS", 0.0)
+        patch.setattr("headrace.bench.startup.SETTLE_SECONDS", 0.0)
+        patch.setattr("headrace.bench.durable.BARE_SECONDS", 0.02)
+        yield
+
+
+@pytest.fixture(scope="package")
+def embedded() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(config={"auto.create.topics.enable": "false"}) as running:
+        yield running
+
+
+@pytest.fixture
+def broker(embedded: EmbeddedBroker) -> MeasuredBroker:
+    return MeasuredBroker("headrace", embedded.bootstrap_servers, embedded.process_id)
+
+
+@pytest.fixture
+def topic(embedded: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
+    """A name of this test alone; the load makes the topic."""
+    return embedded.unused_topic_name(request.node.name)[-60:].strip("-")
+
+
+@pytest.fixture(params=["python", *(["c"] if HAS_COMPILER else [])])
+def client(request: pytest.FixtureRequest, tmp_path: Path) -> ReplayClient:
+    """Each client there is."""
+    return ReplayClient(tmp_path, compiled=request.param == "c")
+
+
+@pytest.fixture
+def any_client(tmp_path: Path) -> ReplayClient:
+    """The cheaper one."""
+    return ReplayClient(tmp_path)

@@ -1,0 +1,158 @@
+"""Every command of `headrace bench` in a tiny form: what it prints, and how it fails."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from headrace.bench import comparison
+from headrace.bench.figures import FIGURES
+from headrace.cli.main import cli
+from headrace.testing import EmbeddedBroker
+
+Bench = Callable[..., Any]
+
+TINY = replace(
+    comparison.QUICK,
+    rounds=1,
+    starts=1,
+    round_trips=10,
+    partitions=100,
+    connections=10,
+    recovery_small_bytes=20_000,
+    recovery_large_bytes=8_000_000,
+)
+
+
+def invoke(*arguments: str, exit_code: int = 0) -> Result:
+    result = CliRunner().invoke(cli, ["bench", *arguments])
+    assert result.exit_code == exit_code, (arguments, result.output, result.exception)
+    return result
+
+
+@pytest.fixture
+def bench(embedded: EmbeddedBroker) -> Bench:
+    """Call a command on the embedded broker and give the JSON it prints."""
+
+    def call(*arguments: str) -> Any:
+        on = ("--bootstrap", embedded.bootstrap_servers, "--broker-pid", str(embedded.process_id))
+        return json.loads(invoke(*arguments, *on, "--rounds", "1", "--json").stdout)
+
+    return call
+
+
+def check_shape(printed: Any, *loads: str) -> None:
+    assert printed["command"].startswith("headrace ")
+    assert {"cpu", "memory", "system", "python", "file system"} <= set(printed["machine"])
+    assert [one["load"] for one in printed["measurements"]] == list(loads)
+    for one in printed["measurements"]:
+        assert len(one["rounds"]) >= 1
+        assert set(one["median"]) == set(one["spread"]) <= set(FIGURES)
+        assert one["client"]
+
+
+def test_produce(bench: Bench) -> None:
+    printed = bench("produce", "--connections", "2", "--in-flight", "2", "--size", "16000", "--seconds", "0.1")
+    check_shape(printed, "2 x 2, 16 KB")
+    assert printed["measurements"][0]["median"]["cpu_us_per_request"] >= 0
+
+
+def test_produce_has_four_loads(bench: Bench) -> None:
+    printed = bench("produce", "--seconds", "0.05")
+    check_shape(printed, "32 x 1, 100 B", "8 x 16, 100 B", "8 x 4, 16 KB", "4 x 2, 1 MB")
+
+
+def test_produce_by_librdkafka(bench: Bench) -> None:
+    printed = bench("produce", "--size", "1000", "--seconds", "0.05", "--client", "librdkafka")
+    check_shape(printed, "messages of 1 KB, 4 partitions")
+
+
+def test_consume(bench: Bench) -> None:
+    check_shape(bench("consume", "--megabytes", "8", "--client", "replay"), "8 MB of 1 KB records")
+
+
+def test_latency(bench: Bench) -> None:
+    printed = bench("latency", "--count", "10")
+    loads = [one["load"] for one in printed["measurements"]]
+    assert loads[0] == "produce to a parked fetch"
+    assert "one message at a time, acks=all" in loads
+    check_shape(printed, *loads)
+
+
+def test_durable(bench: Bench) -> None:
+    check_shape(bench("durable", "--seconds", "0.05"), "sync before ack, 64 x 1", "sync before ack, 64 x 8")
+
+
+def test_connections(bench: Bench) -> None:
+    check_shape(bench("connections", "--count", "20"), "20 idle connections")
+
+
+def test_floor(tmp_path: Path) -> None:
+    result = invoke("floor", "--seconds", "0.03", "--rounds", "1", "--folder", str(tmp_path))
+    assert "receive, sum, write, answer: 4 x 2, 1 MB" in result.stdout
+    assert "write and fdatasync of 200 B" in result.stdout
+    assert "medians, ± is half of what the rounds spread" in result.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_partitions_and_metadata_of_a_new_broker() -> None:
+    assert "100 partitions  headrace" in invoke("partitions", "--count", "100").stdout
+    options = ("--topics", "2", "--partitions", "2", "--seconds", "0.05", "--rounds", "1")
+    assert "metadata, 2 topics x 2  headrace" in invoke("metadata", *options).stdout
+
+
+def test_the_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "QUICK", TINY)
+    page = tmp_path / "performance.md"
+    parts = [word for part in ("latency", "start", "idle", "recovery") for word in ("--only", part)]
+    result = invoke("compare", "--quick", "--no-kafka", *parts, "--json", "--write", str(page))
+    printed = json.loads(result.stdout)
+    rows = {(row["load"], row["figure"]): row for row in printed["verdicts"]}
+    assert rows["produce to a parked fetch", "p50 us"]["verdict"] == "not measured"
+    assert rows["start, empty folder", "idle MB"]["verdict"] in ("reached", "MISSED")
+    assert rows["kill -9, small batches", "seconds"]["target"] == "<= 1 x allowed s"
+    assert printed["failures"] == {}
+    assert not any(load.startswith("32 x 1") for load, _ in rows)
+    assert "kill -9, large batches" in page.read_text()
+
+
+def test_a_part_that_fails_is_told_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "QUICK", TINY)
+    monkeypatch.setattr("headrace.bench.startup._EMBEDDED_PROGRAM", "raise SystemExit('broken')")
+    result = invoke("compare", "--quick", "--no-kafka", "--only", "start", "--only", "idle", exit_code=1)
+    assert "start does not count: python failed; it said:\nbroken" in result.stderr
+    assert "4,000 partitions" in result.stdout
+
+
+def test_evaluation_runs(embedded: EmbeddedBroker, tmp_path: Path) -> None:
+    on = ("--bootstrap", embedded.bootstrap_servers, "--topic", "evaluated")
+    sending = ("--producers", "2", "--interval-ms", "10", "--seconds", "0.1", "--partitions", "3")
+    sent = json.loads(invoke("produce", *sending, *on, "--json").stdout)["producers"]
+    assert [one["acknowledged"] for one in sent] == [10, 10]
+    assert [one["failed"] for one in sent] == [0, 0]
+    result = invoke("consume", "--consumers", "2", "--to-dir", str(tmp_path / "out"), *on)
+    assert str(tmp_path / "out" / "consumer-1.txt") in result.stdout
+    lines = [line for path in (tmp_path / "out").iterdir() for line in path.read_text().splitlines()]
+    messages = sorted(line.split(" ", 4)[4] for line in lines)
+    assert messages == sorted(f"producer-{p} message-{n}" for p in range(2) for n in range(10))
+
+
+def test_wrong_use(embedded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "give --bootstrap and --to-dir" in invoke("consume", "--consumers", "2", exit_code=2).stderr
+    on = ("--bootstrap", embedded.bootstrap_servers)
+    assert "leave out --bootstrap" in invoke("recovery", *on, exit_code=2).stderr
+    assert "leave out --bootstrap" in invoke("start", *on, exit_code=2).stderr
+    assert "--broker-pid" in invoke("connections", "--count", "1", *on, exit_code=1).stderr
+    monkeypatch.setattr("headrace.bench.setup.ANSWER_SECONDS_MAX", 0.1)
+    assert "no broker answers" in invoke("produce", "--bootstrap", "127.0.0.1:1", exit_code=1).stderr
+
+
+def test_a_broker_that_refuses_has_no_figure(embedded: EmbeddedBroker) -> None:
+    options = ("--size", "2000000", "--seconds", "0.05", "--bootstrap", embedded.bootstrap_servers)
+    result = invoke("produce", *options, exit_code=1)
+    assert "MESSAGE_TOO_LARGE" in result.stderr
+    assert result.stdout == ""

@@ -1,0 +1,155 @@
+"""Loads on a running broker, by the C client and by Python: what is right counts, and what is wrong is noticed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headrace.bench.brokers import MeasuredBroker
+from headrace.bench.consume import LIBRDKAFKA, REPLAY, ConsumeRounds, fill_topic
+from headrace.bench.durable import DurableRounds
+from headrace.bench.errors import RunRejected
+from headrace.bench.latency import ColdReaderRounds, OneAtATimeRounds, RoundTripRounds
+from headrace.bench.loads import ProduceLoad
+from headrace.bench.metadata import MetadataRounds
+from headrace.bench.produce import LibrdkafkaProduceRounds, ProduceRounds, check_arrival, prepare_topic, send
+from headrace.bench.replay import ReplayClient
+from headrace.bench.requests import fetch_frames
+from headrace.bench.topics import create_topics, end_offsets
+from headrace.testing import EmbeddedBroker
+
+TINY = ProduceLoad(connections=3, depth=4, records=2, record_bytes=100, partitions=2, seconds=20, bytes_max=20_000)
+"""Ends by its bytes, so that it takes no longer than it must."""
+
+TINY_BATCH_BYTES = 283
+
+
+@pytest.mark.parametrize("acks", [-1, 1, 0])
+def test_every_record_arrives_once(broker: MeasuredBroker, client: ReplayClient, topic: str, acks: int) -> None:
+    rounds = ProduceRounds(broker, client, replace(TINY, acks=acks), topic=topic)
+    for _ in range(2):
+        found = rounds()
+        assert found["requests_per_second"] > 0
+        assert found["cpu_us_per_request"] >= 0
+        assert ("p99_us" in found) == (acks != 0)
+    assert sum(end_offsets(broker.address, f"{topic}-2", partitions=2)) >= 2 * 20_000 // TINY_BATCH_BYTES - 6
+
+
+def test_a_paced_load_takes_its_time(broker: MeasuredBroker, any_client: ReplayClient, topic: str) -> None:
+    frames = prepare_topic(broker.address, topic, TINY)
+    report = any_client.exchange(broker.address, frames, depth=4, seconds=0.3, interval_us=50_000)
+    assert 3 <= report.requests <= 3 * 7
+    check_arrival(any_client, broker.address, topic, TINY, report)
+
+
+def test_sequences_go_on_where_a_repeated_one_would_be_a_duplicate(
+    broker: MeasuredBroker, client: ReplayClient, topic: str
+) -> None:
+    """The same frames again begin at sequence 0, which the broker takes for a retry or refuses; records do not grow."""
+    load = replace(TINY, connections=1, depth=1, partitions=1, bytes_max=TINY_BATCH_BYTES * 20)
+    frames = prepare_topic(broker.address, topic, load)
+    send(client, broker.address, frames, load)
+    before = end_offsets(broker.address, topic, partitions=1)
+    with pytest.raises(RunRejected, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
+        send(client, broker.address, frames, load)
+    assert end_offsets(broker.address, topic, partitions=1) == before
+
+
+def test_a_broker_that_refuses_is_noticed(broker: MeasuredBroker, client: ReplayClient, topic: str) -> None:
+    frames = prepare_topic(broker.address, topic, TINY, configs={"max.message.bytes": "100"})
+    with pytest.raises(RunRejected, match="MESSAGE_TOO_LARGE"):
+        send(client, broker.address, frames, TINY)
+
+
+def test_a_refused_write_without_answers_is_noticed(broker: MeasuredBroker, client: ReplayClient, topic: str) -> None:
+    load = replace(TINY, acks=0)
+    frames = prepare_topic(broker.address, topic, load, configs={"max.message.bytes": "100"})
+
+    def send_and_check() -> None:
+        check_arrival(client, broker.address, topic, load, send(client, broker.address, frames, load))
+
+    with pytest.raises(RunRejected):
+        send_and_check()
+
+
+def test_a_missing_record_is_noticed(broker: MeasuredBroker, any_client: ReplayClient, topic: str) -> None:
+    frames = prepare_topic(broker.address, topic, TINY)
+    report = send(any_client, broker.address, frames, TINY)
+    with pytest.raises(RunRejected, match="were acknowledged, but the partitions hold"):
+        check_arrival(any_client, broker.address, topic, TINY, replace(report, requests=report.requests + 1))
+
+
+def test_a_damaged_record_is_noticed(client: ReplayClient, tmp_path: Path) -> None:
+    with EmbeddedBroker(data_dir=str(tmp_path / "data")) as own:
+        frames = prepare_topic(own.bootstrap_servers, "damaged", TINY)
+        report = send(client, own.bootstrap_servers, frames, TINY)
+        check_arrival(client, own.bootstrap_servers, "damaged", TINY, report)
+        segment = tmp_path / "data" / "damaged-0" / f"{0:020d}.log"
+        with segment.open("r+b") as file:
+            file.seek(TINY_BATCH_BYTES - 10)
+            file.write(b"\xff\xff")
+        with pytest.raises(RunRejected, match="CORRUPT_MESSAGE"):
+            check_arrival(client, own.bootstrap_servers, "damaged", TINY, report)
+
+
+def test_a_fetch_that_cannot_end_is_noticed(broker: MeasuredBroker, client: ReplayClient, topic: str) -> None:
+    create_topics(broker.address, [topic], partitions=1)
+    frames = fetch_frames(topic, [0], bytes_max=1000, wait_ms_max=10)
+    with pytest.raises(RunRejected, match="was not reached"):
+        client.fetch(broker.address, frames, [(0, 5)], seconds=0.1)
+
+
+def test_raw_fetches_read_everything(broker: MeasuredBroker, client: ReplayClient, topic: str) -> None:
+    found = ConsumeRounds(broker, client, topic=topic, total_bytes=3_000_000, partitions=2, by=REPLAY)()
+    assert found["megabytes_per_second"] > 0
+
+
+def test_librdkafka_sends_and_reads_everything(broker: MeasuredBroker, any_client: ReplayClient, topic: str) -> None:
+    load = replace(TINY, record_bytes=1000, bytes_max=1_000_000)
+    assert LibrdkafkaProduceRounds(broker, load, topic=f"{topic}-sent")()["megabytes_per_second"] > 0
+    read = ConsumeRounds(broker, any_client, topic=f"{topic}-read", total_bytes=3_000_000, partitions=2, by=LIBRDKAFKA)
+    assert read()["cpu_seconds_per_gigabyte"] >= 0
+
+
+def test_round_trips_have_percentiles(broker: MeasuredBroker, client: ReplayClient, topic: str) -> None:
+    found = RoundTripRounds(broker, client, topic=topic, count=20, by=REPLAY)()
+    assert 0 < found["p50_us"] <= found["p99_us"]
+
+
+def test_messages_of_librdkafka_have_percentiles(broker: MeasuredBroker, any_client: ReplayClient, topic: str) -> None:
+    for rounds in (
+        RoundTripRounds(broker, any_client, topic=f"{topic}-trip", count=20, by=LIBRDKAFKA),
+        OneAtATimeRounds(broker, topic=f"{topic}-one", count=20),
+    ):
+        found = rounds()
+        assert 0 < found["p50_us"] <= found["p99_us"]
+
+
+def test_a_cold_reader_beside_a_producer(tmp_path: Path, any_client: ReplayClient) -> None:
+    with EmbeddedBroker(data_dir=str(tmp_path / "data")) as own:
+        broker = MeasuredBroker("headrace", own.bootstrap_servers, own.process_id, tmp_path / "data")
+        found = ColdReaderRounds(broker, any_client, topic="paced", cold_bytes=5_000_000, seconds=0.2)()
+    assert found["p99_ratio"] == pytest.approx(found["beside_p99_us"] / found["alone_p99_us"])
+    assert found["cold_megabytes_per_second"] > 0
+
+
+def test_durable_requests_against_bare_syncs(
+    broker: MeasuredBroker, any_client: ReplayClient, topic: str, tmp_path: Path
+) -> None:
+    found = DurableRounds(broker, any_client, replace(TINY, acks=-1), folder=tmp_path, topic=topic)()
+    assert found["requests_per_sync"] == pytest.approx(found["requests_per_second"] / found["per_second"])
+
+
+def test_metadata_of_many_topics(any_client: ReplayClient) -> None:
+    with EmbeddedBroker() as own:
+        broker = MeasuredBroker("headrace", own.bootstrap_servers, own.process_id)
+        rounds = MetadataRounds(broker, any_client, topic="metadata", topics=3, partitions=2, seconds=0.05)
+        assert rounds()["cpu_us_per_request"] >= 0
+        own.delete_topic("metadata-1")
+        with pytest.raises(RunRejected, match="4 of 6 partitions"):
+            rounds()
+
+
+def test_a_topic_is_filled_to_its_size(broker: MeasuredBroker, any_client: ReplayClient, topic: str) -> None:
+    ends = fill_topic(broker, any_client, topic, 4_200_000, 2)
+    assert ends == [2000, 2000]

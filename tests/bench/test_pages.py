@@ -1,0 +1,82 @@
+"""Bars, pictures, and a page of which only the measured part is written."""
+
+from pathlib import Path
+
+from headrace.bench.charts import BAR_COLUMNS, bar, bar_lines, picture
+from headrace.bench.figures import Measurement
+from headrace.bench.performance_page import BEGIN, END, write_page
+from headrace.bench.targets import TARGETS, verdicts
+
+OURS = Measurement(
+    load="32 x 1, 100 B",
+    subject="headrace",
+    client="C replay",
+    rounds=({"cpu_us_per_request": 10.0}, {"cpu_us_per_request": 12.0}),
+)
+THEIRS = Measurement(
+    load="32 x 1, 100 B", subject="kafka 4.3.1", client="C replay", rounds=({"cpu_us_per_request": 22.0},)
+)
+
+
+def test_bars_stand_beside_each_other() -> None:
+    heading, ours, theirs = bar_lines([OURS, THEIRS])
+    assert heading == "32 x 1, 100 B: CPU us/request"
+    assert ours == f"  headrace     {'█' * (BAR_COLUMNS // 2)} 11.0"
+    assert theirs == f"  kafka 4.3.1  {'█' * BAR_COLUMNS} 22.0"
+
+
+def test_one_subject_is_drawn_by_its_loads() -> None:
+    other = Measurement(load="8 x 16", subject="headrace", client="", rounds=({"cpu_us_per_request": 5.5},))
+    assert [line.split()[0] for line in bar_lines([OURS, other])] == ["CPU", "32", "8"]
+
+
+def test_a_bar_is_never_empty_and_never_too_long() -> None:
+    assert bar(0.0, 10) == "▏"
+    assert bar(7.0, 10) == "█" * 10
+    assert bar(0.55, 10) == "█████▌"
+
+
+def test_a_picture_calls_nobody() -> None:
+    drawn = picture(bar_lines([OURS, THEIRS]), title="headrace bench")
+    assert drawn.startswith("<svg")
+    assert "headrace" in drawn
+    assert "url(" not in drawn.replace("url(#", "")
+
+
+def write(page: Path, *, failures: dict[str, str]) -> str:
+    write_page(
+        page,
+        command="headrace bench compare",
+        day="2026-01-31",
+        machine={"cpu": "2 x fast"},
+        measurements=[OURS, THEIRS],
+        verdicts=verdicts([OURS, THEIRS], TARGETS[:2]),
+        failures=failures,
+    )
+    return page.read_text()
+
+
+def test_what_people_wrote_around_the_table_stays(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text(f"# Ours\n\nbefore\n\n{BEGIN}\nold table\n{END}\n\nafter\n")
+    text = write(page, failures={})
+    assert text.startswith(f"# Ours\n\nbefore\n\n{BEGIN}\n")
+    assert text.endswith(f"{END}\n\nafter\n")
+    assert "old table" not in text
+    assert "| 32 x 1, 100 B | CPU us/request | 11.0 | 22.0 (kafka) | 0.50 | <= 0.5 x kafka | reached |" in text
+    assert "| 11.0 ±9% | 10.0 12.0 |" in text
+    assert (tmp_path / "images" / "performance.svg").read_text().startswith("<svg")
+
+
+def test_a_new_page_is_made_and_failures_are_told(tmp_path: Path) -> None:
+    text = write(tmp_path / "new" / "page.md", failures={"consume": "the broker stopped"})
+    assert text.startswith("# Performance\n")
+    assert "Not measured: consume. the broker stopped" in text
+    assert "| not measured |" in text
+    assert write(tmp_path / "new" / "page.md", failures={}).count(BEGIN) == 1
+
+
+def test_a_page_without_marks_gets_them_at_its_end(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Ours\n")
+    assert write(page, failures={}).startswith(f"# Ours\n\n{BEGIN}\n")

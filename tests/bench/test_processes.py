@@ -1,0 +1,54 @@
+"""What the system says of processes, and processes that do not do as they should."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from headrace.bench import processes
+from headrace.bench.brokers import HeadraceBroker
+from headrace.bench.errors import BenchError
+from headrace.bench.idle import allow_descriptors
+
+BURN = "import time\nend = time.process_time() + {seconds}\nwhile time.process_time() < end: pass\n"
+
+
+def test_the_cpu_of_a_tree_has_children_that_ended(tmp_path: Path) -> None:
+    before = processes.cpu_seconds(os.getpid())
+    processes.run(processes.python_command("-c", BURN.format(seconds=0.1)), messages=tmp_path / "m", seconds_max=60)
+    assert processes.cpu_seconds(os.getpid()) - before >= 0.09
+
+
+def test_the_cpu_of_a_tree_has_children_that_run(tmp_path: Path) -> None:
+    child = BURN.format(seconds=0.1) + "print(1, flush=True); input()"
+    program = (
+        f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {child!r}], stdin=subprocess.PIPE).wait()\n"
+    )
+    process = processes.start(processes.python_command("-c", program), messages=tmp_path / "m", stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert processes.first_line(process.stdout, 60) == "1"
+        assert processes.cpu_seconds(process.pid) >= 0.09
+        assert processes.resident_bytes(process.pid) > 2 * 4_000_000
+    finally:
+        processes.stop(process)
+    with pytest.raises(BenchError, match="is gone"):
+        processes.cpu_seconds(process.pid)
+
+
+def test_a_program_that_fails_has_last_words(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="no such luck"):
+        processes.run(
+            processes.python_command("-c", "raise SystemExit('no such luck')"), messages=tmp_path / "m", seconds_max=60
+        )
+
+
+def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="unknown config"):
+        HeadraceBroker(tmp_path, {"no.such.config": "1"}).start()
+
+
+def test_no_more_descriptors_than_the_system_allows() -> None:
+    with pytest.raises(BenchError, match="hard limit"):
+        allow_descriptors(1 << 40)
