@@ -150,6 +150,13 @@ def lock(arguments: Sequence[str]) -> int:
     return 0
 
 
+def bench(arguments: Sequence[str]) -> int:
+    """Measure every load beside Apache Kafka and write docs/performance.md (ARGS=--quick: two minutes, not written)."""
+    environment(requirements="core")
+    page = () if "--quick" in arguments else ("--write", "docs/performance.md")
+    return run(VENV / "bin" / "headrace", "bench", "compare", *page, *arguments)
+
+
 def clean(arguments: Sequence[str]) -> int:
     """Remove .venv, caches and build results."""
     for name in LITTER:
@@ -167,6 +174,7 @@ CHORES: dict[str, Callable[[Sequence[str]], int]] = {
     "format": format_code,
     "docs": docs,
     "lock": lock,
+    "bench": bench,
     "clean": clean,
 }
 
