@@ -69,7 +69,9 @@ class Harness:
             assert FORMAT.decode(key, value) == record
             self.log.append((key, value))
         check_machine(self.machine)
-        assert durable(self.replayed()) == durable(self.machine)
+        replayed = self.replayed()
+        check_machine(replayed)
+        assert durable(replayed) == durable(self.machine)
         for ticket, response in decision.answers:
             self._learn(ticket, response)
             self.outcomes.append((ticket, response))

@@ -132,24 +132,32 @@ class ClassicGroup:
         for member_id in [member_id for member_id in self.members if member_id not in agreed]:
             self.remove(member_id)
         for written in metadata.members:
-            member = self.members.get(written.member_id)
-            if member is None:
-                member = self._restored(written, metadata.protocol)
+            member = self._restored(written, metadata.protocol or "")
             self.assign(member, written.assignment)
+        self.members = {member_id: self.members[member_id] for member_id in agreed}
         self.leader = metadata.leader
         self._find_subscribed()
 
-    def _restored(self, written: MemberMetadata, protocol: str | None) -> Member:
-        member = Member(
-            member_id=written.member_id,
-            instance_id=written.instance_id,
-            client_id=written.client_id,
-            client_host=written.client_host,
-            rebalance_timeout_ms=written.rebalance_timeout_ms,
-            session_timeout_ms=written.session_timeout_ms,
-            protocols=((protocol or "", written.subscription),),
-        )
-        self.add(member)
+    def _restored(self, written: MemberMetadata, protocol: str) -> Member:
+        """The member as it is written; one that is here knows that, and more, unless all of it is from the log."""
+        member = self.members.get(written.member_id)
+        if member is None:
+            member = Member(
+                member_id=written.member_id,
+                instance_id=written.instance_id,
+                client_id=written.client_id,
+                client_host=written.client_host,
+                rebalance_timeout_ms=written.rebalance_timeout_ms,
+                session_timeout_ms=written.session_timeout_ms,
+                protocols=((protocol, written.subscription),),
+            )
+            self.add(member)
+            return member
+        if (protocol, written.subscription) not in member.protocols:
+            self.speak(member, ((protocol, written.subscription),))
+        member.client_id, member.client_host = written.client_id, written.client_host
+        member.rebalance_timeout_ms = written.rebalance_timeout_ms
+        member.session_timeout_ms = written.session_timeout_ms
         return member
 
     def agreement(self, assignments: dict[str, bytes], since_ms: int) -> GroupMetadata:
