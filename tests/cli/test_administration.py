@@ -62,17 +62,23 @@ def test_cluster(headrace: Headrace, topic: str) -> None:
     assert broker["log_dirs"][0]["error"] == "NONE"
 
 
-def test_doctor_finds_the_broker_well_and_a_compacted_topic(headrace: Headrace, topic: str) -> None:
+def test_doctor_finds_the_broker_well_with_a_compacted_topic(headrace: Headrace, topic: str) -> None:
     headrace("configs", "alter", "--topic", topic, "--set", "cleanup.policy=compact")
     findings = json.loads(headrace("doctor", "--json").stdout)
     seen = {(finding["level"], finding["about"]) for finding in findings}
     assert ("ok", "broker") in seen
     assert ("ok", "address of broker 1") in seen
     assert ("ok", "partitions") in seen
-    (compaction,) = [finding for finding in findings if finding["about"] == "compaction"]
-    assert topic in compaction["seen"]
-    assert "nothing is compacted yet" in compaction["advice"]
+    assert not [finding for finding in findings if "compact" in finding["advice"]]
     assert "IS" in headrace("doctor").stdout
+
+
+def test_compact_asks_for_a_pass(headrace: Headrace, topic: str) -> None:
+    refused = headrace("compact", "--topic", topic, exit_code=1).stderr
+    assert f"headrace topics alter {topic} --config cleanup.policy=compact" in refused
+    headrace("configs", "alter", "--topic", topic, "--set", "cleanup.policy=compact")
+    assert f'asked for a compaction of topic "{topic}"' in headrace("compact", "--topic", topic).stdout
+    assert "does not exist" in headrace("compact", "--topic", "missing", exit_code=1).stderr
 
 
 def test_doctor_with_a_named_broker_that_is_not_there(headrace: Headrace) -> None:

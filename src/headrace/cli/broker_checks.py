@@ -81,11 +81,6 @@ def config_findings(
     topics: Sequence[TopicDescription], configs: Mapping[str, tuple[ConfigEntry, ...]]
 ) -> Iterator[Finding]:
     values = {name: {entry.name: entry for entry in entries} for name, entries in configs.items()}
-    compacted = [name for name, own in values.items() if "compact" in _value(own, "cleanup.policy").split(",")]
-    if compacted:
-        seen = f"cleanup.policy=compact on {_some(compacted)}"
-        advice = "nothing is compacted yet: old records stay, for ever where the policy does not also have delete"
-        yield warning("compaction", seen, advice)
     unclean = [name for name, own in values.items() if _value(own, "unclean.leader.election.enable") == "true"]
     if unclean:
         seen = f"unclean.leader.election.enable=true on {_some(unclean)}"

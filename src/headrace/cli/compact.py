@@ -1,0 +1,58 @@
+"""`headrace compact`: ask for a compaction of a topic now."""
+
+from datetime import UTC, datetime
+
+import click
+
+from headrace.cli.console import print_table, size_text
+from headrace.cli.failures import Failure
+from headrace.cli.options import bootstrap_option, complete_topics
+from headrace.cli.outcomes import fail_on_errors
+from headrace.client import Admin
+from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+from headrace.model.errors import ErrorCode
+
+REQUEST_CONFIG = "headrace.compact.request"
+POLICY_CONFIG = "cleanup.policy"
+
+
+@click.command("compact")
+@click.option("--topic", required=True, metavar="NAME", shell_complete=complete_topics, help="The topic to compact.")
+@bootstrap_option
+def command(bootstrap: str, topic: str) -> None:
+    """Ask for a compaction of a topic now.
+
+    Every partition is compacted up to its present end, however little of it is dirty; records younger than
+    min.compaction.lag.ms stay. The brokers work in the background; headrace topics describe shows the sizes.
+    """
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    with Admin(bootstrap) as admin:
+        (found,) = admin.topics([topic])
+        if found.error != ErrorCode.NONE:
+            raise Failure(f'topic "{topic}" does not exist: headrace topics list shows all')
+        _refuse_uncompacted(admin, resource)
+        asked_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        outcomes = admin.alter_configs({resource: [ConfigChange(ConfigOperation.SET, REQUEST_CONFIG, asked_at)]})
+        fail_on_errors({f'topic "{topic}"': outcome for outcome in outcomes.values()}, "cannot compact")
+        sizes = {
+            replica.partition: replica.size_bytes
+            for folder in admin.log_dirs()
+            for replica in folder.replicas
+            if replica.topic == topic
+        }
+    click.echo(f'asked for a compaction of topic "{topic}"; it has now')
+    print_table(
+        ("partition", "size"),
+        ((partition, size_text(size)) for partition, size in sorted(sizes.items())),
+        right=("partition", "size"),
+    )
+
+
+def _refuse_uncompacted(admin: Admin, resource: ConfigResource) -> None:
+    (entries,) = admin.describe_configs([resource]).values()
+    policy = next((entry.value or "" for entry in entries if entry.name == POLICY_CONFIG), "")
+    if "compact" not in policy.split(","):
+        raise Failure(
+            f'topic "{resource.name}" has {POLICY_CONFIG}={policy}: '
+            f"headrace topics alter {resource.name} --config {POLICY_CONFIG}=compact makes it a compacted topic"
+        )
