@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.topic_states import (
-    INTERNAL_TOPICS,
     TOPIC_OPERATIONS,
     authorized_operations,
     partition_states,
 )
 from headrace.core.controller.image import TopicImage
+from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_topic_partitions import (

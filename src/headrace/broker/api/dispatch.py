@@ -14,6 +14,7 @@ from headrace.broker.api import fetch, produce
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.registry import SERVED, ServedApi
 from headrace.broker.net.connection import Answer, Connection
+from headrace.model.limits import REQUEST_BYTES_MAX
 from headrace.wire.apis import ApiKey, Codec, codec, is_flexible
 from headrace.wire.errors import ProtocolError
 from headrace.wire.frames import response_frame
@@ -87,6 +88,8 @@ class Dispatcher:
                 raise ProtocolError(f"{api.key.name} version {version} is not served")
             self._answer_api_versions_error(connection, correlation_id)
             return
+        if end - start > REQUEST_BYTES_MAX and api_key != ApiKey.PRODUCE:
+            raise ProtocolError(f"{api.key.name} of {end - start} bytes; at most {REQUEST_BYTES_MAX} are read")
         if version >= flexible_from:
             position = skip_tagged_fields(frame, position, end)
         if tuned is not None:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.topic_states import (
     CLUSTER_OPERATIONS,
-    INTERNAL_TOPICS,
     TOPIC_OPERATIONS,
     authorized_operations,
     partition_states,
 )
 from headrace.core.controller.commands import NewTopic, Refused
 from headrace.core.controller.image import TopicImage
-from headrace.core.controller.names import check_topic_name
+from headrace.core.controller.names import INTERNAL_TOPICS, check_topic_name
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId

@@ -11,8 +11,6 @@ from headrace.wire.metadata import PartitionMetadata
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
 
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state"))
-
 TOPIC_OPERATIONS = (
     Operation.READ,
     Operation.WRITE,

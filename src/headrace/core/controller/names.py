@@ -10,6 +10,8 @@ TOPIC_NAME_LENGTH_MAX = 249
 """With a dash and the partition number the folder's name still fits what file systems allow."""
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state"))
+"""Kept by coordinators; clients may read them and no more."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _SHOWN_LENGTH_MAX = 60

@@ -29,6 +29,7 @@ from headrace.core.groups.settings import (
     GROUPS_PER_SLICE,
     OFFSETS_PER_GROUP_MAX,
     OFFSETS_PER_SLICE,
+    SLICE_PAUSE_MS,
     GroupSettings,
 )
 from headrace.core.groups.states import GroupEvent, GroupState
@@ -143,7 +144,7 @@ class GroupCoordinator:
             if group is not None:
                 offsets_left -= self.offsets.get(group.group_id, _NO_OFFSETS).count
                 self._expire_offsets(group, out, now)
-        wait_ms = 0 if self._to_look_at else self.settings.offset_check_interval_ms
+        wait_ms = SLICE_PAUSE_MS if self._to_look_at else self.settings.offset_check_interval_ms
         self._deadlines.set(Waiting(Wait.RETENTION), now.monotonic_ms + wait_ms)
 
     def _expire_offsets(self, group: ClassicGroup, out: Effects, now: Now) -> None:

@@ -19,8 +19,11 @@ OFFSETS_PER_GROUP_MAX = 1_000_000
 GROUPS_PER_SLICE = 100
 """Groups looked at in one turn where all of them must be."""
 
-OFFSETS_PER_SLICE = 5_000
+OFFSETS_PER_SLICE = 1_000
 """Offsets looked at in one turn where all of them must be."""
+
+SLICE_PAUSE_MS = 1
+"""Until the next slice of such work: not in the same turn."""
 
 DEADLINES_PER_TURN = 200
 REBALANCE_TIMEOUT_MS_MAX = 2**31 - 1
