@@ -207,7 +207,16 @@ class Compactor:
         if ended.cleaned_to >= ended.plan.segments[-1].end_offset:
             self._asked.pop(partition, None)
         self._tell(ended)
+        self._timers.after(log.config.file_delete_delay_ms, lambda: self._unlink(partition))
         self._timers.next_turn(self._look)  # the next one, or the rest of this one if its keys did not fit
+
+    def _unlink(self, partition: LedPartition) -> None:
+        """The delay of the old segments is over: their space is wanted back before retention looks again."""
+        if not partition.offline:
+            wall_ms, high_watermark = self._ports.clock.wall_ms(), int(partition.leader.high_watermark)
+            work = partition.log.retention_work(wall_ms, high_watermark)
+            if work is not None:
+                self._ports.spawner.submit(*work)
 
     def _tell(self, ended: CompactionPass) -> None:
         self._logger.info(
