@@ -29,7 +29,10 @@ def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Desc
     if cursor is not None and cursor.partition_index < 0:
         return DescribeTopicPartitionsResponse(
             throttle_time_ms=ctx.throttle_time_ms,
-            topics=tuple(_without_partitions(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics),
+            topics=tuple(
+                DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+                for topic in request.topics
+            ),
         )
     left = max(1, min(request.response_partition_limit, ctx.broker.config.described_partitions_max))
     topics: list[DescribeTopicPartitionsResponseTopic] = []
@@ -65,16 +68,19 @@ def _names(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Iter
 
 def _topic(ctx: RequestContext, name: str, first: int, count: int) -> DescribeTopicPartitionsResponseTopic:
     if not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
-        return _without_partitions(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+    operations = authorized_operations(ctx, TOPIC_OPERATIONS, ResourceType.TOPIC, name)
     topic = ctx.broker.image.topics.get(name)
     if topic is None:
-        return _without_partitions(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return DescribeTopicPartitionsResponseTopic(
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, topic_authorized_operations=operations
+        )
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
         is_internal=name in INTERNAL_TOPICS,
         partitions=_partitions(ctx, topic, first, count),
-        topic_authorized_operations=authorized_operations(ctx, TOPIC_OPERATIONS, ResourceType.TOPIC, name),
+        topic_authorized_operations=operations,
     )
 
 
@@ -95,7 +101,3 @@ def _partitions(
         )
         for state in partition_states(ctx.broker, topic, first, count)
     )
-
-
-def _without_partitions(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(error_code=error, name=name)
