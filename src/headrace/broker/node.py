@@ -19,6 +19,7 @@ from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.metadata_log import METADATA_PARTITION, MetadataLog
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.compaction import Compactor
+from headrace.broker.descriptors import UNLIMITED, DescriptorShares, shares
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Family, Metrics
@@ -57,9 +58,13 @@ class Node:
         ports: Ports,
         *,
         host_name: str = "localhost",
+        descriptors_max: int = UNLIMITED,
         write_log: Callable[[str], object] = sys.stderr.write,
     ) -> None:
-        """`host_name` is what clients are told where a listener is bound to all addresses of the machine."""
+        """`host_name` is what clients are told where a listener is bound to all addresses of the machine.
+
+        `descriptors_max` is how many files and sockets the process may have open.
+        """
         self.config = config
         self._host_name = host_name
         self._ports = ports
@@ -76,7 +81,8 @@ class Node:
         self.failed = False
         """The directory of the metadata is lost: the node cannot go on."""
         self._timers = Timers(ports.clock)
-        self._files = OpenFiles(ports.disk, config.open_files_max)
+        self._descriptors_max = descriptors_max
+        self._files = OpenFiles(ports.disk, self._shares(config).log_files_max)
         self._listeners: list[tuple[ListenerConfig, list[Listener]]] = []
         self.scrape_port: int | None = None
         self._scrapes: ScrapeServer | None = None
@@ -192,7 +198,7 @@ class Node:
             timers=self._timers,
             metrics=self.metrics,
             logger=self.logger,
-            limits=_connection_limits(config),
+            limits=self._connection_limits(config),
             frame_bytes_max=config.request_bytes_max,
             large_frames_bytes_max=config.total_inflight_bytes_max,
             held_bytes_max=config.connection_inflight_bytes_max,
@@ -221,7 +227,20 @@ class Node:
 
     def _configured(self, config: BrokerConfig) -> None:
         """Dynamic configs changed."""
-        self.loop.limits = _connection_limits(config)
+        self.loop.limits = self._connection_limits(config)
+
+    def _connection_limits(self, config: BrokerConfig) -> ConnectionLimits:
+        return ConnectionLimits(
+            connections_max=self._shares(config).connections_max,
+            connections_per_host_max=config.connections_per_address_max,
+            idle_ms_max=config.connections_idle_ms_max,
+            slow_ms_max=config.slow_client_timeout_ms,
+        )
+
+    def _shares(self, config: BrokerConfig) -> DescriptorShares:
+        return shares(
+            self._descriptors_max, open_files_max=config.open_files_max, connections_max=config.connections_max
+        )
 
     def _bind(self) -> None:
         """Take the addresses at once, so that a taken port is told at once; clients are let in when all is open."""
@@ -361,15 +380,6 @@ class Node:
         )
 
 
-def _connection_limits(config: BrokerConfig) -> ConnectionLimits:
-    return ConnectionLimits(
-        connections_max=config.connections_max,
-        connections_per_host_max=config.connections_per_address_max,
-        idle_ms_max=config.connections_idle_ms_max,
-        slow_ms_max=config.slow_client_timeout_ms,
-    )
-
-
 def _cluster_id(disk: Disk, entropy: Entropy, log_dirs: tuple[str, ...]) -> str:
     """What the directories say, or a new one for a new cluster."""
     for path in log_dirs:
@@ -397,8 +407,8 @@ def run(config: BrokerConfig, *, on_ready: Callable[[Node], None] = lambda node:
 
     from headrace.ports.real.disk import raise_open_file_limit
 
-    raise_open_file_limit()
-    node = Node(config, real_ports(), host_name=os.uname().nodename)
+    descriptors_max = raise_open_file_limit()
+    node = Node(config, real_ports(), host_name=os.uname().nodename, descriptors_max=descriptors_max)
     signals = 0
 
     def stop(_signal: int, _frame: FrameType | None) -> None:

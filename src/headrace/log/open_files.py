@@ -9,9 +9,15 @@ from contextlib import contextmanager
 
 from headrace.ports.disk import Disk, FileHandle
 
+from .errors import passes
+
 OPEN_FILES_MAX = 8192
 SWEEP_FILES_MAX = 64
 """How many files one call of `close_idle` looks at, so that a turn stays short."""
+PRESSED_SWEEP_FILES_MAX = 1024
+"""The same while the process has too few descriptors."""
+PRESSED_FILES_MIN = 16
+"""However few there are, so many files may stay open."""
 
 _CLOSED = FileHandle(-1)
 
@@ -35,6 +41,8 @@ class OpenFiles:
         self.open_files_max = open_files_max
         self._open: dict[FileHandle, OpenFile] = {}
         self._retired: list[OpenFile] = []
+        self._pressed_max = open_files_max
+        """Below the limit when the process ran out of descriptors before it; it grows again while that is over."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -43,7 +51,12 @@ class OpenFiles:
         """HOT. Its handle, opened again if it was closed meanwhile."""
         file.used = True
         if file.handle < 0:
-            file.handle = self.disk.open(file.path)
+            try:
+                file.handle = self.disk.open(file.path)
+            except OSError as error:
+                if passes(error):
+                    self._pressed_max = max(len(self._open) * 3 // 4, PRESSED_FILES_MIN)
+                raise
             self._open[file.handle] = file
         return file.handle
 
@@ -87,8 +100,11 @@ class OpenFiles:
                 if not file.pins:
                     self._close(file)
             self._retired = waiting
-        if len(self._open) > self.open_files_max:
-            self._sweep()
+        if self._pressed_max < self.open_files_max:
+            self._sweep(self._pressed_max, PRESSED_SWEEP_FILES_MAX)
+            self._pressed_max += self._pressed_max // 8
+        elif len(self._open) > self.open_files_max:
+            self._sweep(self.open_files_max, SWEEP_FILES_MAX)
 
     def close_all(self) -> None:
         """At the end: nothing may be in flight any more."""
@@ -96,11 +112,11 @@ class OpenFiles:
             self._close(file)
         self._retired.clear()
 
-    def _sweep(self) -> None:
+    def _sweep(self, files_max: int, looked_at_max: int) -> None:
         # Copied in one step: a helper that opens a new partition's files may add to them meanwhile.
-        candidates = list(self._open.values())[:SWEEP_FILES_MAX]
+        candidates = list(self._open.values())[:looked_at_max]
         for file in candidates:
-            if len(self._open) <= self.open_files_max:
+            if len(self._open) <= files_max:
                 return
             if file.used or file.pins:
                 file.used = False
