@@ -15,8 +15,12 @@ LARGE_FRAME_FIRST_BYTES = 256 << 10
 POOLED_BUFFERS_BYTES_MAX = 64 << 20
 """Freed large buffers kept for reuse; beyond this they go back to the system."""
 
-REQUESTS_IN_FLIGHT_MAX = 1024
-"""Unanswered requests of one connection; above it the connection is not read until some are answered."""
+REQUESTS_IN_FLIGHT_MAX = 256
+"""Unanswered requests of one connection; above it the connection is not read until some are answered. It also bounds
+how long a pipeline of requests can hold up one turn."""
+
+REQUEST_BYTES_MAX = 1 << 20
+"""Any request but Produce: reading one takes its turn and makes objects, so a frame of millions of them is refused."""
 
 CONNECTIONS_ACCEPTED_PER_TURN_MAX = 64
 

@@ -20,6 +20,9 @@ FLEXIBLE_FROM = 9
 TOPIC_IDS_FROM = 13
 TRANSACTIONAL_ID_FROM = 3
 
+RECORD_SETS_MAX = 20_000
+"""Topics and record sets of one request: they may be empty, and so a frame could name millions."""
+
 _ACKS_AND_TIMEOUT = Struct(">hi")
 _PARTITION_INDEX = Struct(">i")
 _FRAME_HEAD = Struct(">ii")
@@ -48,9 +51,12 @@ def scan_request(
     acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(buffer, position)
     topic_count, position = element_count(buffer, position + 6, end, compact=compact, smallest=2)
     topics: list[TopicSpans] = []
+    record_sets = topic_count
     for _ in range(topic_count):
+        _bounded(record_sets)
         topic, position = _scan_topic(buffer, position, end, version, compact)
         topics.append(topic)
+        record_sets += len(topic[1])
     if compact:
         skip_tagged_fields(buffer, position, end)
     return transactional_id, acks, timeout_ms, topics
@@ -67,6 +73,7 @@ def _scan_topic(buffer: memoryview, position: int, end: int, version: int, compa
             raise ProtocolError("a null topic name in a Produce request")
     topic = bytes(buffer[start:position])
     count, position = element_count(buffer, position, end, compact=compact, smallest=5)
+    _bounded(count)
     partitions: list[PartitionSpan] = []
     for _ in range(count):
         if position + 4 > end:
@@ -79,6 +86,11 @@ def _scan_topic(buffer: memoryview, position: int, end: int, version: int, compa
     if compact:
         position = skip_tagged_fields(buffer, position, end)
     return (topic, partitions), position
+
+
+def _bounded(record_sets: int) -> None:
+    if record_sets > RECORD_SETS_MAX:
+        raise ProtocolError(f"a Produce request of {record_sets} topics and record sets; at most {RECORD_SETS_MAX}")
 
 
 PartitionAnswer = tuple[int, int, int, int, int]

@@ -5,10 +5,11 @@ its codec makes a message, its handler a response message, or parks.
 """
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
+from functools import cache
 from importlib import import_module
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 from headrace.broker.api import fetch, produce
 from headrace.broker.api.context import Parked, RequestContext
@@ -49,16 +50,26 @@ def _routes() -> dict[int, Route]:
     return routes
 
 
-def has_error(message: object) -> bool:
+def has_error(message: Any) -> bool:
     """Whether a response tells of an error, at its top or in any part; for metrics of the rarer requests."""
-    for field in fields(cast(Any, message)):
-        value = getattr(message, field.name)
-        if field.name == "error_code":
-            if value:
-                return True
-        elif isinstance(value, tuple) and any(is_dataclass(part) and has_error(part) for part in value):
-            return True
-    return False
+    has_code, parts = _error_places(type(message))
+    if has_code and message.error_code:
+        return True
+    return any(has_error(part) for name in parts for part in getattr(message, name) or ())
+
+
+@cache
+def _error_places(message_type: type) -> tuple[bool, tuple[str, ...]]:
+    """Whether such messages have a code of their own, and which of their arrays hold parts that may have one."""
+    hints = get_type_hints(message_type)
+    return "error_code" in hints, tuple(name for name, hint in hints.items() if _may_hold_errors(hint))
+
+
+def _may_hold_errors(hint: object) -> bool:
+    return any(
+        any(_error_places(part)) if isinstance(part, type) and is_dataclass(part) else _may_hold_errors(part)
+        for part in get_args(hint)
+    )
 
 
 class Dispatcher:

@@ -22,6 +22,7 @@ from headrace.model.ids import NO_TIMESTAMP, Offset, TopicId
 from headrace.model.limits import PRODUCE_WAIT_MS_MAX
 from headrace.wire.errors import ProtocolError
 from headrace.wire.produce import with_error
+from headrace.wire.records.compression import INFLATED_BYTES_MAX
 from headrace.wire.records.header import (
     ATTRIBUTES,
     BASE_TIMESTAMP,
@@ -38,6 +39,8 @@ from headrace.wire.records.validation import all_records_have_keys, check_produc
 ACKS_ALL = -1
 NO_APPEND_TIME = -1
 ENOUGH_FOR_ANYONE_BYTES = 1 << 31
+INFLATION_TIMES_MAX = 16
+"""How far records that must be opened may inflate, in times of max.message.bytes: it happens on the loop."""
 
 _NONE = ErrorCode.NONE
 _INVALID_RECORD = ErrorCode.INVALID_RECORD
@@ -208,7 +211,7 @@ class LedPartition:
         if config.cleanup_compact:
             if self.topic in INTERNAL_TOPICS:  # what coordinators know must not change behind their back
                 return ErrorCode.INVALID_TOPIC_EXCEPTION, -1, NO_APPEND_TIME, 0
-            if not _keys_present(batch):
+            if not _keys_present(batch, config.message_bytes_max):
                 return _INVALID_RECORD, -1, NO_APPEND_TIME, 0
         log = self.log
         count = fields[RECORD_COUNT]
@@ -341,8 +344,9 @@ class LedPartition:
             self.high_watermark_raised()
 
 
-def _keys_present(batch: memoryview) -> bool:
+def _keys_present(batch: memoryview, message_bytes_max: int) -> bool:
+    inflated_bytes_max = min(INFLATION_TIMES_MAX * message_bytes_max, INFLATED_BYTES_MAX)
     try:
-        return all_records_have_keys(batch)
+        return all_records_have_keys(batch, inflated_bytes_max=inflated_bytes_max)
     except ProtocolError:
         return False
