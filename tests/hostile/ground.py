@@ -1,0 +1,220 @@
+"""Where hostile clients meet a broker: a broker process, a healthy stock client beside it, and looks at both."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from headrace.client import Admin, NewTopic
+from tests.broker_process.broker_process import BrokerProcess, free_port
+from tests.broker_process.raw_connection import RawConnection
+from tests.hostile.healthy import TOPIC as HEALTHY_TOPIC
+
+ROUNDS_ALONE = int(os.environ.get("HOSTILE_ROUNDS_ALONE", "150"))
+ROUNDS_BESIDE = int(os.environ.get("HOSTILE_ROUNDS", "40"))
+"""Rounds of the healthy client for which an attack goes on; more give a figure that settles."""
+
+SLOWER_TIMES_MAX = 3.0
+SCHEDULING_MS = float(os.environ.get("HOSTILE_SCHEDULING_MS", "2000"))
+"""What a machine that runs many tests at once may add to any one round; on a quiet machine set it to 0."""
+
+SLOW_CLIENT_MS = 2_000
+FIRST_ROUND_S_MAX = 30.0
+ATTACK_S_MAX = 60.0
+FRAME_BYTES_MAX = 100 << 20
+
+_SAMPLE = re.compile(r"^(headrace_\w+)(?:\{([^}]*)\})? (\S+)$", re.MULTILINE)
+
+
+def percentile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+
+class HealthyClient:
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.hostile.healthy", bootstrap_servers],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.latencies_ms: list[float] = []
+        self.trouble = ""
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with self._changed:
+                if line.startswith("trouble"):
+                    self.trouble = line.strip()
+                else:
+                    self.latencies_ms.append(int(line.split()[1]) / 1e6)
+                self._changed.notify_all()
+        with self._changed:
+            self.trouble = self.trouble or "the healthy client has ended"
+            self._changed.notify_all()
+
+    @property
+    def rounds(self) -> int:
+        return len(self.latencies_ms)
+
+    def wait_for(self, rounds: int, timeout_s: float) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.rounds >= rounds or self.trouble, timeout_s), (
+                f"the healthy client made {self.rounds} rounds of {rounds} in {timeout_s} s"
+            )
+        assert not self.trouble, self.trouble
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(FIRST_ROUND_S_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join()
+        self._process.stdout.close()
+
+
+class Window:
+    """A stretch of the healthy client's time."""
+
+    def __init__(self, healthy: HealthyClient, rounds: int) -> None:
+        self._healthy = healthy
+        self._rounds = rounds
+        self.began = healthy.rounds
+        self._attacks = 0
+        self._until_s = time.monotonic() + ATTACK_S_MAX
+
+    def goes_on(self) -> bool:
+        """Whether the attack shall be made (again): once at least, and until enough rounds were made beside it."""
+        assert not self._healthy.trouble, self._healthy.trouble
+        assert time.monotonic() < self._until_s, "the healthy client makes no rounds beside the attack"
+        self._attacks += 1
+        return self._attacks == 1 or self._healthy.rounds < self.began + self._rounds
+
+    @property
+    def latencies_ms(self) -> list[float]:
+        # The round in which an attack begins counts too: it ends after the beginning.
+        return self._healthy.latencies_ms[self.began :]
+
+
+class Ground:
+    def __init__(self, data_dir: Path, *, settings: Mapping[str, str] | None = None) -> None:
+        self._metrics_port = free_port()
+        self.broker = BrokerProcess(
+            data_dir,
+            settings={
+                "headrace.metrics.listen": f"127.0.0.1:{self._metrics_port}",
+                "headrace.slow.client.timeout.ms": str(SLOW_CLIENT_MS),
+                "auto.create.topics.enable": "false",
+                **(settings or {}),
+            },
+        )
+        self.alone_p99_ms = 0.0
+
+    def __enter__(self) -> Self:
+        try:
+            self.broker.start()
+            self.create_topic(HEALTHY_TOPIC)
+            self.create_topic("target", partitions=8)
+            self.create_topic("compacted", configs={"cleanup.policy": "compact"})
+            self.healthy = HealthyClient(self.broker.bootstrap_servers)
+            self.healthy.wait_for(20, FIRST_ROUND_S_MAX)  # connections, first metadata, the interpreter's caches
+            self.measure_alone()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if hasattr(self, "healthy"):
+            self.healthy.close()
+        self.broker.__exit__(kind, error, traceback)
+
+    def measure_alone(self) -> None:
+        """What the healthy client sees while nobody attacks."""
+        window = Window(self.healthy, ROUNDS_ALONE)
+        self.healthy.wait_for(window.began + ROUNDS_ALONE, ATTACK_S_MAX)
+        self.alone_p99_ms = percentile(window.latencies_ms, 0.99)
+
+    def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+        with Admin(self.broker.bootstrap_servers) as admin:
+            created = admin.create_topics([NewTopic(name, partitions=partitions, configs=dict(configs or {}))])
+            assert not created[name].error, created[name]
+
+    # Looks
+
+    def metrics(self) -> dict[str, float]:
+        """Sums over labels, by name; with labels by name{labels}."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics_port}/metrics", timeout=30) as page:
+            text = page.read().decode()
+        found: dict[str, float] = {}
+        for name, labels, value in _SAMPLE.findall(text):
+            found[name] = found.get(name, 0.0) + float(value)
+            if labels:
+                found[f"{name}{{{labels}}}"] = float(value)
+        return found
+
+    @property
+    def metrics_address(self) -> tuple[str, int]:
+        return "127.0.0.1", self._metrics_port
+
+    def resident_bytes(self) -> int:
+        resident: int = psutil.Process(self.broker.process.pid).memory_info().rss
+        return resident
+
+    def is_alive(self) -> bool:
+        return self.broker.process.poll() is None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.broker.bootstrap_servers.rpartition(":")
+        return host, int(port)
+
+    def connect(self) -> RawConnection:
+        return RawConnection(self.broker.bootstrap_servers)
+
+    # Attacks
+
+    @property
+    def allowed_p99_ms(self) -> float:
+        return max(SLOWER_TIMES_MAX * self.alone_p99_ms, SCHEDULING_MS)
+
+    @contextmanager
+    def attacked(self, *, rounds: int = ROUNDS_BESIDE) -> Iterator[Callable[[], bool]]:
+        """The block makes its attack `while goes_on()`; afterwards the healthy client must have been served."""
+        window = Window(self.healthy, rounds)
+        failures = self.metrics()["headrace_handler_failures_total"]
+        yield window.goes_on
+        self.healthy.wait_for(window.began + rounds, ATTACK_S_MAX)
+        assert self.is_alive(), self.broker.complaints()
+        assert self.metrics()["headrace_handler_failures_total"] == failures, self.broker.complaints()[-3000:]
+        p99_ms = percentile(window.latencies_ms, 0.99)
+        assert p99_ms <= self.allowed_p99_ms, (
+            f"the healthy client's p99 is {p99_ms:.1f} ms beside the attack, {self.alone_p99_ms:.1f} ms alone"
+        )
+
+    def wait_until(self, holds: Callable[[dict[str, float]], bool], what: str, timeout_s: float = 20.0) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not holds(found := self.metrics()):
+            assert time.monotonic() < deadline, f"{what} did not come: {found}"
+            time.sleep(0.02)

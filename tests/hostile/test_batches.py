@@ -1,0 +1,67 @@
+"""Record batches that lie: checksums, counts, lengths, and a few bytes that stand for gigabytes."""
+
+import pytest
+
+from headrace.model.errors import ErrorCode
+from headrace.wire.apis import ApiKey
+from headrace.wire.records.compression import Compression
+from headrace.wire.records.header import LENGTH_AT
+from tests.hostile import frames
+from tests.hostile.ground import Ground
+
+REQUESTS = 20
+BOMB_BYTES = 200 << 20
+PACKED_BYTES_MAX = 1 << 20
+RESIDENT_GROWTH_MAX = 64 << 20
+LIES = {
+    "checksum": (frames.with_wrong_checksum(), {ErrorCode.CORRUPT_MESSAGE}),
+    "more records": (frames.with_number(frames.RECORD_COUNT_AT, 2**31 - 1, mend=True), {ErrorCode.INVALID_RECORD}),
+    "no records": (frames.with_number(frames.RECORD_COUNT_AT, 0, mend=True), {ErrorCode.INVALID_RECORD}),
+    "negative records": (frames.with_number(frames.RECORD_COUNT_AT, -5, mend=True), {ErrorCode.INVALID_RECORD}),
+    "offsets": (frames.with_number(frames.LAST_OFFSET_DELTA_AT, 2**31 - 1, mend=True), {ErrorCode.INVALID_RECORD}),
+    "longer": (frames.with_number(LENGTH_AT, 2**31 - 1, mend=False), {ErrorCode.CORRUPT_MESSAGE}),
+    "shorter": (frames.with_number(LENGTH_AT, 10, mend=False), {ErrorCode.CORRUPT_MESSAGE}),
+    "negative": (frames.with_number(LENGTH_AT, -1, mend=False), {ErrorCode.CORRUPT_MESSAGE}),
+    "no header": (bytes(frames.good_batch())[:40], {ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD}),
+}
+CODECS = [codec for codec in Compression if codec is not Compression.NONE]
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("topic", ["target", "compacted"])
+def test_a_lying_batch_is_refused_and_counted(ground: Ground, topic: str, lie: str) -> None:
+    batch, errors = LIES[lie]
+    request = frames.produce_request(topic, batch)
+    refused = ground.metrics().get("headrace_produce_errors_total", 0)
+    sent = 0
+    with ground.attacked(rounds=10) as goes_on, ground.connect() as connection:
+        while goes_on():
+            for _ in range(REQUESTS):
+                answer = connection.call(ApiKey.PRODUCE, frames.PRODUCE_VERSION, request)
+                assert answer.responses[0].partition_responses[0].error_code in errors
+            sent += REQUESTS
+    assert ground.metrics()["headrace_produce_errors_total"] == refused + sent
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=[codec.name.lower() for codec in CODECS])
+def test_a_bomb_is_not_opened_on_a_topic_that_stores_batches_as_they_are(ground: Ground, codec: Compression) -> None:
+    _throw(ground, "target", codec, {ErrorCode.NONE})
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=[codec.name.lower() for codec in CODECS])
+def test_a_bomb_is_refused_where_records_are_opened(ground: Ground, codec: Compression) -> None:
+    """A compacted topic looks for keys, so the broker has to inflate: no further than its limit, beside the loop."""
+    _throw(ground, "compacted", codec, {ErrorCode.INVALID_RECORD})
+
+
+def _throw(ground: Ground, topic: str, codec: Compression, errors: set[ErrorCode]) -> None:
+    inflated = BOMB_BYTES
+    while len(batch := frames.bomb(codec, inflated)) > PACKED_BYTES_MAX:
+        inflated //= 2
+    before = ground.resident_bytes()
+    request = frames.produce_request(topic, batch)
+    with ground.attacked(rounds=10) as goes_on, ground.connect() as connection:
+        while goes_on():
+            answer = connection.call(ApiKey.PRODUCE, frames.PRODUCE_VERSION, request)
+            assert answer.responses[0].partition_responses[0].error_code in errors
+    assert ground.resident_bytes() - before < RESIDENT_GROWTH_MAX

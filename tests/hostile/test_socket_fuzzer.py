@@ -1,0 +1,22 @@
+"""A slice of the socket campaign: mutated frames of every API at one broker, beside a healthy client."""
+
+import os
+
+from tests.hostile.socket_fuzzer import RESIDENT_GROWTH_MAX, SocketCampaign
+
+FRAMES = int(os.environ.get("HOSTILE_FRAMES", "3000"))
+"""More of them by `python -m tools.fuzz.run --frames 1000000`."""
+
+SEED = 20
+
+
+def test_mutated_frames_harm_nobody() -> None:
+    with SocketCampaign(seed=SEED) as campaign:
+        campaign.send(FRAMES)
+        report = campaign.report()
+        assert report["frames"] == FRAMES
+        assert report["protocol_errors"] > FRAMES / 10
+        assert report["requests_served"] > FRAMES / 10
+        assert report["handler_failures"] == 0
+        assert report["resident_growth_mb"] < RESIDENT_GROWTH_MAX / 1e6
+        assert campaign.complaints() == []
