@@ -6,7 +6,6 @@ its codec makes a message, its handler a response message, or parks.
 
 from collections.abc import Callable
 from dataclasses import is_dataclass
-from functools import cache
 from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
@@ -58,11 +57,17 @@ def has_error(message: Any) -> bool:
     return any(has_error(part) for name in parts for part in getattr(message, name) or ())
 
 
-@cache
+_ERROR_PLACES: dict[type, tuple[bool, tuple[str, ...]]] = {}
+
+
 def _error_places(message_type: type) -> tuple[bool, tuple[str, ...]]:
     """Whether such messages have a code of their own, and which of their arrays hold parts that may have one."""
-    hints = get_type_hints(message_type)
-    return "error_code" in hints, tuple(name for name, hint in hints.items() if _may_hold_errors(hint))
+    found = _ERROR_PLACES.get(message_type)
+    if found is None:
+        hints = get_type_hints(message_type)
+        parts = tuple(name for name, hint in hints.items() if _may_hold_errors(hint))
+        found = _ERROR_PLACES[message_type] = ("error_code" in hints, parts)
+    return found
 
 
 def _may_hold_errors(hint: object) -> bool:

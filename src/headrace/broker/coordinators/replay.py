@@ -106,6 +106,6 @@ class Replays:
                 replay.take(content)
             except ReplayFailed as failure:
                 self._end(failure)
-            self._step()
+            self._timers.next_turn(self._step)
 
         self._spawner.submit(lambda: disk.read(part.file, part.length, part.position), completed)
