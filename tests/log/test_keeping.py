@@ -306,6 +306,18 @@ def test_nothing_above_the_high_watermark_goes() -> None:
     assert log.retention_work(NOW_MS + HOUR_MS, log.bases[0]) is None
 
 
+def test_a_segment_that_retention_took_before_it_was_flushed_is_not_flushed() -> None:
+    disk = virtual_disk()
+    log = filled(disk, LogConfig(segment_bytes=500, retention_bytes=500, file_delete_delay_ms=0))
+    assert len(log.segments) > 3
+    run(log.retention_work(NOW_MS, log.end_offset))
+    run(log.retention_work(NOW_MS, log.end_offset))
+    log.files.close_idle()
+    run(log.flush_work())
+    assert not log.failed
+    assert log.recovery_point == log.end_offset
+
+
 def test_a_compacted_topic_keeps_its_segments() -> None:
     log = filled(virtual_disk(), SEGMENTS)
     log.configure(LogConfig(segment_bytes=600, retention_ms=1, delete=False, compact=True))

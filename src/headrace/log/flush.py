@@ -80,6 +80,10 @@ class Flusher:
         self.directory_changed = True
         self._snapshots.append(_Snapshot(next_base_offset, self._log.producers.freeze()))
 
+    def segments_taken(self, taken: list[Segment]) -> None:
+        """They leave under other names: nothing of them is cut or synced any more, and their files may be closed."""
+        self._sealed = [segment for segment in self._sealed if segment not in taken]
+
     def is_settled(self, segment: Segment) -> bool:
         """Whether nothing remains to be cut or synced of a closed segment."""
         return not self.in_flight and segment not in self._sealed

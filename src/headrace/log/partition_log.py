@@ -420,6 +420,7 @@ class PartitionLog:
         self.bases = [segment.base_offset for segment in self.segments]
         self.size_bytes -= sum(segment.size for segment in taken)
         self._older.forget()
+        self._flusher.segments_taken(taken)
         self.advance_start(self.bases[0])
 
     def segments_replaced(self, old: list[Segment], new: Segment) -> None:
