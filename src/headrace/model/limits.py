@@ -20,7 +20,8 @@ REQUESTS_IN_FLIGHT_MAX = 256
 how long a pipeline of requests can hold up one turn."""
 
 REQUEST_BYTES_MAX = 1 << 20
-"""Any request but Produce: reading one takes its turn and makes objects, so a frame of millions of them is refused."""
+"""Of requests that are read in full: that takes its turn and makes objects, so a frame of millions of them is
+refused. What carries mostly opaque bytes is bounded by socket.request.max.bytes alone."""
 
 CONNECTIONS_ACCEPTED_PER_TURN_MAX = 64
 

@@ -27,6 +27,9 @@ _HEADER = Struct(">hhih")
 _HEADER_BYTES = 10
 _NOT_ANSWERED_YET = 1
 
+_MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
+"""Records, subscriptions and assignments are passed on unread, so their size costs nothing."""
+
 TunedHandler = Callable[["Broker", Connection, memoryview, int, int, int, int], None]
 
 
@@ -104,7 +107,7 @@ class Dispatcher:
                 raise ProtocolError(f"{api.key.name} version {version} is not served")
             self._answer_api_versions_error(connection, correlation_id)
             return
-        if end - start > REQUEST_BYTES_MAX and api_key != ApiKey.PRODUCE:
+        if end - start > REQUEST_BYTES_MAX and api_key not in _MOSTLY_OPAQUE:
             raise ProtocolError(f"{api.key.name} of {end - start} bytes; at most {REQUEST_BYTES_MAX} are read")
         if version >= flexible_from:
             position = skip_tagged_fields(frame, position, end)
