@@ -25,6 +25,7 @@ TINY = replace(
     connections=10,
     recovery_small_bytes=20_000,
     recovery_large_bytes=8_000_000,
+    disk_bytes=0,
 )
 
 
@@ -155,4 +156,11 @@ def test_a_broker_that_refuses_has_no_figure(embedded: EmbeddedBroker) -> None:
     options = ("--size", "2000000", "--seconds", "0.05", "--bootstrap", embedded.bootstrap_servers)
     result = invoke("produce", *options, exit_code=1)
     assert "MESSAGE_TOO_LARGE" in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_comparison_without_room_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "QUICK", replace(TINY, disk_bytes=1 << 60))
+    result = invoke("compare", "--quick", "--no-kafka", "--only", "latency", exit_code=1)
+    assert "GB of disk" in result.stderr
     assert result.stdout == ""

@@ -1,5 +1,6 @@
 """The comparison: every load of the table on Headrace, on Apache Kafka where it can be had, and on the bare calls."""
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -45,6 +46,9 @@ class Extent:
     metadata_seconds: float
     recovery_small_bytes: int
     recovery_large_bytes: int
+    disk_bytes: int
+    """What all of it takes at most."""
+
     is_quick: bool
 
 
@@ -62,6 +66,7 @@ FULL = Extent(
     metadata_seconds=3.0,
     recovery_small_bytes=50_000_000,
     recovery_large_bytes=1_000_000_000,
+    disk_bytes=40_000_000_000,
     is_quick=False,
 )
 QUICK = Extent(
@@ -78,6 +83,7 @@ QUICK = Extent(
     metadata_seconds=1.0,
     recovery_small_bytes=5_000_000,
     recovery_large_bytes=200_000_000,
+    disk_bytes=12_000_000_000,
     is_quick=True,
 )
 
@@ -104,6 +110,10 @@ class Comparison:
 
     def run(self, names: Sequence[str]) -> None:
         """First what shares one pair of running brokers, then what starts its own."""
+        free_bytes = shutil.disk_usage(self.folder).free
+        if free_bytes < self.extent.disk_bytes:
+            needed, free = self.extent.disk_bytes / 1e9, free_bytes / 1e9
+            raise BenchError(f"this takes {needed:.0f} GB of disk and {free:.0f} are free: give another --folder")
         with ExitStack() as stack:
             if any(name in LOADED_PARTS for name in names):
                 self._loaded = [stack.enter_context(broker).start() for broker in self.new_brokers("loaded")]
@@ -136,14 +146,16 @@ class Comparison:
         *,
         rounds: int = 0,
         warm_figure: str = "",
+        warm: Callable[[BrokerProcess], Measured] | None = None,
         client: str = "",
         others: Mapping[str, Measured] | None = None,
     ) -> None:
-        """A load on the running brokers in turns, after each has been warmed up by it."""
+        """A load on the running brokers in turns, after each has been warmed up, by the same load or by `warm`."""
         subjects = {broker.name: make(broker) for broker in self._loaded}
         if warm_figure:
-            for name, measured in subjects.items():
-                warm_up(load, name, measured, figure=warm_figure, tell=self._tell)
+            for broker in self._loaded:
+                measured = warm(broker) if warm is not None else subjects[broker.name]
+                warm_up(load, broker.name, measured, figure=warm_figure, tell=self._tell)
         self.add(load, {**subjects, **(others or {})}, rounds=rounds or self.extent.rounds, client=client)
 
     def add(self, load: str, subjects: Mapping[str, Measured], *, rounds: int, client: str = "") -> None:
@@ -156,7 +168,8 @@ def produce(comparison: Comparison) -> None:
         load = full.quick() if comparison.extent.is_quick else full
         bare = {BARE: AppendFloorRounds(comparison.folder, comparison.client, load)} if full is LARGE else {}
         make = partial(ProduceRounds, client=comparison.client, load=load, topic=f"produce-{number}")
-        comparison.measure(full.name, make, warm_figure="cpu_us_per_request", others=bare)
+        warm = partial(make, load=full.quick(), topic=f"warm-{number}")
+        comparison.measure(full.name, make, warm_figure="cpu_us_per_request", warm=warm, others=bare)
 
 
 def consume(comparison: Comparison) -> None:

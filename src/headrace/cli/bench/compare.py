@@ -39,7 +39,7 @@ def compare(
     """Run every load beside Apache Kafka and the bare system calls, and say which figures are reached.
 
     Apache Kafka is fetched by mvn into the cache folder at the first use; without mvn or java its rows are shown as
-    not measured. Takes about ten minutes and some 30 GB of disk. A target that is missed is shown as missed.
+    not measured. Takes about ten minutes and up to 40 GB of disk. A target that is missed is shown as missed.
     """
     from contextlib import ExitStack
 
