@@ -1,5 +1,6 @@
 """Where hostile clients meet a broker: a broker process, a healthy stock client beside it, and looks at both."""
 
+import json
 import os
 import re
 import subprocess
@@ -25,13 +26,18 @@ ROUNDS_BESIDE = int(os.environ.get("HOSTILE_ROUNDS", "40"))
 """Rounds of the healthy client for which an attack goes on; more give a figure that settles."""
 
 SLOWER_TIMES_MAX = 3.0
-SCHEDULING_MS = float(os.environ.get("HOSTILE_SCHEDULING_MS", "2000"))
-"""What a machine that runs many tests at once may add to any one round; on a quiet machine set it to 0."""
+SCHEDULING_MS = float(os.environ.get("HOSTILE_SCHEDULING_MS", "500"))
+"""What a machine that runs many tests at once may add to every other round; on a quiet machine set it to 0."""
+
+SCHEDULING_TIMES_AT_P99 = 10.0
+"""How much more than that it may add to the slowest."""
 
 SLOW_CLIENT_MS = 2_000
 FIRST_ROUND_S_MAX = 30.0
 ATTACK_S_MAX = 60.0
 FRAME_BYTES_MAX = 100 << 20
+RECONNECTIONS_MAX = 2
+"""Connections the healthy client may have made since it was alone."""
 
 _SAMPLE = re.compile(r"^(headrace_\w+)(?:\{([^}]*)\})? (\S+)$", re.MULTILINE)
 
@@ -128,6 +134,7 @@ class Ground:
             },
         )
         self.alone_p99_ms = 0.0
+        self._connections_alone = 0.0
 
     def __enter__(self) -> Self:
         try:
@@ -155,6 +162,14 @@ class Ground:
         window = Window(self.healthy, ROUNDS_ALONE)
         self.healthy.wait_for(window.began + ROUNDS_ALONE, ATTACK_S_MAX)
         self.alone_p99_ms = percentile(window.latencies_ms, 0.99)
+        self._connections_alone = self.metrics()["headrace_connections"]
+
+    def wait_until_alone(self) -> None:
+        """Nothing is left of those who attacked."""
+        self.wait_until(
+            lambda found: found["headrace_connections"] <= self._connections_alone + RECONNECTIONS_MAX,
+            "the end of the hostile connections",
+        )
 
     def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         with Admin(self.broker.bootstrap_servers) as admin:
@@ -195,9 +210,17 @@ class Ground:
 
     # Attacks
 
-    @property
-    def allowed_p99_ms(self) -> float:
-        return max(SLOWER_TIMES_MAX * self.alone_p99_ms, SCHEDULING_MS)
+    def check_served(self, window: Window) -> str:
+        """What the healthy client suffered in this window beyond what is allowed; nothing if it was served well."""
+        p50_ms, p99_ms = (percentile(window.latencies_ms, share) for share in (0.5, 0.99))
+        if p50_ms <= max(SLOWER_TIMES_MAX * self.alone_p99_ms, SCHEDULING_MS) and p99_ms <= max(
+            SLOWER_TIMES_MAX * self.alone_p99_ms, SCHEDULING_TIMES_AT_P99 * SCHEDULING_MS
+        ):
+            return ""
+        return (
+            f"the healthy client's p50 and p99 are {p50_ms:.1f} and {p99_ms:.1f} ms beside the attack; "
+            f"its p99 alone is {self.alone_p99_ms:.1f} ms"
+        )
 
     @contextmanager
     def attacked(self, *, rounds: int = ROUNDS_BESIDE) -> Iterator[Callable[[], bool]]:
@@ -207,11 +230,27 @@ class Ground:
         yield window.goes_on
         self.healthy.wait_for(window.began + rounds, ATTACK_S_MAX)
         assert self.is_alive(), self.broker.complaints()
-        assert self.metrics()["headrace_handler_failures_total"] == failures, self.broker.complaints()[-3000:]
-        p99_ms = percentile(window.latencies_ms, 0.99)
-        assert p99_ms <= self.allowed_p99_ms, (
-            f"the healthy client's p99 is {p99_ms:.1f} ms beside the attack, {self.alone_p99_ms:.1f} ms alone"
-        )
+        found = self.metrics()
+        self._record(window, longest_turn_ms=1000 * found["headrace_loop_lag_max_seconds"])
+        assert found["headrace_handler_failures_total"] == failures, self.broker.complaints()[-3000:]
+        assert not (suffered := self.check_served(window)), suffered
+
+    def _record(self, window: Window, *, longest_turn_ms: float) -> None:
+        """One line for the table of docs/reliability.md, where HOSTILE_RECORD names a file for it."""
+        path = os.environ.get("HOSTILE_RECORD")
+        if path is None:
+            return
+        row = {
+            "attack": os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[2].partition(" ")[0],
+            "rounds": len(window.latencies_ms),
+            "p50_ms": percentile(window.latencies_ms, 0.5),
+            "p99_ms": percentile(window.latencies_ms, 0.99),
+            "p99_alone_ms": self.alone_p99_ms,
+            "longest_turn_ms": longest_turn_ms,
+            "resident_mb": self.resident_bytes() / 1e6,
+        }
+        with open(path, "a") as file:
+            file.write(json.dumps(row) + "\n")
 
     def wait_until(self, holds: Callable[[dict[str, float]], bool], what: str, timeout_s: float = 20.0) -> None:
         deadline = time.monotonic() + timeout_s

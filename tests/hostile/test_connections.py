@@ -69,7 +69,7 @@ def test_half_closed_sockets(ground: Ground) -> None:
                     connection.socket.shutdown(socket.SHUT_WR)
                     while connection.receive_frame() is not None:
                         pass
-    ground.wait_until(lambda found: found["headrace_connections"] <= 4, "the end of the half-closed connections")
+    ground.wait_until_alone()
     assert ground.metrics()["headrace_fetches_parked"] <= 1
 
 
@@ -108,7 +108,7 @@ def test_thousands_of_connections(ground: Ground) -> None:
                     (size,) = frames.SIZE.unpack(connection.recv(4, socket.MSG_WAITALL))
                     assert len(connection.recv(size, socket.MSG_WAITALL)) == size
         assert grown / MANY_CONNECTIONS < BYTES_PER_IDLE_CONNECTION_MAX
-    ground.wait_until(lambda found: found["headrace_connections"] <= 4, "the end of every connection")
+    ground.wait_until_alone()
 
 
 def test_a_storm_of_connections(ground: Ground) -> None:
@@ -124,7 +124,7 @@ def test_a_storm_of_connections(ground: Ground) -> None:
                     if number % 3:
                         connection.send(frames.api_versions()[: number % 17])
             storm += 100
-    ground.wait_until(lambda found: found["headrace_connections"] <= 4, "the end of the storm")
+    ground.wait_until_alone()
     assert ground.metrics()["headrace_connections_opened_total"] >= opened + storm * 0.9
 
 

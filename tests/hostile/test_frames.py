@@ -60,7 +60,7 @@ def test_frames_cut_off_by_a_close_or_a_reset(ground: Ground) -> None:
                     if source.random() < 0.5:
                         reset = struct.pack("ii", 1, 0)
                         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
-    ground.wait_until(lambda found: found["headrace_connections"] <= 4, "the end of the cut off connections")
+    ground.wait_until_alone()
 
 
 def test_memory_follows_the_bytes_received_not_the_length_declared(ground: Ground) -> None:
