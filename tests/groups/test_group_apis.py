@@ -173,6 +173,7 @@ class TestMembership:
         first.sync(joined, group=group)
         first.close()
         waiting = second.send_join(group)
+        broker.steps()
         broker.pass_time(6_100)
         assert second.wait(waiting).generation_id == 2
 

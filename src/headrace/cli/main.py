@@ -21,6 +21,7 @@ COMMANDS = {
     "topics": _Lazy("topics", "List, create, describe, alter, delete and apply topics."),
     "produce": _Lazy("produce", "Send lines of text to a topic."),
     "consume": _Lazy("consume", "Print the records of a topic."),
+    "groups": _Lazy("groups", "List, describe, reset and delete groups, and see how far they lag."),
     "configs": _Lazy("configs", "List, describe and alter configs."),
     "cluster": _Lazy("cluster", "Describe the cluster."),
     "compact": _Lazy("compact", "Ask for a compaction of a topic now."),

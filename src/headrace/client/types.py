@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import NO_TOPIC_ID, TopicId
+from headrace.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
 
 LATEST = -1
 EARLIEST = -2
@@ -199,3 +199,39 @@ class ConsumerRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
+
+
+class ListedGroup(NamedTuple):
+    group: str
+    protocol_type: str
+    state: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    partitions: tuple[TopicPartition, ...]
+    """What a consumer was given; other members' assignments are nobody's business."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    group: str
+    error: ErrorCode
+    state: str
+    protocol_type: str
+    protocol: str
+    coordinator: int
+    members: tuple[GroupMember, ...]
+
+
+class GroupOffset(NamedTuple):
+    offset: int
+    """-1 where the group has committed nothing."""
+    leader_epoch: int
+    metadata: str
+    error: ErrorCode

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 from headrace.client.blocking.session import DEFAULT_BOOTSTRAP, Session
-from headrace.client.core.admin import brokers, configs, partitions, topics
+from headrace.client.core.admin import brokers, configs, groups, partitions, topics
 from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata
 from headrace.client.errors import InvalidArgument
@@ -15,6 +15,9 @@ from headrace.client.types import (
     ConfigEntry,
     ConfigResource,
     DeletedRecords,
+    GroupDescription,
+    GroupOffset,
+    ListedGroup,
     LogDirDescription,
     NewTopic,
     OffsetAt,
@@ -92,6 +95,28 @@ class Admin:
 
     def producers(self, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionProducers]:
         return self._session.run(partitions.producers(self._session.cluster, wanted), self._timeout_ms)
+
+    def groups(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> tuple[ListedGroup, ...]:
+        """All groups, or those in these states and of these types."""
+        operation = groups.list_groups(self._session.cluster, states=states, types=types)
+        return self._session.run(operation, self._timeout_ms)
+
+    def describe_groups(self, names: Sequence[str]) -> dict[str, GroupDescription]:
+        """A group that does not exist is in state Dead."""
+        return self._session.run(groups.describe_groups(self._session.cluster, names), self._timeout_ms)
+
+    def group_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
+        return self._session.run(groups.offsets(self._session.cluster, group), self._timeout_ms)
+
+    def commit_group_offsets(self, group: str, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, Outcome]:
+        """Of a group without members."""
+        return self._session.run(groups.commit_offsets(self._session.cluster, group, wanted), self._timeout_ms)
+
+    def delete_group_offsets(self, group: str, doomed: Iterable[TopicPartition]) -> dict[TopicPartition, Outcome]:
+        return self._session.run(groups.delete_offsets(self._session.cluster, group, doomed), self._timeout_ms)
+
+    def delete_groups(self, names: Sequence[str]) -> dict[str, Outcome]:
+        return self._session.run(groups.delete_groups(self._session.cluster, names), self._timeout_ms)
 
     def api_versions(self, node: int | None = None) -> tuple[ApiRange, ...]:
         """What a broker serves, by API key; of any broker unless a node is named."""

@@ -1,0 +1,274 @@
+"""`headrace groups`: list, describe, members, lag, reset, delete."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import click
+
+from headrace.cli.console import count_text, print_json, print_table
+from headrace.cli.failures import Failure, Misuse
+from headrace.cli.group_lag import PartitionLag, group_lag
+from headrace.cli.group_reset import Move, Target, moves, wanted_partitions
+from headrace.cli.options import bootstrap_option, json_option, yes_option
+from headrace.cli.outcomes import fail_on_errors, named
+from headrace.cli.times import EXAMPLES, parse_time
+from headrace.client import Admin
+from headrace.client.types import EARLIEST, LATEST, GroupDescription
+from headrace.model.errors import ErrorCode
+
+DEAD, EMPTY = "Dead", "Empty"
+NOTHING = "-"
+
+
+@click.group("groups")
+def command() -> None:
+    """List, describe, reset and delete groups, and see how far they lag."""
+
+
+@command.command("list")
+@click.option("--state", "states", multiple=True, metavar="STATE", help="Only groups in this state; may be repeated.")
+@bootstrap_option
+@json_option
+def list_groups(bootstrap: str, states: tuple[str, ...], as_json: bool) -> None:
+    """List groups."""
+    with Admin(bootstrap) as admin:
+        found = admin.groups(states=states)
+    if as_json:
+        print_json([group._asdict() for group in found])
+        return
+    print_table(
+        ("group", "state", "type", "protocol"),
+        ((group.group, group.state, group.type, group.protocol_type or NOTHING) for group in found),
+        empty="no groups: they come with their first consumer",
+    )
+
+
+@command.command("describe")
+@click.argument("names", metavar="GROUP...", nargs=-1, required=True)
+@bootstrap_option
+@json_option
+def describe(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
+    """Describe groups: state, protocol, coordinator, and the lag of every partition with its reader."""
+    with Admin(bootstrap) as admin:
+        found = _described(admin, names)
+        lags = [group_lag(admin, group) for group in found]
+    if as_json:
+        print_json(
+            [
+                {**_group_json(group), "partitions": [_lag_json(each) for each in lag]}
+                for group, lag in zip(found, lags, strict=True)
+            ]
+        )
+        return
+    for group, lag in zip(found, lags, strict=True):
+        protocol = f", {group.protocol_type} protocol {group.protocol or NOTHING}" if group.protocol_type else ""
+        members = count_text(len(group.members), "member")
+        click.echo(f'group "{group.group}": {group.state}{protocol}, {members}, coordinator {group.coordinator}')
+        _print_lag(lag)
+
+
+@command.command("members")
+@click.argument("name", metavar="GROUP")
+@bootstrap_option
+@json_option
+def members(bootstrap: str, name: str, as_json: bool) -> None:
+    """List the members of a group and what each reads."""
+    with Admin(bootstrap) as admin:
+        (group,) = _described(admin, (name,))
+    if as_json:
+        print_json(_group_json(group)["members"])
+        return
+    print_table(
+        ("member", "instance", "client", "host", "partitions"),
+        (
+            (
+                member.member_id,
+                member.instance_id or NOTHING,
+                member.client_id,
+                member.host.removeprefix("/"),
+                ", ".join(map(str, member.partitions)) or NOTHING,
+            )
+            for member in group.members
+        ),
+        empty=f'group "{name}" has no members',
+    )
+
+
+@command.command("lag")
+@click.argument("names", metavar="[GROUP]...", nargs=-1)
+@bootstrap_option
+@json_option
+def lag(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
+    """Show how far groups are behind, by topic; all groups if none is named."""
+    with Admin(bootstrap) as admin:
+        wanted = names or tuple(group.group for group in admin.groups())
+        rows = [
+            (group.group, *row) for group in _described(admin, wanted) for row in _by_topic(group_lag(admin, group))
+        ]
+    if as_json:
+        print_json([dict(zip(("group", "topic", "partitions", "lag"), row, strict=True)) for row in rows])
+        return
+    columns = ("group", "topic", "partitions", "lag")
+    print_table(columns, rows, right=("partitions", "lag"), empty="no group has committed anything yet")
+
+
+@command.command("reset")
+@click.argument("name", metavar="GROUP")
+@click.option("--topic", "topics", metavar="TOPIC[:PARTITION,...]", multiple=True, help="What to reset; else all.")
+@click.option("--to-earliest", is_flag=True, help="To the first record there is.")
+@click.option("--to-latest", is_flag=True, help="Behind the last record there is.")
+@click.option("--to-time", metavar="TIME", help=f"To the first record at or after a time: {EXAMPLES}.")
+@click.option("--to-offset", type=click.IntRange(0), help="To this offset.")
+@click.option("--shift", type=int, help="So many records forth, or back if negative.")
+@click.option("--dry-run", is_flag=True, help="Only show what would become of it.")
+@yes_option
+@bootstrap_option
+@json_option
+def reset(
+    bootstrap: str,
+    name: str,
+    topics: tuple[str, ...],
+    to_earliest: bool,
+    to_latest: bool,
+    to_time: str | None,
+    to_offset: int | None,
+    shift: int | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Set the offsets of a group that has no members."""
+    target = _target(to_earliest, to_latest, to_time, to_offset, shift)
+    with Admin(bootstrap) as admin:
+        state = admin.describe_groups([name])[name].state
+        if state not in (DEAD, EMPTY):
+            raise Failure(f'group "{name}" is {state}: stop its members first, they would overwrite the offsets')
+        committed = {part: found.offset for part, found in admin.group_offsets(name).items()}
+        partitions = wanted_partitions(admin, topics, committed)
+        if not partitions:
+            raise Failure(f'group "{name}" has committed nothing: say --topic what it shall read')
+        planned = moves(admin, partitions, committed, target)
+        _show_moves(planned, as_json)
+        if dry_run:
+            return
+        if not yes:
+            click.confirm(f'reset {count_text(len(planned), "partition")} of group "{name}"?', abort=True, err=True)
+        outcomes = admin.commit_group_offsets(name, {move.partition: move.after for move in planned})
+    fail_on_errors({str(part): outcome for part, outcome in outcomes.items()}, "cannot reset")
+
+
+@command.command("delete")
+@click.argument("names", metavar="GROUP...", nargs=-1, required=True)
+@yes_option
+@bootstrap_option
+def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
+    """Delete groups without members, and their offsets."""
+    if not yes:
+        click.confirm(f"delete {count_text(len(names), 'group')} and all their offsets?", abort=True, err=True)
+    with Admin(bootstrap) as admin:
+        outcomes = admin.delete_groups(names)
+    for name, outcome in outcomes.items():
+        if outcome.error is ErrorCode.NONE:
+            click.echo(f'deleted group "{name}"')
+    fail_on_errors(named(outcomes, "group"), "cannot delete")
+
+
+def _described(admin: Admin, names: Sequence[str]) -> list[GroupDescription]:
+    found = admin.describe_groups(names)
+    for group in found.values():
+        if group.state == DEAD:
+            raise Failure(f'group "{group.group}" does not exist (headrace groups list shows all)')
+        if group.error is not ErrorCode.NONE:
+            raise Failure(f'group "{group.group}" cannot be described: {group.error.name}')
+    return list(found.values())
+
+
+def _target(
+    to_earliest: bool, to_latest: bool, to_time: str | None, to_offset: int | None, shift: int | None
+) -> Target:
+    chosen = [to_earliest, to_latest, to_time is not None, to_offset is not None, shift is not None]
+    if sum(chosen) != 1:
+        raise click.UsageError("say where to: one of --to-earliest, --to-latest, --to-time, --to-offset and --shift")
+    if to_time is not None:
+        try:
+            return Target(time=parse_time(to_time, now=datetime.now().astimezone()))
+        except ValueError as wrong:
+            raise Misuse(str(wrong)) from None
+    return Target(
+        time=EARLIEST if to_earliest else LATEST if to_latest else None,
+        offset=to_offset,
+        shift=shift,
+    )
+
+
+def _shown(number: int | None) -> str | int:
+    return NOTHING if number is None else number
+
+
+def _print_lag(lags: Sequence[PartitionLag]) -> None:
+    print_table(
+        ("topic", "partition", "committed", "end", "lag", "member"),
+        (
+            (
+                each.partition.topic,
+                each.partition.partition,
+                _shown(each.committed),
+                _shown(each.end),
+                _shown(each.lag),
+                each.member or NOTHING,
+            )
+            for each in lags
+        ),
+        right=("partition", "committed", "end", "lag"),
+        empty="it has committed nothing yet",
+    )
+
+
+def _by_topic(lags: Iterable[PartitionLag]) -> list[tuple[str, int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for each in lags:
+        partitions, behind = found.get(each.partition.topic, (0, 0))
+        found[each.partition.topic] = (partitions + 1, behind + (each.lag or 0))
+    return [(topic, *numbers) for topic, numbers in found.items()]
+
+
+def _show_moves(planned: Sequence[Move], as_json: bool) -> None:
+    if as_json:
+        print_json([{**move._asdict(), **move.partition._asdict()} for move in planned])
+        return
+    print_table(
+        ("topic", "partition", "before", "after"),
+        ((move.partition.topic, move.partition.partition, _shown(move.before), move.after) for move in planned),
+        right=("partition", "before", "after"),
+    )
+
+
+def _group_json(group: GroupDescription) -> dict[str, object]:
+    return {
+        "group": group.group,
+        "state": group.state,
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol,
+        "coordinator": group.coordinator,
+        "members": [
+            {
+                "member_id": member.member_id,
+                "instance_id": member.instance_id,
+                "client_id": member.client_id,
+                "host": member.host,
+                "partitions": [str(part) for part in member.partitions],
+            }
+            for member in group.members
+        ],
+    }
+
+
+def _lag_json(each: PartitionLag) -> dict[str, object]:
+    return {
+        "topic": each.partition.topic,
+        "partition": each.partition.partition,
+        "committed": each.committed,
+        "end": each.end,
+        "lag": each.lag,
+        "member": each.member or None,
+    }

@@ -1,0 +1,246 @@
+"""Groups: list, describe, their offsets, and the end of them. Each group is asked for at its coordinator."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS, by_topic
+from headrace.client.core.calls import VERSION_UNBOUNDED, Api, Call, Operation, Pause
+from headrace.client.core.cluster import Cluster, error_code, fetch_metadata
+from headrace.client.errors import BrokerError, ClientError
+from headrace.client.types import GroupDescription, GroupMember, GroupOffset, ListedGroup, Outcome
+from headrace.core.groups.subscriptions import CONSUMER_PROTOCOL_TYPE, assigned_partitions
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicPartition
+from headrace.wire.messages import delete_groups as delete_groups_api
+from headrace.wire.messages import describe_groups as describe_groups_api
+from headrace.wire.messages import find_coordinator as find_coordinator_api
+from headrace.wire.messages import list_groups as list_groups_api
+from headrace.wire.messages import offset_commit as offset_commit_api
+from headrace.wire.messages import offset_delete as offset_delete_api
+from headrace.wire.messages import offset_fetch as offset_fetch_api
+
+COORDINATOR_ATTEMPTS_MAX = 20
+"""A coordinator that is being loaded or created is there after a while."""
+
+COORDINATOR_ERRORS = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
+NO_MEMBER_EPOCH = -1
+_ONE_GROUP_MAX = 7
+_ALL_TOPICS_MIN = 2
+_NAMES_MAX = 9
+_FILTERS_FROM = 4
+_TYPES_FROM = 5
+
+
+def list_groups(cluster: Cluster, *, states: Sequence[str], types: Sequence[str]) -> Operation[tuple[ListedGroup, ...]]:
+    """The groups of all brokers, by name."""
+    min_version = _TYPES_FROM if types else _FILTERS_FROM if states else 0
+    request = list_groups_api.ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
+    for attempt in range(COORDINATOR_ATTEMPTS_MAX):
+        if attempt:
+            yield Pause(ATTEMPT_PAUSE_MS)
+        cluster.learn((yield from fetch_metadata(())))
+        replies = yield tuple(Call(list_groups_api, request, node, min_version=min_version) for node in cluster.brokers)
+        failed = next((reply for reply in replies if isinstance(reply, ClientError)), None)
+        if failed is not None:
+            raise failed
+        error = next((reply.error_code for reply in replies if reply.error_code), ErrorCode.NONE)
+        if error not in COORDINATOR_ERRORS:
+            break
+    if error:
+        raise BrokerError(error, "groups cannot be listed")
+    return tuple(
+        sorted(
+            ListedGroup(group.group_id, group.protocol_type, group.group_state, group.group_type)
+            for reply in replies
+            for group in reply.groups
+        )
+    )
+
+
+def ask_coordinators(
+    cluster: Cluster,
+    groups: Iterable[str],
+    *,
+    call: Callable[[str, int], Call],
+    codes: Callable[[Any], Iterable[int]],
+) -> Operation[dict[str, tuple[int, Any]]]:
+    """For each group its coordinator and what that answered; asked again while a coordinator is not ready."""
+    done: dict[str, tuple[int, Any]] = {}
+    left = list(dict.fromkeys(groups))
+    for attempt in range(COORDINATOR_ATTEMPTS_MAX):
+        if attempt:
+            yield Pause(ATTEMPT_PAUSE_MS)
+        found = yield from _coordinators(cluster, left, last=attempt == COORDINATOR_ATTEMPTS_MAX - 1)
+        if found:
+            replies = yield tuple(call(group, node) for group, node in found.items())
+            for (group, node), reply in zip(found.items(), replies, strict=True):
+                if isinstance(reply, ClientError):
+                    raise reply
+                done[group] = (node, reply)
+        left = [group for group in left if group not in done or COORDINATOR_ERRORS.intersection(codes(done[group][1]))]
+        if not left:
+            break
+    return done
+
+
+def _coordinators(cluster: Cluster, groups: Sequence[str], *, last: bool) -> Operation[dict[str, int]]:
+    """The nodes that look after these groups, of those that have one now."""
+    if not cluster.brokers:
+        cluster.learn((yield from fetch_metadata(())))
+    replies = yield tuple(
+        Call(find_coordinator_api, find_coordinator_api.FindCoordinatorRequest(key=group, coordinator_keys=(group,)))
+        for group in groups
+    )
+    found = {}
+    for group, reply in zip(groups, replies, strict=True):
+        if isinstance(reply, ClientError):
+            raise reply
+        answer = reply.coordinators[0] if reply.coordinators else reply
+        if not answer.error_code and answer.node_id in cluster.brokers:
+            found[group] = answer.node_id
+        elif answer.error_code not in COORDINATOR_ERRORS or last:
+            raise BrokerError(answer.error_code, f'group "{group}" has no coordinator', answer.error_message)
+    return found
+
+
+def _single(
+    api: Api[Any, Any],
+    message: Callable[[str], Any],
+    *,
+    min_version: int = 0,
+    max_version: int = VERSION_UNBOUNDED,
+) -> Callable[[str, int], Call]:
+    return lambda group, node: Call(api, message(group), node, min_version, max_version)
+
+
+def describe_groups(cluster: Cluster, groups: Iterable[str]) -> Operation[dict[str, GroupDescription]]:
+    answers = yield from ask_coordinators(
+        cluster,
+        groups,
+        call=_single(describe_groups_api, lambda group: describe_groups_api.DescribeGroupsRequest(groups=(group,))),
+        codes=lambda reply: (each.error_code for each in reply.groups),
+    )
+    return {group: _description(node, reply.groups[0]) for group, (node, reply) in answers.items()}
+
+
+def _description(node: int, described: describe_groups_api.DescribeGroupsResponseGroup) -> GroupDescription:
+    consumes = described.protocol_type == CONSUMER_PROTOCOL_TYPE
+    return GroupDescription(
+        group=described.group_id,
+        error=error_code(described.error_code),
+        state=described.group_state,
+        protocol_type=described.protocol_type,
+        protocol=described.protocol_data,
+        coordinator=node,
+        members=tuple(
+            GroupMember(
+                member_id=member.member_id,
+                instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                host=member.client_host,
+                partitions=(assigned_partitions(bytes(member.member_assignment)) or ()) if consumes else (),
+            )
+            for member in described.members
+        ),
+    )
+
+
+def offsets(cluster: Cluster, group: str) -> Operation[dict[TopicPartition, GroupOffset]]:
+    """All that the group has committed."""
+    request = offset_fetch_api.OffsetFetchRequest(group_id=group, topics=None)
+    answers = yield from ask_coordinators(
+        cluster,
+        (group,),
+        call=_single(offset_fetch_api, lambda _group: request, min_version=_ALL_TOPICS_MIN, max_version=_ONE_GROUP_MAX),
+        codes=lambda reply: (reply.error_code,),
+    )
+    _node, response = answers[group]
+    if response.error_code:
+        raise BrokerError(response.error_code, f'the offsets of group "{group}" cannot be read')
+    return {
+        TopicPartition(topic.name, each.partition_index): GroupOffset(
+            each.committed_offset, each.committed_leader_epoch, each.metadata or "", error_code(each.error_code)
+        )
+        for topic in response.topics
+        for each in topic.partitions
+    }
+
+
+def commit_offsets(
+    cluster: Cluster, group: str, wanted: Mapping[TopicPartition, int]
+) -> Operation[dict[TopicPartition, Outcome]]:
+    """Set the offsets of a group that has no members."""
+    request = offset_commit_api.OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=NO_MEMBER_EPOCH,
+        topics=tuple(
+            offset_commit_api.OffsetCommitRequestTopic(
+                name=topic,
+                partitions=tuple(
+                    offset_commit_api.OffsetCommitRequestPartition(
+                        partition_index=each,
+                        committed_offset=wanted[TopicPartition(topic, each)],
+                        committed_metadata="",
+                    )
+                    for each in partitions
+                ),
+            )
+            for topic, partitions in by_topic(wanted).items()
+        ),
+    )
+    answers = yield from ask_coordinators(
+        cluster,
+        (group,),
+        call=_single(offset_commit_api, lambda _group: request, min_version=1, max_version=_NAMES_MAX),
+        codes=lambda reply: (each.error_code for topic in reply.topics for each in topic.partitions),
+    )
+    return _outcomes(answers[group][1])
+
+
+def delete_offsets(
+    cluster: Cluster, group: str, doomed: Iterable[TopicPartition]
+) -> Operation[dict[TopicPartition, Outcome]]:
+    request = offset_delete_api.OffsetDeleteRequest(
+        group_id=group,
+        topics=tuple(
+            offset_delete_api.OffsetDeleteRequestTopic(
+                name=topic,
+                partitions=tuple(
+                    offset_delete_api.OffsetDeleteRequestPartition(partition_index=each) for each in partitions
+                ),
+            )
+            for topic, partitions in by_topic(doomed).items()
+        ),
+    )
+    answers = yield from ask_coordinators(
+        cluster,
+        (group,),
+        call=_single(offset_delete_api, lambda _group: request),
+        codes=lambda reply: (reply.error_code,),
+    )
+    _node, response = answers[group]
+    if response.error_code:
+        raise BrokerError(response.error_code, f'offsets of group "{group}" cannot be deleted')
+    return _outcomes(response)
+
+
+def _outcomes(
+    response: offset_commit_api.OffsetCommitResponse | offset_delete_api.OffsetDeleteResponse,
+) -> dict[TopicPartition, Outcome]:
+    return {
+        TopicPartition(topic.name, each.partition_index): Outcome(error_code(each.error_code))
+        for topic in response.topics
+        for each in topic.partitions
+    }
+
+
+def delete_groups(cluster: Cluster, groups: Iterable[str]) -> Operation[dict[str, Outcome]]:
+    answers = yield from ask_coordinators(
+        cluster,
+        groups,
+        call=_single(delete_groups_api, lambda group: delete_groups_api.DeleteGroupsRequest(groups_names=(group,))),
+        codes=lambda reply: (each.error_code for each in reply.results),
+    )
+    return {group: Outcome(error_code(reply.results[0].error_code)) for group, (_node, reply) in answers.items()}
