@@ -15,6 +15,11 @@ from headrace.wire.frames import request_frame
 from headrace.wire.messages.api_versions import ApiVersionsRequest
 from headrace.wire.messages.delete_topics import DeleteTopicsRequest
 from headrace.wire.messages.fetch import FetchRequest, FetchRequestPartition, FetchRequestTopic
+from headrace.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestConfig,
+    IncrementalAlterConfigsRequestResource,
+)
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.wire.messages.produce import ProduceRequest, ProduceRequestPartition, ProduceRequestTopic
 from headrace.wire.records.builder import NewRecord, build_batch
@@ -30,6 +35,7 @@ HOSTILE_FRAMES = 400
 HOSTILE_SEED = 11
 MEMORY_GROWTH_BYTES_MAX = 150 << 20
 PROMPT_S = 5.0
+TOPIC_RESOURCE = 2
 ALL_TOPIC_OPERATIONS = 0b1101_1111_1000
 NOW_MS = int(time.time() * 1000)
 RECORDS = [NewRecord(NOW_MS, b"key", b"value %d" % number) for number in range(3)]
@@ -180,6 +186,7 @@ BAD_BATCHES = {
     "two batches": (bytes(build_batch(RECORDS)) * 2, ErrorCode.INVALID_RECORD),
     "an old format": (_changed(build_batch(RECORDS), MAGIC_AT, 1), ErrorCode.INVALID_RECORD),
     "a control batch": (bytes(build_batch(RECORDS, control=True)), ErrorCode.INVALID_RECORD),
+    "offsets of its own": (bytes(build_batch(RECORDS, base_offset=7)), ErrorCode.INVALID_RECORD),
     "no records": (b"", ErrorCode.INVALID_RECORD),
     "null records": (None, ErrorCode.INVALID_RECORD),
 }
@@ -269,6 +276,22 @@ def test_operations_are_told_of_topics_that_are_not_there(connection: RawConnect
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=True)
     answer = connection.call(ApiKey.METADATA, version, request)
     assert [topic.topic_authorized_operations for topic in answer.topics] == [ALL_TOPIC_OPERATIONS] * 2
+
+
+def test_a_topic_asked_for_twice_is_told_once(connection: RawConnection, topic: str) -> None:
+    request = MetadataRequest(topics=(MetadataRequestTopic(name=topic), MetadataRequestTopic(name=topic)))
+    assert [found.name for found in connection.call(ApiKey.METADATA, METADATA_VERSION, request).topics] == [topic]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("not legal", ErrorCode.INVALID_TOPIC_EXCEPTION), ("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)],
+)
+def test_configs_of_a_topic_that_cannot_be(connection: RawConnection, name: str, expected: ErrorCode) -> None:
+    configs = (IncrementalAlterConfigsRequestConfig(name="retention.ms", config_operation=0, value="1"),)
+    resource = IncrementalAlterConfigsRequestResource(resource_type=TOPIC_RESOURCE, resource_name=name, configs=configs)
+    answer = connection.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, IncrementalAlterConfigsRequest(resources=(resource,)))
+    assert [ErrorCode(result.error_code) for result in answer.responses] == [expected]
 
 
 @pytest.mark.parametrize("version", [1, 4, 9, 12])

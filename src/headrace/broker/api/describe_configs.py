@@ -11,7 +11,6 @@ from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.slices import answer_in_slices
 from headrace.core.controller.commands import Refused
 from headrace.core.controller.configs import EVERY_BROKER, check_resource_exists
-from headrace.core.controller.names import check_topic_name
 from headrace.core.controller.records import ResourceKind
 from headrace.model.access import Operation
 from headrace.model.configs import BROKER_CONFIGS, ConfigEntry, ConfigSource, Synonym
@@ -54,8 +53,6 @@ def _described(
         error = config_access_error(ctx, Operation.DESCRIBE_CONFIGS, (kind, name))
         if error is not ErrorCode.NONE:
             raise Refused(error, "not authorized to see these configs")
-        if kind == ResourceKind.TOPIC:
-            check_topic_name(name)
         check_resource_exists(ctx.broker.image, (kind, name))
     except Refused as refusal:
         return DescribeConfigsResponseResult(

@@ -135,7 +135,7 @@ def _wanted(request: MetadataRequest, ctx: RequestContext) -> list[MetadataReque
     for topic in request.topics:
         if topic.name is None and topic.topic_id == NO_TOPIC_ID:
             raise ProtocolError("a topic without a name or an id in a Metadata request")
-    return list(request.topics)
+    return list(dict.fromkeys(request.topics))  # one that is asked for twice is told once
 
 
 def _topics_to_create(

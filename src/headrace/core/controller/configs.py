@@ -15,6 +15,7 @@ from headrace.core.controller.commands import (
     Refused,
 )
 from headrace.core.controller.image import NO_CONFIGS, ConfigResource, MetadataImage
+from headrace.core.controller.names import check_topic_name
 from headrace.core.controller.records import ConfigRecord, Record, ResourceKind
 from headrace.core.controller.settings import ControllerSettings
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigTable
@@ -108,6 +109,7 @@ def _decide(
 def check_resource_exists(image: MetadataImage, resource: ConfigResource) -> None:
     kind, name = resource
     if kind == ResourceKind.TOPIC:
+        check_topic_name(name)
         if name not in image.topics:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f'topic "{name}" does not exist')
     elif kind == ResourceKind.BROKER:

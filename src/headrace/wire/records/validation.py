@@ -65,7 +65,7 @@ def check_produced(
     if _crc32c(batch[CRC_COVERS_FROM:]) != fields[CRC]:
         return _CORRUPT_MESSAGE
     count = fields[RECORD_COUNT]
-    if count <= 0 or count != fields[LAST_OFFSET_DELTA] + 1 or attributes & CONTROL_BIT:
+    if count <= 0 or count != fields[LAST_OFFSET_DELTA] + 1 or attributes & CONTROL_BIT or fields[BASE_OFFSET]:
         return _INVALID_RECORD
     if fields[PRODUCER_ID] < 0:
         return _INVALID_RECORD if attributes & TRANSACTIONAL_BIT else _NONE
