@@ -2,6 +2,7 @@
 
 import click
 
+from headrace.cli.bench.compaction import compaction
 from headrace.cli.bench.compare import compare
 from headrace.cli.bench.loads import consume, durable, floor, latency, metadata, produce
 from headrace.cli.bench.states import connections, partitions, recovery, start
@@ -18,6 +19,6 @@ def command() -> None:
 
 for _subcommand in (
     *(floor, produce, consume, latency, durable, metadata),
-    *(connections, partitions, start, recovery, compare),
+    *(connections, partitions, start, recovery, compaction, compare),
 ):
     command.add_command(_subcommand)

@@ -1,0 +1,196 @@
+"""Compaction: what cleaning costs on one core, and what a producer notices of it."""
+
+import itertools
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from headrace.bench.brokers import MeasuredBroker
+from headrace.bench.errors import BenchError
+from headrace.bench.figures import Round
+from headrace.bench.latency import PACED, PACED_INTERVAL_US
+from headrace.bench.links import Link
+from headrace.bench.produce import check_arrival, prepare_topic
+from headrace.bench.replay import ReplayClient, ReplayReport
+from headrace.bench.topics import create_topics
+from headrace.client import Admin
+from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+from headrace.log.compaction.cleaning import CleanedGroup, clean
+from headrace.log.compaction.interrupted import remove_cleaned
+from headrace.log.compaction.plan import CleaningPlan, cleanable, make_plan
+from headrace.log.config import LogConfig
+from headrace.log.partition_log import PartitionLog
+from headrace.model.ids import TopicId, TopicPartition
+from headrace.ports.real.disk import RealDisk
+from headrace.wire.messages import produce
+from headrace.wire.records.builder import NewRecord, build_batch
+from headrace.wire.records.compression import Compression
+from headrace.wire.records.header import HEADER
+
+BATCH_BYTES = 16_000
+KEY_MAP_BYTES = 256 << 20
+SEGMENT_BYTES = 16 << 20
+REWRITES_PER_KEY = 4
+"""How often each key is written: of so many records one stays."""
+COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(SEGMENT_BYTES)}
+PRODUCE_VERSION = 9
+SEND_TIMEOUT_MS = 30_000
+COMPRESSION_NAMES = {Compression.NONE: "plain", Compression.LZ4: "lz4", Compression.ZSTD: "zstd"}
+
+
+class CleaningRounds:
+    """A log on disk that one process cleans, over and over; nothing is put in use."""
+
+    def __init__(self, folder: Path, *, record_bytes: int, total_bytes: int, compression: int) -> None:
+        self._disk = RealDisk()
+        self._log = _open_log(self._disk, folder)
+        records = total_bytes // record_bytes
+        for batch in _keyed_batches(records, record_bytes, keys=records // REWRITES_PER_KEY, compression=compression):
+            self._log.stage(memoryview(batch), HEADER.unpack_from(batch), 0, 0)
+            self._log.write_staged()
+        self._log.roll()
+        flush = self._log.flush_work()
+        if flush is not None:
+            flush.here()
+        self._plain_bytes = records * record_bytes
+
+    def __call__(self) -> Round:
+        plan = self._plan()
+        began, cpu_began = time.monotonic(), time.process_time()
+        kept = 0
+        for result in clean(self._disk, plan):
+            if isinstance(result, CleanedGroup):
+                kept += result.counts.records_kept
+                if result.files is not None:
+                    remove_cleaned(self._disk, plan.folder, result.files.base_offset, plan.unique)
+        cpu, seconds = time.process_time() - cpu_began, time.monotonic() - began
+        if not kept:
+            raise BenchError("the cleaning kept nothing")
+        megabytes = self._plain_bytes / 1e6
+        return {
+            "megabytes_per_second": megabytes / cpu,
+            "cpu_seconds_per_gigabyte": cpu / megabytes * 1e3,
+            "seconds": seconds,
+        }
+
+    def _plan(self) -> CleaningPlan:
+        log = self._log
+        found = cleanable(log, clean_offset=0, stable_offset=log.end_offset, wall_ms=0)
+        plan = make_plan(log, found, unique="bench", wall_ms=0, key_map_bytes_max=KEY_MAP_BYTES)
+        assert plan is not None
+        return plan
+
+
+class BesideCompactionRounds:
+    """A paced producer alone, and again while the broker compacts another topic all the time."""
+
+    def __init__(
+        self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, total_bytes: int, seconds: float
+    ) -> None:
+        self._broker = broker
+        self._client = client
+        self._topic = topic
+        self._total_bytes = total_bytes
+        self._load = replace(PACED, seconds=seconds)
+        self._count = 0
+
+    def __call__(self) -> Round:
+        if not self._count:
+            _fill(self._broker.address, self._table, self._total_bytes)
+        alone = self._produce()
+        compacting = _Compacting(self._broker.address, self._table)
+        try:
+            beside = self._produce()
+        finally:
+            passes = compacting.end()
+        if not passes:
+            raise BenchError("no compaction was asked for meanwhile")
+        alone_p99, beside_p99 = alone.p99_us(), beside.p99_us()
+        return {"alone_p99_us": alone_p99, "beside_p99_us": beside_p99, "p99_ratio": beside_p99 / alone_p99}
+
+    @property
+    def _table(self) -> str:
+        return f"{self._topic}-table"
+
+    def _produce(self) -> ReplayReport:
+        self._count += 1
+        topic, address = f"{self._topic}-{self._count}", self._broker.address
+        frames = prepare_topic(address, topic, self._load)
+        report = self._client.exchange(
+            address, frames, depth=self._load.depth, seconds=self._load.seconds, interval_us=PACED_INTERVAL_US
+        )
+        check_arrival(self._client, address, topic, self._load, report)
+        return report
+
+
+class _Compacting:
+    """Asks for one pass after the other; every key is there once, so each pass has all of it to look through."""
+
+    INTERVAL_SECONDS = 0.5
+
+    def __init__(self, address: str, topic: str) -> None:
+        self._address = address
+        self._topic = topic
+        self._over = threading.Event()
+        self._asked = 0
+        self._thread = threading.Thread(target=self._ask, name="compacting")
+        self._thread.start()
+
+    def end(self) -> int:
+        """How many passes were asked for."""
+        self._over.set()
+        self._thread.join()
+        return self._asked
+
+    def _ask(self) -> None:
+        resource = ConfigResource(ResourceType.TOPIC, self._topic)
+        with Admin(self._address) as admin:
+            while not self._over.is_set():
+                change = ConfigChange(ConfigOperation.SET, "headrace.compact.request", str(time.monotonic()))
+                (outcome,) = admin.alter_configs({resource: [change]}).values()
+                self._asked += not outcome.error
+                self._over.wait(self.INTERVAL_SECONDS)
+
+
+def _fill(address: str, topic: str, total_bytes: int) -> None:
+    record_bytes = 200
+    records = total_bytes // record_bytes
+    create_topics(address, [topic], partitions=1, configs=COMPACTED)
+    with Link(address) as link:
+        for batch in _keyed_batches(records, record_bytes, keys=records, compression=Compression.NONE):
+            part = produce.ProduceRequestPartition(index=0, records=bytes(batch))
+            data = produce.ProduceRequestTopic(name=topic, partition_data=(part,))
+            request = produce.ProduceRequest(acks=1, timeout_ms=SEND_TIMEOUT_MS, topic_data=(data,))
+            answer = link.call(produce, request, PRODUCE_VERSION)
+            if answer.responses[0].partition_responses[0].error_code:
+                raise BenchError("the topic to be compacted cannot be filled")
+
+
+def _keyed_batches(records: int, record_bytes: int, *, keys: int, compression: int) -> "itertools.chain[bytearray]":
+    per_batch = max(BATCH_BYTES // record_bytes, 1)
+    filler = b"some text that compresses a little, as messages do; " * (record_bytes // 40 + 1)
+
+    def batch(first: int) -> bytearray:
+        numbers = range(first, min(first + per_batch, records))
+        rows = ((b"key-%09d" % (number % keys), b"%012d" % number) for number in numbers)
+        return build_batch(
+            [NewRecord(0, key, (head + filler)[: record_bytes - len(key)]) for key, head in rows],
+            compression=compression,
+        )
+
+    return itertools.chain(map(batch, range(0, records, per_batch)))
+
+
+def _open_log(disk: RealDisk, folder: Path) -> PartitionLog:
+    return PartitionLog.open(
+        disk,
+        str(folder),
+        TopicPartition("cleaning", 0),
+        TopicId(bytes(16)),
+        LogConfig(compact=True, segment_bytes=SEGMENT_BYTES, preallocate=False),
+        recovery_point=0,
+        start_offset=0,
+        clean_shutdown=False,
+        wall_ms=0,
+    )

@@ -1,0 +1,52 @@
+"""`headrace bench compaction`: what it costs, and what a producer beside it notices."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.bench.options import Run, measure, run_options, setup, show, tell
+from headrace.cli.failures import Misuse
+
+if TYPE_CHECKING:
+    from headrace.bench.brokers import MeasuredBroker
+    from headrace.bench.figures import Measurement
+    from headrace.bench.rounds import Measured
+
+IN_PROCESS = "this process"
+
+
+@click.command()
+@click.option("--megabytes", type=click.IntRange(8), default=64, show_default=True, help="Of the log that is cleaned.")
+@click.option("--seconds", type=click.FloatRange(1), default=5.0, show_default=True, help="How long producers run.")
+@run_options(rounds=3)
+def compaction(run: Run, megabytes: int, seconds: float) -> None:
+    """Measure how fast a core compacts, and a paced producer alone and beside a compaction."""
+    from headrace.bench import targets
+    from headrace.bench.compaction import COMPRESSION_NAMES, BesideCompactionRounds, CleaningRounds
+    from headrace.bench.loads import size_name
+    from headrace.bench.machine import bench_folder
+    from headrace.bench.rounds import in_turns
+
+    if run.bootstrap is not None:
+        raise Misuse("compaction is measured on a new broker: leave out --bootstrap")
+    found: list[Measurement] = []
+    with bench_folder(run.folder) as folder:
+        for record_bytes in (100, 1_000):
+            for compression, name in COMPRESSION_NAMES.items():
+                rounds = CleaningRounds(
+                    folder / f"cleaning-{record_bytes}-{name}",
+                    record_bytes=record_bytes,
+                    total_bytes=megabytes * 1_000_000,
+                    compression=compression,
+                )
+                load = f"cleaning, {name} records of {size_name(record_bytes)}"
+                found += in_turns(load, {targets.HEADRACE: rounds}, rounds=run.rounds, client=IN_PROCESS, tell=tell)
+    with setup(run) as made:
+
+        def make(broker: "MeasuredBroker") -> "Measured":
+            return BesideCompactionRounds(
+                broker, made.client, topic=made.topics, total_bytes=megabytes * 1_000_000, seconds=seconds
+            )
+
+        found += measure(made, run, "paced producer beside compaction", make)
+    show(found, run)
