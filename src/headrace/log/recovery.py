@@ -208,13 +208,15 @@ class Loader:
     def load_producers(self, segments: list[Segment]) -> tuple[ProducerStates, int]:
         """The newest readable snapshot not above the log's end, and its offset; -1 without one.
 
-        Of the others only those at the begin of a segment are kept, as a truncation may need them.
+        One below the first segment does not count: batches that retention took since are in neither, and a producer
+        that sent them would be refused. Of the others only those at the begin of a segment are kept, as a truncation
+        may need them.
         """
         bases = {segment.base_offset for segment in segments}
         newest: tuple[ProducerStates, int] | None = None
         for offset in reversed(snapshot_offsets(self.disk, self.folder)):
             path = names.segment_stem(self.folder, offset) + names.SNAPSHOT
-            if newest is None and offset <= segments[-1].next_offset:
+            if newest is None and segments[0].base_offset <= offset <= segments[-1].next_offset:
                 try:
                     content = read_whole(self.disk, path, producer_snapshot.SNAPSHOT_BYTES_MAX)
                     newest = (producer_snapshot.decode(content, seen_ms=self.wall_ms), offset)
