@@ -1,11 +1,13 @@
 """Rounds in turns: A B A B, so that whatever changes on the machine meanwhile meets all subjects alike."""
 
 import os
+import time
 from collections.abc import Callable, Mapping
 
 from headrace.bench.figures import Measurement, Round
 
-WARM_ROUNDS_MAX = 6
+WARM_SECONDS_MIN = 4.0
+WARM_SECONDS_MAX = 20.0
 SETTLED_CHANGE_MAX = 0.1
 """A subject is warm when a figure changes by less than this part from one round to the next."""
 
@@ -35,11 +37,10 @@ def in_turns(load: str, subjects: Mapping[str, Measured], *, rounds: int, client
 
 
 def warm_up(load: str, name: str, measured: Measured, *, figure: str, tell: Told) -> None:
-    """Rounds that do not count, until the figure settles: a just-in-time compiler needs some."""
-    previous = 0.0
-    for number in range(WARM_ROUNDS_MAX):
-        tell(f"{load}: {name}, warming up {number + 1}")
+    """Rounds that do not count, until the figure settles: a just-in-time compiler needs some seconds of a load."""
+    began, previous, is_settled = time.monotonic(), 0.0, False
+    while time.monotonic() - began < (WARM_SECONDS_MIN if is_settled else WARM_SECONDS_MAX):
+        tell(f"{load}: {name}, warming up")
         value = measured().get(figure, 0.0)
-        if abs(value - previous) <= SETTLED_CHANGE_MAX * value:
-            return
+        is_settled = abs(value - previous) <= SETTLED_CHANGE_MAX * value
         previous = value

@@ -12,7 +12,7 @@ from headrace.model.errors import error_name
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import init_producer_id
 
-LEADERS_SECONDS_MAX = 120
+LEADERS_SECONDS_MAX = 300
 LOOK_AGAIN_SECONDS = 0.02
 TOPICS_PER_REQUEST = 100
 ADMIN_TIMEOUT_MS = 120_000
