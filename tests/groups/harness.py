@@ -184,7 +184,9 @@ class Harness:
             member = Membership(group=group, member_id="", instance_id=None, generation=-1)
         command = Commit(
             member=member,
-            offsets=tuple(OffsetToCommit(*where, offset, -1, metadata) for where, offset in offsets.items()),
+            offsets=tuple(
+                OffsetToCommit(topic, partition, offset, -1, metadata) for (topic, partition), offset in offsets.items()
+            ),
             retention_ms=retention_ms,
             unknown_group_error=ErrorCode.ILLEGAL_GENERATION,
         )

@@ -14,7 +14,9 @@ MARK = "----"
 
 def parts(text):
     """(commands, expected lines) of every block; comments and empty lines before the commands stay with them."""
-    commands, expected, found = [], None, []
+    commands: list[str] = []
+    expected: list[str] | None = None
+    found = []
     for line in text.splitlines():
         if line == MARK:
             expected = []

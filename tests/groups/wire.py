@@ -111,8 +111,8 @@ class GroupClient(Client):
             asked = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=(wanted,))
             answer = self.ask(ApiKey.OFFSET_FETCH, version, offset_fetch.OffsetFetchRequest(groups=(asked,))).groups[0]
         else:
-            wanted = offset_fetch.OffsetFetchRequestTopic(name=topic, partition_indexes=tuple(partitions))
-            request = offset_fetch.OffsetFetchRequest(group_id=group, topics=(wanted,))
+            asked_topic = offset_fetch.OffsetFetchRequestTopic(name=topic, partition_indexes=tuple(partitions))
+            request = offset_fetch.OffsetFetchRequest(group_id=group, topics=(asked_topic,))
             answer = self.ask(ApiKey.OFFSET_FETCH, version, request)
         if answer.error_code:
             return answer.error_code
