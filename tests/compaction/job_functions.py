@@ -13,7 +13,7 @@ def counting(count: int) -> Iterator[Spent | int]:
 
 
 def describing_itself() -> Iterator[tuple[int, int, int]]:
-    yield os.getpid(), os.getppid(), os.nice(0)
+    yield os.getpid(), os.getppid(), os.sched_getscheduler(0)
 
 
 def failing() -> Iterator[int]:

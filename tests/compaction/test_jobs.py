@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.ports.real.helper import NICENESS, paced
+from headrace.ports.real.helper import NICENESS, STARVED_SECONDS, Priority, paced
 from headrace.ports.real.spawner import ThreadSpawner
 from headrace.ports.spawner import JobDied, Spent
 from headrace.sim.entropy import SeededEntropy
@@ -60,13 +60,13 @@ def test_results_come_one_by_one_and_then_the_end(heard: Heard) -> None:
     assert heard.spawner.in_flight() == 0
 
 
-def test_a_job_has_a_nicer_process_of_its_own(heard: Heard) -> None:
+def test_a_job_has_an_idle_process_of_its_own(heard: Heard) -> None:
     heard.start(describing_itself)
     heard.until(lambda: heard.ends)
-    ((process, parent, niceness),) = heard.results
+    ((process, parent, scheduler),) = heard.results
     assert process != os.getpid()
     assert parent == os.getpid()
-    assert niceness == min(os.nice(0) + NICENESS, 19)
+    assert scheduler == os.SCHED_IDLE
 
 
 @pytest.mark.parametrize("job", [failing, failing_oddly])
@@ -148,6 +148,27 @@ def test_a_job_rests_when_it_has_spent_too_much() -> None:
     results = list(paced(steps, 1000.0, now=lambda: now, sleep=sleep))
     assert results == ["a", "b"]
     assert rests == [1.0, 0.5]
+
+
+def test_a_starving_job_is_idle_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    schedulers: list[int] = []
+    nices: list[int] = []
+    monkeypatch.setattr(os, "sched_setscheduler", lambda process, policy, parameters: schedulers.append(policy))
+    monkeypatch.setattr(os, "nice", nices.append)
+    now, spent = 0.0, 0.0
+    priority = Priority(now=lambda: now, spent=lambda: spent)
+    now, spent = STARVED_SECONDS, STARVED_SECONDS / 2
+    priority.look()
+    assert priority.is_idle
+    now += STARVED_SECONDS - 1
+    priority.look()
+    assert priority.is_idle
+    now += 1
+    priority.look()
+    priority.look()
+    assert not priority.is_idle
+    assert schedulers == [os.SCHED_IDLE, os.SCHED_OTHER]
+    assert nices == [NICENESS]
 
 
 def test_a_job_without_its_parent_stops() -> None:

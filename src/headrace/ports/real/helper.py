@@ -15,6 +15,10 @@ from typing import Any, BinaryIO
 from headrace.ports.spawner import Spent
 
 NICENESS = 10
+"""For who cannot or may no longer be idle."""
+STARVED_SECONDS = 3.0
+STARVED_SHARE = 0.05
+"""A job that gets less than this of a core for so long is not idle any more, so that it ends some day."""
 PARENT_DEATH_SIGNAL = 1
 """prctl's PR_SET_PDEATHSIG."""
 
@@ -22,15 +26,44 @@ PARENT_DEATH_SIGNAL = 1
 def main(parent: int, source: BinaryIO, target: BinaryIO) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its jobs itself
     _end_with_parent(parent)
-    os.nice(NICENESS)
     job, bytes_per_second = pickle.load(source)  # noqa: S301  (written by our parent)
+    priority = Priority()
     failure: BaseException | None = None
     try:
-        for result in paced(job(), bytes_per_second, parent_is_there=lambda: os.getppid() == parent):
+        for result in paced(
+            job(), bytes_per_second, parent_is_there=lambda: os.getppid() == parent, rest=priority.look
+        ):
             _send(target, (result, None, False))
     except Exception as error:
         failure = error
     _send(target, (None, failure, True))
+
+
+class Priority:
+    """Whatever else wants the processor has it first: the loop of the broker must not wait for a job's time slice."""
+
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, spent: Callable[[], float] = time.process_time
+    ) -> None:
+        self._now = now
+        self._spent = spent
+        self._since = now()
+        self._spent_then = spent()
+        self.is_idle = hasattr(os, "SCHED_IDLE")
+        if self.is_idle:
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        else:
+            os.nice(NICENESS)
+
+    def look(self) -> None:
+        elapsed = self._now() - self._since
+        if not self.is_idle or elapsed < STARVED_SECONDS:
+            return
+        if self._spent() - self._spent_then < elapsed * STARVED_SHARE:
+            self.is_idle = False
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            os.nice(NICENESS)
+        self._since, self._spent_then = self._now(), self._spent()
 
 
 def paced(
@@ -38,6 +71,7 @@ def paced(
     bytes_per_second: float,
     *,
     parent_is_there: Callable[[], bool] = lambda: True,
+    rest: Callable[[], None] = lambda: None,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Any]:
@@ -49,6 +83,7 @@ def paced(
             continue
         if not parent_is_there():
             raise SystemExit("the parent is gone")
+        rest()
         due = max(due, now()) + result.bytes / bytes_per_second
         wait = due - now()
         if wait > 0:
