@@ -5,12 +5,13 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headrace.ports.real.helper import NICENESS, STARVED_SECONDS, Priority, paced
 from headrace.ports.real.spawner import ThreadSpawner
-from headrace.ports.spawner import JobDied, Spent
+from headrace.ports.spawner import JobDied, RunningJob, Spent
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.spawner import VirtualSpawner
 from headrace.sim.trace import Trace
@@ -26,10 +27,10 @@ class Heard:
     def __init__(self) -> None:
         self.woken = threading.Event()
         self.spawner = ThreadSpawner(self.woken.set)
-        self.results: list[object] = []
+        self.results: list[Any] = []
         self.ends: list[BaseException | None] = []
 
-    def start(self, job: Callable[[], Iterator[object]], rate: float = float("inf")) -> object:
+    def start(self, job: Callable[[], Iterator[Any]], rate: float = float("inf")) -> RunningJob:
         return self.spawner.start_job(job, self.results.append, self.ends.append, bytes_per_second=rate)
 
     def until(self, reached: Callable[[], object]) -> None:
