@@ -44,6 +44,7 @@ def test_groups_and_offsets_survive(end):
     broker.boot()
     client = GroupClient(broker)
     broker.run_until(lambda: client.committed(group="group 39") == {0: 39, 1: 78, 2: -1})
+    broker.run_until(lambda: all(each.machine is not None for each in broker.node.broker.groups.topic))
     assert state(broker) == before
     assert client.beat(joined) == NONE
     assert client.commit({0: 8}, member_id=joined.member_id, generation=1) == [NONE]
