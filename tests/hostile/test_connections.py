@@ -14,7 +14,13 @@ from headrace.wire.messages.produce import ProduceRequest
 from tests.hostile import frames
 from tests.hostile.ground import Ground
 
-MANY_CONNECTIONS = int(os.environ.get("HOSTILE_CONNECTIONS", "1500"))
+DESCRIPTORS_FOR_OTHERS = 500
+MANY_CONNECTIONS = min(
+    int(os.environ.get("HOSTILE_CONNECTIONS", "1500")),
+    resource.getrlimit(resource.RLIMIT_NOFILE)[1] - DESCRIPTORS_FOR_OTHERS,
+)
+"""As many as the machine's limit of open files lets a test and a broker have."""
+
 STORM_CONNECTIONS = int(os.environ.get("HOSTILE_STORM", "1000"))
 PIPELINED = 10_000
 PARKED_PER_CONNECTION = 20
@@ -27,7 +33,7 @@ RESET = struct.pack("ii", 1, 0)
 @contextmanager
 def _connections(ground: Ground, count: int) -> Iterator[list[socket.socket]]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, count + 500), hard), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, count + DESCRIPTORS_FOR_OTHERS), hard), hard))
     opened: list[socket.socket] = []
     try:
         opened.extend(socket.create_connection(ground.address, 10) for _ in range(count))

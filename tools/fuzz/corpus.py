@@ -22,3 +22,10 @@ def save(folder: Path, target: str, inputs: Iterable[bytes]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     unique = sorted(set(inputs), key=lambda data: (len(data), data))
     (folder / f"{target}.hex").write_text("".join(f"{data.hex()}\n" for data in unique))
+
+
+def append(folder: Path, target: str, inputs: Iterable[bytes]) -> None:
+    """Behind what is there, so that the words of earlier findings stay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{target}.hex").open("a") as file:
+        file.writelines(f"{data.hex()}\n" for data in inputs)

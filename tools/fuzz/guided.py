@@ -1,8 +1,9 @@
-"""Coverage-guided fuzzing of one target by atheris, where it is installed (requirements/fuzz.txt).
+"""Coverage-guided fuzzing by atheris, where it is installed (requirements/fuzz.txt), or by seeded mutation without it.
 
     python -m tools.fuzz.guided produce-request --seconds 60
+    python -m tools.fuzz.guided segment-recovery --mutations 20000
 
-What reaches new lines is added to the target's corpus; what breaks something is written to its findings.
+What takes new steps is added to the target's corpus; what breaks something is written to its findings.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.fuzz import corpus
+from tools.fuzz.mutation import Mutator
 from tools.fuzz.target import INPUT_BYTES_MAX
 
 CRASH_PREFIX = "crash-"
@@ -58,10 +60,27 @@ def explore(name: str, *, seconds: int) -> tuple[list[bytes], list[bytes], str]:
         return found, broken, ended.stderr
 
 
+def mutate(name: str, *, mutations: int) -> tuple[list[bytes], list[bytes], str]:
+    """As `explore`, by the mutations of the seeded campaigns."""
+    from tools.fuzz.campaign import pool_of
+    from tools.fuzz.catalog import targets
+
+    target, broken = targets()[name], []
+    mutator = Mutator(f"corpus {name}", pool := pool_of(target))
+    found = [mutator.next() for _ in range(mutations)]
+    for data in found:
+        try:
+            target.read(data)
+        except Exception:
+            broken.append(data)
+    return [*pool, *found], broken, f"Done {mutations} mutations"
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="+", help="names, or `all`")
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--mutations", type=int, default=0, help="so many seeded mutations instead of atheris")
     parser.add_argument("--here", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     if options.here is not None:
@@ -71,10 +90,14 @@ def main(arguments: Sequence[str]) -> int:
 
     broken_targets = 0
     for name in targets() if options.targets == ["all"] else options.targets:
-        found, broken, said = explore(name, seconds=options.seconds)
+        if options.mutations:
+            found, broken, said = mutate(name, mutations=options.mutations)
+        else:
+            found, broken, said = explore(name, seconds=options.seconds)
         kept = smallest_set(targets()[name], found)
         corpus.save(corpus.CORPUS, name, kept)
-        corpus.save(corpus.FINDINGS, name, [*corpus.load(corpus.FINDINGS, name), *broken]) if broken else None
+        if broken:
+            corpus.append(corpus.FINDINGS, name, broken)
         runs = next((line for line in reversed(said.splitlines()) if line.startswith(("Done", "#"))), said[-200:])
         print(f"{name}: {runs.strip()}; {len(kept)} inputs kept, {len(broken)} break something", flush=True)
         broken_targets += bool(broken)

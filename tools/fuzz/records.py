@@ -22,7 +22,15 @@ from headrace.wire.records.header import (
     RECORD_COUNT,
     checksum,
 )
-from headrace.wire.records.reader import batches, check_batch, first_at_or_after, max_timestamp_record, records
+from headrace.wire.records.reader import (
+    batches,
+    check_batch,
+    control_type,
+    first_at_or_after,
+    is_control,
+    max_timestamp_record,
+    records,
+)
 from tools.fuzz.target import Target, require
 
 INFLATED_BYTES_MAX = 256 * 1024
@@ -64,6 +72,7 @@ def read_batches(data: bytes) -> bool:
     if data[0] & MENDED_BIT:
         mend(content)
     read = 0
+    _read_as_one(memoryview(content))
     try:
         for batch in batches(content, allow_truncated_end=bool(data[0] & TRUNCATED_END_BIT)):
             require(HEADER_SIZE <= len(batch) <= len(content), "a batch lies inside its buffer")
@@ -75,6 +84,19 @@ def read_batches(data: bytes) -> bool:
     except ProtocolError:
         return False
     return read > 0
+
+
+def _read_as_one(content: memoryview) -> None:
+    """The whole input as the record set of a producer, and as the one batch a caller believes it to be."""
+    if len(content) >= HEADER_SIZE:
+        _check_as_produced(content)
+    try:
+        check_batch(content)
+        if is_control(content):
+            for record in records(content, inflated_bytes_max=INFLATED_BYTES_MAX):
+                control_type(record)
+    except ProtocolError:
+        pass
 
 
 def _check_as_produced(batch: memoryview) -> None:
@@ -117,8 +139,15 @@ def _batch_seeds() -> list[bytes]:
             producer_epoch=1,
             base_sequence=5,
         )
+        marker = build_batch(
+            [NewRecord(NOW_MS, b"\0\0\0\1", b"\0" * 6)],
+            producer_id=7,
+            producer_epoch=0,
+            transactional=True,
+            control=True,
+        )
         large = build_batch([NewRecord(NOW_MS, b"k" * 200, b"v" * 1000)], compression=codec)
-        for content in (plain, headers, plain + headers, large):
+        for content in (plain, headers, plain + headers, large, marker):
             seeds += [bytes((choices,)) + bytes(content) for choices in (0, MENDED_BIT, TRUNCATED_END_BIT)]
         seeds.append(bytes((MENDED_BIT,)) + _bomb(codec))
     return seeds
