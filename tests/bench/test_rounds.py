@@ -35,7 +35,7 @@ def test_a_rejected_round_has_no_measurement() -> None:
 def test_warming_up_ends_when_the_figure_settles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "WARM_SECONDS_MIN", 0.0)
     monkeypatch.setattr(rounds, "WARM_SECONDS_MAX", 60.0)
-    values = [400.0, 100.0, 50.0, 32.0, 30.0, 29.0]
+    values = [400.0, 100.0, 50.0, 32.0, 30.0, 30.5, 29.0]
     left = iter(values)
     rounds.warm_up("load", "jvm", lambda: {"seconds": next(left)}, figure="seconds", tell=lambda text: None)
     assert list(left) == [29.0]

@@ -14,8 +14,8 @@ SYNC_BEFORE_EVERY_ACK = {"flush.messages": "1"}
 BARE_SECONDS = 0.5
 
 DURABLE_LOADS = {
-    targets.DURABLE_SINGLE: ProduceLoad(connections=64, depth=1, records=1, record_bytes=100, acks=-1),
-    targets.DURABLE_PIPELINED: ProduceLoad(connections=64, depth=8, records=1, record_bytes=100, acks=-1),
+    targets.DURABLE_SINGLE: ProduceLoad(connections=64, depth=1, records=1, record_bytes=100, acks=-1, seconds=2.0),
+    targets.DURABLE_PIPELINED: ProduceLoad(connections=64, depth=8, records=1, record_bytes=100, acks=-1, seconds=2.0),
 }
 """With acks=all, which is what waits for the sync."""
 

@@ -2,14 +2,16 @@
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 
-from headrace.bench.figures import Measurement, Round
+from headrace.bench.figures import Measurement, Round, spread
 
-WARM_SECONDS_MIN = 4.0
-WARM_SECONDS_MAX = 20.0
-SETTLED_CHANGE_MAX = 0.1
-"""A subject is warm when a figure changes by less than this part from one round to the next."""
+WARM_SECONDS_MIN = 5.0
+WARM_SECONDS_MAX = 25.0
+WARM_ROUNDS_ALIKE = 3
+SETTLED_SPREAD_MAX = 0.1
+"""A subject is warm when a figure of so many rounds in a row spreads by less than this part."""
 
 Measured = Callable[[], Round]
 """Does one round and gives its figures; raises RunRejected when it does not count."""
@@ -38,9 +40,10 @@ def in_turns(load: str, subjects: Mapping[str, Measured], *, rounds: int, client
 
 def warm_up(load: str, name: str, measured: Measured, *, figure: str, tell: Told) -> None:
     """Rounds that do not count, until the figure settles: a just-in-time compiler needs some seconds of a load."""
-    began, previous, is_settled = time.monotonic(), 0.0, False
+    began = time.monotonic()
+    latest: deque[float] = deque(maxlen=WARM_ROUNDS_ALIKE)
+    is_settled = False
     while time.monotonic() - began < (WARM_SECONDS_MIN if is_settled else WARM_SECONDS_MAX):
         tell(f"{load}: {name}, warming up")
-        value = measured().get(figure, 0.0)
-        is_settled = abs(value - previous) <= SETTLED_CHANGE_MAX * value
-        previous = value
+        latest.append(measured().get(figure, 0.0))
+        is_settled = len(latest) == WARM_ROUNDS_ALIKE and spread(latest) <= SETTLED_SPREAD_MAX
