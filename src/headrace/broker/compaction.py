@@ -5,7 +5,6 @@ far each log is clean is kept in a checkpoint per log directory.
 """
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import NamedTuple
 
 from headrace.broker.compaction_pass import CompactionPass
@@ -22,7 +21,8 @@ from headrace.model.configs.values import CleanerConfig
 from headrace.model.ids import TopicPartition
 from headrace.ports.bundle import Ports
 
-PARTITIONS_PER_SLICE = 100
+LOOKED_AT_PER_SLICE = 1000
+"""Partitions and segments of compacted ones that are looked at in one turn."""
 ASKED_LOOK_MS = 50
 """How soon a partition is looked at again that was asked for but is not on the device yet."""
 BACKOFF_MS_MIN = 100
@@ -110,15 +110,16 @@ class Compactor:
 
     def _look_at(self, partitions: Iterator[LedPartition], candidates: list[_Candidate]) -> None:
         looked_at = 0
-        for partition in islice(partitions, PARTITIONS_PER_SLICE):
+        for partition in partitions:
             looked_at += 1
             if partition.config.cleanup_compact and partition not in self._passes:
+                looked_at += len(partition.log.segments)
                 candidate = self._candidate(partition)
                 if candidate is not None:
                     candidates.append(candidate)
-        if looked_at == PARTITIONS_PER_SLICE:
-            self._timers.next_turn(lambda: self._look_at(partitions, candidates))
-            return
+            if looked_at >= LOOKED_AT_PER_SLICE:
+                self._timers.next_turn(lambda: self._look_at(partitions, candidates))
+                return
         self._looking = False
         for candidate in sorted(candidates, key=lambda candidate: candidate.urgency, reverse=True):
             if len(self._passes) >= self._config.jobs_max:
@@ -178,6 +179,7 @@ class Compactor:
             unique=self._ports.entropy.random_bytes(UNIQUE_BYTES).hex(),
             wall_ms=self._ports.clock.wall_ms(),
             key_map_bytes_max=config.key_map_bytes // max(config.jobs_max, 1),
+            producer_expiration_ms=self._table.config.producer_id_expiration_ms,
         )
         if plan is None:
             self._asked.pop(partition, None)

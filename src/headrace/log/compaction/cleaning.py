@@ -16,7 +16,6 @@ from headrace.wire.records.header import (
     BASE_OFFSET,
     HEADER,
     LAST_OFFSET_DELTA,
-    PRODUCER_EPOCH,
     PRODUCER_ID,
     RECORD_COUNT,
     HeaderFields,
@@ -28,6 +27,7 @@ from ..segment import RELATIVE_OFFSET_MAX
 from ..walk import BatchWalk
 from .key_map import KeyMap
 from .plan import CleaningPlan, SourceSegment
+from .producer_ends import ProducerEnds
 from .records import delete_horizon, emptied, open_entries, rebuilt
 from .transactions import AbortedTransactions, EmptyTransactions, is_marker, is_transactional
 from .writer import CleanedFiles, CleanedSegment
@@ -64,10 +64,11 @@ class CleanedGroup:
 def clean(disk: Disk, plan: CleaningPlan) -> Iterator[Spent | CleanedGroup]:
     """Yields each group as soon as its files are on the device, and what was spent meanwhile."""
     aborted = AbortedTransactions()
-    yield from _find_aborted(disk, plan, aborted)
+    producers = ProducerEnds(now_ms=plan.now_ms, expiration_ms=plan.producer_expiration_ms)
+    yield from _read_headers(disk, plan, aborted, producers)
     keys = KeyMap(plan.key_map_bytes_max)
     cleaned_to = yield from _map_keys(disk, plan, aborted, keys)
-    cleaner = _Cleaner(plan, keys, aborted, cleaned_to)
+    cleaner = _Cleaner(plan, keys, aborted, producers, cleaned_to)
     for group in grouped(plan, cleaned_to):
         yield from cleaner.clean_group(disk, group)
 
@@ -116,17 +117,19 @@ def _batches(disk: Disk, folder: str, segment: SourceSegment, *, headers_below: 
         disk.close(file)
 
 
-def _find_aborted(disk: Disk, plan: CleaningPlan, aborted: AbortedTransactions) -> Iterator[Spent]:
-    """Walk the headers from the dirty part on until every transaction that began in it has its marker."""
-    dirty = [segment for segment in plan.segments if segment.end_offset > plan.dirty_from]
-    for place, segment in enumerate((*dirty, *plan.later_segments)):
-        if place >= len(dirty) and aborted.all_ended:
-            return
+def _read_headers(
+    disk: Disk, plan: CleaningPlan, aborted: AbortedTransactions, producers: ProducerEnds
+) -> Iterator[Spent]:
+    """Of the whole log: what producers sent last, and how the transactions of the dirty part ended."""
+    for segment in (*plan.segments, *plan.later_segments):
         path = names.segment_stem(plan.folder, segment.base_offset) + names.LOG
         file = disk.open(path, writable=False)
         try:
             walk = BatchWalk(disk, file, position=0, end=segment.size, next_offset=segment.base_offset)
             for position, fields in walk:
+                if fields[PRODUCER_ID] < 0:
+                    continue
+                producers.note(fields)
                 if fields[BASE_OFFSET] < plan.dirty_from or not is_transactional(fields):
                     continue
                 if is_marker(fields):
@@ -170,10 +173,18 @@ def _map_keys(
 class _Cleaner:
     """Decides batch by batch, in the order of the log, what is left of it."""
 
-    def __init__(self, plan: CleaningPlan, keys: KeyMap, aborted: AbortedTransactions, cleaned_to: int) -> None:
+    def __init__(
+        self,
+        plan: CleaningPlan,
+        keys: KeyMap,
+        aborted: AbortedTransactions,
+        producers: ProducerEnds,
+        cleaned_to: int,
+    ) -> None:
         self._plan = plan
         self._keys = keys
         self._aborted = aborted
+        self._producers = producers
         self._cleaned_to = cleaned_to
         self._transactions = EmptyTransactions()
         self._counts = Counts()
@@ -186,7 +197,7 @@ class _Cleaner:
             spent = 0
             for fields, batch, is_last in self._group_batches(disk, group):
                 kept = self._kept(fields, batch)
-                if not kept and (is_last or self._is_last_of_producer(fields)):
+                if not kept and (is_last or self._producers.is_last(fields)):
                     kept = emptied(fields)
                 changed = changed or (kept is not batch and kept != batch)
                 counts.bytes_read += len(batch)
@@ -221,7 +232,7 @@ class _Cleaner:
             counts.records_kept += fields[RECORD_COUNT]
             return batch
         if not fields[RECORD_COUNT]:
-            return batch if self._is_last_of_producer(fields) else b""
+            return batch if self._producers.is_last(fields) else b""
         if self._aborted.covers(fields):
             return b""
         return self._kept_records(fields, batch)
@@ -258,12 +269,3 @@ class _Cleaner:
         if begins_horizon:
             return rebuilt(fields, plain, kept, horizon_ms=plan.now_ms + plan.delete_retention_ms)
         return batch if len(kept) == len(entries) else rebuilt(fields, plain, kept, horizon_ms=None)
-
-    def _is_last_of_producer(self, fields: HeaderFields) -> bool:
-        """Whether a restart without a snapshot would learn the producer's last sequence from this batch."""
-        end = self._plan.producers.get(fields[PRODUCER_ID])
-        if end is None:
-            return False
-        if end.last_offset >= 0:
-            return fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] == end.last_offset
-        return is_marker(fields) and fields[PRODUCER_EPOCH] == end.epoch

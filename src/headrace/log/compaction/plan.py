@@ -4,13 +4,13 @@ Cleaned are whole closed segments that are on the device, below the last stable 
 compaction lag. Whether they should be is a question of how much of the log is dirty, or of the longest lag.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.wire.records.header import HEADER, HEADER_SIZE, MAX_TIMESTAMP
 
-from ..config import NEVER
+from ..config import DAY_MS, NEVER
 from ..segment import Segment
 
 if TYPE_CHECKING:
@@ -26,13 +26,6 @@ class SourceSegment(NamedTuple):
     index_bytes: int
 
 
-class ProducerEnd(NamedTuple):
-    """What must stay of a producer: the batch with its last data, or, without any, the markers of its epoch."""
-
-    epoch: int
-    last_offset: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningPlan:
     """Everything a cleaning needs to know; it may be done in another process."""
@@ -42,7 +35,7 @@ class CleaningPlan:
     """Part of the names of the files it writes, so that no other cleaning writes the same ones."""
     segments: tuple[SourceSegment, ...]
     later_segments: tuple[SourceSegment, ...]
-    """Not to be cleaned, but they may hold the markers of transactions that are."""
+    """Not to be cleaned, but they may hold the markers of transactions that are, and what producers sent last."""
     dirty_from: int
     now_ms: int
     delete_retention_ms: int
@@ -50,7 +43,7 @@ class CleaningPlan:
     segment_bytes: int
     segment_index_bytes: int
     index_interval_bytes: int
-    producers: Mapping[int, ProducerEnd]
+    producer_expiration_ms: int
 
 
 class Cleanable(NamedTuple):
@@ -93,7 +86,13 @@ def cleanable(log: "PartitionLog", *, clean_offset: int, stable_offset: int, wal
 
 
 def make_plan(
-    log: "PartitionLog", found: Cleanable, *, unique: str, wall_ms: int, key_map_bytes_max: int
+    log: "PartitionLog",
+    found: Cleanable,
+    *,
+    unique: str,
+    wall_ms: int,
+    key_map_bytes_max: int,
+    producer_expiration_ms: int = DAY_MS,
 ) -> CleaningPlan | None:
     """None if there is no segment to clean."""
     config = log.config
@@ -112,10 +111,7 @@ def make_plan(
         segment_bytes=config.segment_bytes,
         segment_index_bytes=config.segment_index_bytes,
         index_interval_bytes=config.index_interval_bytes,
-        producers={
-            producer_id: ProducerEnd(state.epoch, state.batches[-1][3] if state.batches else -1)
-            for producer_id, state in log.producers.states()
-        },
+        producer_expiration_ms=producer_expiration_ms,
     )
 
 

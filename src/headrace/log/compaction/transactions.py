@@ -25,10 +25,6 @@ class AbortedTransactions:
         """The first offset of each producer's transaction that no marker has ended yet."""
         self._aborted: dict[int, list[tuple[int, int]]] = {}
 
-    @property
-    def all_ended(self) -> bool:
-        return not self._open
-
     def data(self, fields: HeaderFields) -> None:
         """A batch within a transaction."""
         self._open.setdefault(fields[PRODUCER_ID], fields[BASE_OFFSET])

@@ -1,0 +1,37 @@
+"""The last batch of every idempotent producer: its header must stay, as a restart may have to learn from it.
+
+Learned from the headers of the whole log rather than from the log's memory, which may know very many producers: a plan
+must stay small.
+"""
+
+from headrace.wire.records.header import (
+    BASE_OFFSET,
+    LAST_OFFSET_DELTA,
+    MAX_TIMESTAMP,
+    PRODUCER_ID,
+    HeaderFields,
+)
+
+from .transactions import is_marker
+
+
+class ProducerEnds:
+    def __init__(self, *, now_ms: int, expiration_ms: int) -> None:
+        self._now_ms = now_ms
+        self._expiration_ms = expiration_ms
+        self._data: dict[int, int] = {}
+        self._markers: dict[int, int] = {}
+
+    def note(self, fields: HeaderFields) -> None:
+        """A batch of a producer, in the order of the log."""
+        last_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
+        (self._markers if is_marker(fields) else self._data)[fields[PRODUCER_ID]] = last_offset
+
+    def is_last(self, fields: HeaderFields) -> bool:
+        """Whether this is the last batch with data of a producer that is still remembered, or its last marker if it
+        has no data."""
+        producer_id = fields[PRODUCER_ID]
+        if producer_id < 0 or self._now_ms - fields[MAX_TIMESTAMP] >= self._expiration_ms:
+            return False
+        last_offset = self._data.get(producer_id, self._markers.get(producer_id))
+        return last_offset == fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
