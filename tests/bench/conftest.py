@@ -9,6 +9,7 @@ import pytest
 from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.replay import COMPILERS, ReplayClient
 from headrace.testing import EmbeddedBroker
+from headrace.testing.private_folders import make_private_folder, remove_private_folder
 
 HAS_COMPILER = any(shutil.which(name) for name in COMPILERS)
 
@@ -54,6 +55,14 @@ def topic(embedded: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
 def client(request: pytest.FixtureRequest, tmp_path: Path) -> ReplayClient:
     """Each client there is."""
     return ReplayClient(tmp_path, compiled=request.param == "c")
+
+
+@pytest.fixture
+def quick_folder() -> Iterator[Path]:
+    """In memory where that can be, since brokers sync a lot while they start and stop."""
+    folder = make_private_folder()
+    yield Path(folder)
+    remove_private_folder(folder)
 
 
 @pytest.fixture

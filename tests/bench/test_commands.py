@@ -92,25 +92,27 @@ def test_connections(bench: Bench) -> None:
     check_shape(bench("connections", "--count", "20"), "20 idle connections")
 
 
-def test_floor(tmp_path: Path) -> None:
-    result = invoke("floor", "--seconds", "0.03", "--rounds", "1", "--folder", str(tmp_path))
+def test_floor(quick_folder: Path) -> None:
+    result = invoke("floor", "--seconds", "0.03", "--rounds", "1", "--folder", str(quick_folder))
     assert "receive, sum, write, answer: 4 x 2, 1 MB" in result.stdout
     assert "write and fdatasync of 200 B" in result.stdout
     assert "medians, ± is half of what the rounds spread" in result.stdout
-    assert not list(tmp_path.iterdir())
+    assert not list(quick_folder.iterdir())
 
 
-def test_partitions_and_metadata_of_a_new_broker() -> None:
-    assert "100 partitions  headrace" in invoke("partitions", "--count", "100").stdout
+def test_partitions_and_metadata_of_a_new_broker(quick_folder: Path) -> None:
+    folder = ("--folder", str(quick_folder))
+    assert "100 partitions  headrace" in invoke("partitions", "--count", "100", *folder).stdout
     options = ("--topics", "2", "--partitions", "2", "--seconds", "0.05", "--rounds", "1")
-    assert "metadata, 2 topics x 2  headrace" in invoke("metadata", *options).stdout
+    assert "metadata, 2 topics x 2  headrace" in invoke("metadata", *options, *folder).stdout
 
 
-def test_the_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_comparison(tmp_path: Path, quick_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "QUICK", TINY)
     page = tmp_path / "performance.md"
-    parts = [word for part in ("latency", "start", "idle", "recovery") for word in ("--only", part)]
-    result = invoke("compare", "--quick", "--no-kafka", *parts, "--json", "--write", str(page))
+    parts = [word for part in ("latency", "start", "recovery") for word in ("--only", part)]
+    options = ("--quick", "--no-kafka", "--folder", str(quick_folder), "--write", str(page), "--json")
+    result = invoke("compare", *parts, *options)
     printed = json.loads(result.stdout)
     rows = {(row["load"], row["figure"]): row for row in printed["verdicts"]}
     assert rows["produce to a parked fetch", "p50 us"]["verdict"] == "not measured"
@@ -121,10 +123,11 @@ def test_the_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "kill -9, large batches" in page.read_text()
 
 
-def test_a_part_that_fails_is_told_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_fails_is_told_and_the_rest_goes_on(quick_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "QUICK", TINY)
     monkeypatch.setattr("headrace.bench.startup._EMBEDDED_PROGRAM", "raise SystemExit('broken')")
-    result = invoke("compare", "--quick", "--no-kafka", "--only", "start", "--only", "idle", exit_code=1)
+    parts = ("--only", "start", "--only", "idle")
+    result = invoke("compare", "--quick", "--no-kafka", *parts, "--folder", str(quick_folder), exit_code=1)
     assert "start does not count: python failed; it said:\nbroken" in result.stderr
     assert "4,000 partitions" in result.stdout
 
