@@ -48,11 +48,13 @@ def test_a_stop_and_a_start_on_the_real_disk(tmp_path: Path) -> None:
         "leader-epoch-checkpoint",
         "partition.metadata",
     ]
-    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
-    assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\norders 0 1\n"
-    assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
-    assert (tmp_path / "orders-0/leader-epoch-checkpoint").read_text() == "0\n1\n0 1\n"
-    assert (tmp_path / "orders-0/partition.metadata").read_text() == "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n"
+    text = (tmp_path / "recovery-point-offset-checkpoint").read_text()
+    assert text.startswith("0\n3\norders 0 2\norders@AAECAwQFBgcICQoLDA0ODw 0 0\n@crc32c 0 ")
+    assert (tmp_path / "log-start-offset-checkpoint").read_text().startswith("0\n3\norders 0 1\n")
+    assert (tmp_path / "replication-offset-checkpoint").read_text().startswith("0\n3\norders 0 2\n")
+    assert (tmp_path / "orders-0/leader-epoch-checkpoint").read_text().startswith("0\n2\n0 1\n2147483647 461168601")
+    text = (tmp_path / "orders-0/partition.metadata").read_text()
+    assert text.startswith("version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\nheadrace_crc32c: ")
     again = open_directory(disk, str(tmp_path))
     assert again.clean_shutdown
     assert again.directory_id == directory.directory_id

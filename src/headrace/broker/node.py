@@ -32,6 +32,7 @@ from headrace.core.controller.commands import BrokerRegistration
 from headrace.core.controller.records import Endpoint
 from headrace.core.controller.settings import ControllerSettings
 from headrace.log.directory import LogDirectory, read_meta_properties
+from headrace.log.errors import CorruptFile
 from headrace.log.known_directories import missing, read_known, write_known
 from headrace.log.open_files import OpenFiles
 from headrace.model.configs.listeners import Listener as ListenerConfig
@@ -381,11 +382,11 @@ class Node:
 
 
 def _cluster_id(disk: Disk, entropy: Entropy, log_dirs: tuple[str, ...]) -> str:
-    """What the directories say, or a new one for a new cluster."""
+    """What the directories say, or a new one for a new cluster. One that cannot be read says so when it is opened."""
     for path in log_dirs:
         try:
             return read_meta_properties(disk, path)["cluster.id"]
-        except (FileNotFoundError, KeyError):
+        except (OSError, KeyError, CorruptFile):
             continue
     return base64.urlsafe_b64encode(entropy.random_bytes(UUID_BYTES)).decode().rstrip("=")
 

@@ -73,7 +73,9 @@ def _read(path: Path) -> str:
 
 
 def _run(config: BrokerConfig) -> int:
+    from headrace.broker.cluster.metadata_log import MetadataDamaged
     from headrace.broker.node import run
+    from headrace.log.errors import LogError
     from headrace.ports.disk import DiskLockHeld
 
     try:
@@ -82,6 +84,8 @@ def _run(config: BrokerConfig) -> int:
         folder = Path(held.path).parent
         owner = f" by process {held.owner}" if held.owner else ""
         raise Failure(f"data folder {folder} is in use{owner}; stop it or choose another with --data-dir") from None
+    except (LogError, MetadataDamaged) as error:
+        raise Failure(str(error)) from None
     except OSError as error:
         raise Failure(_os_failure(error, config)) from error
 
@@ -101,6 +105,8 @@ def _os_failure(error: OSError, config: BrokerConfig) -> str:
             return f"cannot listen on {addresses}: not an address of this machine; choose another with --listen"
         case errno.EACCES | errno.EPERM:
             return f"permission denied{where}: choose a folder you may write with --data-dir, or a port above 1023"
+        case errno.EROFS:
+            return f"the file system is read-only{where}: mount it for writing or choose another folder with --data-dir"
         case errno.ENOSPC:
             return f"the disk is full{where}: free some space or choose another folder with --data-dir"
         case _:

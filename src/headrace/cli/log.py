@@ -122,7 +122,7 @@ def repair(ctx: click.Context, path: Path, dry_run: bool, yes: bool, as_json: bo
         ctx.exit(EXIT_FAILED)
 
 
-_MENDED = (inspect.Remedy.CUT, inspect.Remedy.REBUILD, inspect.Remedy.REMOVE)
+_MENDED = (inspect.Remedy.CUT, inspect.Remedy.REBUILD, inspect.Remedy.REMOVE, inspect.Remedy.ACCEPT)
 
 
 def _show(report: inspect.Report, *, as_json: bool) -> None:

@@ -1,8 +1,14 @@
-"""The small text files of a log directory: the offsets of its partitions, their topic ids, and its own identity."""
+"""The small text files of a log directory: the offsets of its partitions, their topic ids, and its own identity.
+
+The formats are Kafka's, which has no checksum in them. One is added where Kafka looks past it: as an entry of a topic
+that cannot exist, as a comment, as a line behind the last that is read. Files without it are taken as they are.
+"""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+import crc32c
 
 from headrace.model.ids import TopicId, TopicPartition
 
@@ -13,28 +19,49 @@ PROPERTIES_BYTES_MAX = 1 << 20
 UUID_BYTES = 16
 
 _VERSION = "0"
+_NO_TOPIC = "@"
+"""In no topic's name: an entry whose topic has it is not an offset."""
+_CHECKSUM_ENTRY = f"{_NO_TOPIC}crc32c 0 "
+_CHECKSUM_COMMENT = "# crc32c="
+_CHECKSUM_KEY = "headrace_crc32c"
+_NO_IDS: Mapping[str, TopicId] = {}
 
 
-def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
-    """Version, count, then `topic partition offset` lines."""
+def encode_offsets(offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, TopicId] = _NO_IDS) -> bytes:
+    """Version, count, then `topic partition offset` lines; and of which topics they are, as names are used again."""
     rows = sorted((tp.topic, tp.partition, offset) for tp, offset in offsets.items())
-    lines = [_VERSION, str(len(rows)), *(f"{topic} {partition} {offset}" for topic, partition, offset in rows), ""]
-    return "\n".join(lines).encode()
+    lines = [f"{topic} {partition} {offset}" for topic, partition, offset in rows]
+    lines += [f"{topic}{_NO_TOPIC}{encode_uuid(topic_id)} 0 0" for topic, topic_id in sorted(topic_ids.items())]
+    text = "\n".join([_VERSION, str(len(lines) + 1), *lines, ""]).encode()
+    return text + f"{_CHECKSUM_ENTRY}{crc32c.crc32c(text)}\n".encode()
 
 
 def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic, partition): offset
+        for topic, partition, offset in _entries(content)
+        if _NO_TOPIC not in topic
+    }
+
+
+def decode_topic_ids(content: bytes) -> dict[str, TopicId]:
+    """The topics whose offsets a checkpoint holds, as far as it tells."""
+    named = (topic.split(_NO_TOPIC) for topic, _, _ in _entries(content) if _NO_TOPIC in topic)
+    return {parts[0]: TopicId(decode_uuid(parts[1])) for parts in named if len(parts) == 2 and parts[0]}
+
+
+def _entries(content: bytes) -> list[tuple[str, int, int]]:
+    text, found, checksum = content.rpartition(_CHECKSUM_ENTRY.encode())
     try:
+        if found and int(checksum) != crc32c.crc32c(text):
+            raise CorruptFile("an offset checkpoint has a wrong checksum")
         lines = content.decode("ascii").split("\n")
-        offsets: dict[TopicPartition, int] = {}
-        for line in lines[2:]:
-            if line:
-                topic, partition, offset = line.split()
-                offsets[TopicPartition(topic, int(partition))] = int(offset)
-        if lines[0] != _VERSION or int(lines[1]) != len(offsets):
+        entries = [(topic, int(at), int(offset)) for topic, at, offset in (line.split() for line in lines[2:] if line)]
+        if lines[0] != _VERSION or int(lines[1]) != len(entries):
             raise CorruptFile("an offset checkpoint declares another version or count than it has")
     except (ValueError, IndexError) as error:
         raise CorruptFile("an offset checkpoint cannot be read") from error
-    return offsets
+    return entries
 
 
 def encode_uuid(value: bytes) -> str:
@@ -53,34 +80,40 @@ def decode_uuid(text: str) -> bytes:
 
 
 def encode_partition_metadata(topic_id: TopicId) -> bytes:
-    return f"version: 0\ntopic_id: {encode_uuid(topic_id)}\n".encode()
+    text = f"version: 0\ntopic_id: {encode_uuid(topic_id)}\n".encode()
+    return text + f"{_CHECKSUM_KEY}: {crc32c.crc32c(text)}\n".encode()
 
 
 def decode_partition_metadata(content: bytes) -> TopicId:
-    pairs = _pairs(content, ":")
+    pairs = dict(_pairs(content, ":"))
     if pairs.get("version") != "0" or "topic_id" not in pairs:
         raise CorruptFile("partition.metadata has no topic_id of version 0")
+    text, found, _ = content.rpartition(_CHECKSUM_KEY.encode())
+    if found and pairs.get(_CHECKSUM_KEY) != str(crc32c.crc32c(text)):
+        raise CorruptFile("partition.metadata has a wrong checksum")
     return TopicId(decode_uuid(pairs["topic_id"]))
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
-    return "".join(f"{key}={value}\n" for key, value in properties.items()).encode()
+    text = "".join(f"{key}={value}\n" for key, value in properties.items()).encode()
+    return text + f"{_CHECKSUM_COMMENT}{crc32c.crc32c(text)}\n".encode()
 
 
 def decode_properties(content: bytes) -> dict[str, str]:
-    return _pairs(content, "=")
+    text, found, checksum = content.rpartition(_CHECKSUM_COMMENT.encode())
+    if found and checksum.strip() != str(crc32c.crc32c(text)).encode():
+        raise CorruptFile("a properties file has a wrong checksum; its last line holds it, delete that after an edit")
+    return dict(_pairs(content, "="))
 
 
-def _pairs(content: bytes, separator: str) -> dict[str, str]:
+def _pairs(content: bytes, separator: str) -> Iterator[tuple[str, str]]:
     try:
         lines = content.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise CorruptFile("a file that should be text is not") from error
-    pairs: dict[str, str] = {}
     for line in lines:
         if line.strip() and not line.startswith("#"):
             key, found, value = line.partition(separator)
             if not found:
                 raise CorruptFile(f"the line {line!r} has no {separator!r}")
-            pairs[key.strip()] = value.strip()
-    return pairs
+            yield key.strip(), value.strip()

@@ -8,7 +8,7 @@ from headrace.ports.entropy import Entropy
 
 from . import checkpoints, names
 from .config import LogConfig
-from .errors import CorruptFile, WrongDirectory, WrongTopicId
+from .errors import CorruptFile, DamagedLog, MissingLog, WrongDirectory, WrongTopicId
 from .files import make_directory_durably, read_whole, replace_file, unlink_if_present, write_atomically
 from .open_files import OpenFiles
 from .partition_log import PartitionLog
@@ -31,6 +31,8 @@ class LogDirectory:
         self.recovery_points: dict[TopicPartition, int] = {}
         self.start_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
+        self._topic_ids: dict[str, TopicId] = {}
+        """Whose offsets these are: a topic may be deleted, and another take its name, before the next checkpoint."""
         self._entropy = entropy
         self._checkpoints_planned = 0
         self._checkpoints_written = 0
@@ -60,9 +62,10 @@ class LogDirectory:
         except (OSError, WrongDirectory):
             disk.close(directory._lock)
             raise
-        directory.recovery_points = directory._read_offsets(names.RECOVERY_POINTS)
-        directory.start_offsets = directory._read_offsets(names.START_OFFSETS)
-        directory.high_watermarks = directory._read_offsets(names.HIGH_WATERMARKS)
+        directory.recovery_points, directory._topic_ids = directory._read_offsets(names.RECOVERY_POINTS)
+        directory.start_offsets, start_ids = directory._read_offsets(names.START_OFFSETS)
+        directory.high_watermarks, _ = directory._read_offsets(names.HIGH_WATERMARKS)
+        directory._topic_ids = start_ids | directory._topic_ids
         # The marker speaks for the last run only: a crash of this one must find it gone.
         directory.clean_shutdown = unlink_if_present(disk, f"{path}/{names.CLEAN_SHUTDOWN}")
         for name in disk.list_directory(path):
@@ -74,6 +77,8 @@ class LogDirectory:
     def _claim(self, cluster_id: str, node_id: int) -> None:
         path = f"{self.path}/{names.META_PROPERTIES}"
         if not self.disk.exists(path):
+            if self.partitions():
+                self.notice(f"{path} is gone from a directory in use: made anew, with another directory id")
             self.directory_id = self._entropy.random_bytes(checkpoints.UUID_BYTES)
             properties = {
                 "version": "1",
@@ -95,17 +100,16 @@ class LogDirectory:
                     "choose another directory, or start the node it belongs to"
                 )
 
-    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
+    def _read_offsets(self, name: str) -> tuple[dict[TopicPartition, int], dict[str, TopicId]]:
         """A checkpoint that is missing or damaged is as good as an empty one: the segments are scanned instead."""
         try:
-            return checkpoints.decode_offsets(
-                read_whole(self.disk, f"{self.path}/{name}", checkpoints.CHECKPOINT_BYTES_MAX)
-            )
+            content = read_whole(self.disk, f"{self.path}/{name}", checkpoints.CHECKPOINT_BYTES_MAX)
+            return checkpoints.decode_offsets(content), checkpoints.decode_topic_ids(content)
         except FileNotFoundError:
-            return {}
+            return {}, {}
         except CorruptFile as error:
             self.notice(f"{self.path}/{name}: {error}; going on without it")
-            return {}
+            return {}, {}
 
     # Partitions
 
@@ -132,6 +136,10 @@ class LogDirectory:
         leaves their names unsynced and calls `sync_names` once.
         """
         is_new = not self.disk.exists(f"{self.path}/{topic_partition}")
+        if self._topic_ids.get(topic_partition.topic, topic_id) != topic_id:
+            self._forget_offsets(topic_partition)  # they are of an earlier topic of this name
+        elif is_new and self.recovery_points.get(topic_partition, 0) > self.start_offsets.get(topic_partition, 0):
+            raise MissingLog(f"{self.path}/{topic_partition}", self.recovery_points[topic_partition])
         try:
             log = self._open_log(topic_partition, topic_id, config, wall_ms, is_new=is_new)
         except WrongTopicId as error:
@@ -170,6 +178,12 @@ class LogDirectory:
             wall_ms=wall_ms,
             files=self.files,
         )
+        stopped_at = self.start_offsets.get(topic_partition) if self.clean_shutdown and not is_new else None
+        if stopped_at is not None and log.bases[0] > stopped_at and not self.disk.exists(f"{folder}/{names.REPAIRED}"):
+            log.close(clean=False)
+            raise DamagedLog(
+                folder, 0, f"it began at offset {stopped_at} when it was closed, and now at {log.bases[0]}"
+            )
         if log.recovered.damage:
             self.notice(
                 f"{folder}: cut {log.recovered.cut_bytes} bytes behind offset {log.end_offset} ({log.recovered.damage})"
@@ -221,10 +235,13 @@ class LogDirectory:
         for log in held:
             self.recovery_points[log.topic_partition] = log.recovery_point
             self.start_offsets[log.topic_partition] = log.start_offset
+            self._topic_ids[log.topic_partition.topic] = log.topic_id
             if log.topic_partition in high_watermarks:
                 self.high_watermarks[log.topic_partition] = high_watermarks[log.topic_partition]
+        topics = {topic_partition.topic for topic_partition in self.recovery_points}
+        self._topic_ids = {topic: found for topic, found in self._topic_ids.items() if topic in topics}
         files = [
-            (f"{self.path}/{name}", checkpoints.encode_offsets(offsets))
+            (f"{self.path}/{name}", checkpoints.encode_offsets(offsets, self._topic_ids))
             for name, offsets in (
                 (names.RECOVERY_POINTS, self.recovery_points),
                 (names.START_OFFSETS, self.start_offsets),

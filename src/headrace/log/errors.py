@@ -69,3 +69,13 @@ class DamagedLog(LogError):
         self.path = path
         self.position = position
         self.damage = damage
+
+
+class MissingLog(LogError):
+    """A folder is gone that held records; it is not made anew, as if it had never been."""
+
+    def __init__(self, path: str, end_offset: int) -> None:
+        super().__init__(
+            f"{path} is gone, and held records up to offset {end_offset} at least; restore the folder from a copy, "
+            "or delete the topic"
+        )

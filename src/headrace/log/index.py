@@ -90,6 +90,12 @@ class IndexFile:
         """The last entry whose first number is not above the given one."""
         return self._at(self._count_to(0, first) - 1)
 
+    def entry(self, place: int) -> Entry:
+        """The entry of that number."""
+        found = self._at(place)
+        assert found is not None, f"{self.file.path} has no entry {place}"
+        return found
+
     def floor_by_second(self, second: int) -> Entry | None:
         return self._at(self._count_to(1, second) - 1)
 

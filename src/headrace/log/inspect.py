@@ -2,10 +2,10 @@
 
 `verify` only reads and may look at a running broker's files. `repair` wants the directory to itself: it cuts a
 segment where it is damaged, after putting the bytes behind the cut into a file beside it, writes indexes anew from the
-batches, and removes what the next start rebuilds by itself.
+batches, removes what the next start rebuilds by itself, and notes in the folder that its owner knows of the loss.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
@@ -25,7 +25,7 @@ from . import checkpoints, names, producer_snapshot
 from .config import LogConfig
 from .dump import INDEX_BYTES_MAX, DumpEntry, dump
 from .errors import CorruptFile, LogError
-from .files import read_whole, unlink_if_present, write_all
+from .files import create_empty, read_whole, unlink_if_present, write_all
 from .index import OFFSET_ENTRY, TIME_ENTRY
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
 from .open_files import OpenFiles
@@ -45,6 +45,7 @@ class Remedy(Enum):
     CUT = "cut here; the bytes behind are kept in a file beside it"
     REBUILD = "write the indexes anew"
     REMOVE = "remove it; the next start rebuilds it"
+    ACCEPT = "accept that they are missing; restore it from a copy if there is one"
     BY_HAND = "restore it from a copy"
 
 
@@ -123,14 +124,39 @@ def _findings(disk: Disk, path: str, report: Report) -> Iterator[Finding]:
 def _check_segments(disk: Disk, folder: str, report: Report) -> Iterator[Finding]:
     parsed = (names.parse_segment_file(name) for name in disk.list_directory(folder))
     bases = sorted(part[0] for part in parsed if part is not None and part[1] == names.LOG)
+    gaps = any(disk.exists(f"{folder}/{name}") for name in (names.COMPACTED, names.REPAIRED))
+    end_offset = 0
     for place, base_offset in enumerate(bases):
         above = bases[place + 1] if place + 1 < len(bases) else None
         report.files += 3
-        yield from _check_segment(disk, names.segment_stem(folder, base_offset), base_offset, above, report)
+        stem = names.segment_stem(folder, base_offset)
+        end_offset = yield from _check_segment(disk, stem, base_offset, above, report, gaps=gaps)
+    synced = _offset_in(disk, folder, names.RECOVERY_POINTS)
+    lost = end_offset < synced and synced > _offset_in(disk, folder, names.START_OFFSETS)
+    if lost and not disk.exists(f"{folder}/{names.REPAIRED}"):
+        text = f"the log ends at offset {end_offset}, {synced} was synced: what is between is missing"
+        yield Finding(path=folder, position=0, text=text, remedy=Remedy.ACCEPT)
 
 
-def _check_segment(disk: Disk, stem: str, base_offset: int, above: int | None, report: Report) -> Iterator[Finding]:
-    """One walk: checksums as it goes, and every index entry against the batch it names."""
+def _offset_in(disk: Disk, folder: str, checkpoint: str) -> int:
+    """What a checkpoint of the log directory says of a partition; 0 if it says nothing."""
+    directory, _, name = folder.rstrip("/").rpartition("/")
+    topic_partition = names.parse_partition_folder(name)
+    path = f"{directory or '.'}/{checkpoint}"
+    if topic_partition is None or not disk.exists(path):
+        return 0
+    try:
+        return checkpoints.decode_offsets(read_whole(disk, path, checkpoints.CHECKPOINT_BYTES_MAX)).get(
+            topic_partition, 0
+        )
+    except CorruptFile:
+        return 0
+
+
+def _check_segment(
+    disk: Disk, stem: str, base_offset: int, above: int | None, report: Report, *, gaps: bool
+) -> Generator[Finding, None, int]:
+    """One walk: checksums as it goes, and every index entry against the batch it names. The offset behind its last."""
     path = stem + names.LOG
     places, index_fault = _index_entries(disk, stem + names.INDEX, OFFSET_ENTRY)
     times, time_fault = _index_entries(disk, stem + names.TIME_INDEX, TIME_ENTRY)
@@ -139,7 +165,7 @@ def _check_segment(disk: Disk, stem: str, base_offset: int, above: int | None, r
     file = disk.open(path, writable=False)
     try:
         size = disk.size(file)
-        walk = BatchWalk(disk, file, position=0, end=size, next_offset=base_offset, check_from_offset=0)
+        walk = BatchWalk(disk, file, position=0, end=size, next_offset=base_offset, check_from_offset=0, gaps=gaps)
         for position, fields in walk:
             last = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
             report.batches += 1
@@ -151,16 +177,17 @@ def _check_segment(disk: Disk, stem: str, base_offset: int, above: int | None, r
                 del by_offset[last]
     finally:
         disk.close(file)
-    yield from _segment_findings(path, walk, size, above)
+    yield from _segment_findings(path, walk, size, above, gaps=gaps)
     if index_fault or by_position:
         text = index_fault or f"{len(by_position)} entries name no batch of the segment"
         yield Finding(path=stem + names.INDEX, position=0, text=text, remedy=Remedy.REBUILD)
     if time_fault or by_offset:
         text = time_fault or f"{len(by_offset)} entries name no batch with that time"
         yield Finding(path=stem + names.TIME_INDEX, position=0, text=text, remedy=Remedy.REBUILD)
+    return walk.next_offset
 
 
-def _segment_findings(path: str, walk: BatchWalk, size: int, above: int | None) -> Iterator[Finding]:
+def _segment_findings(path: str, walk: BatchWalk, size: int, above: int | None, *, gaps: bool) -> Iterator[Finding]:
     behind = size - walk.position
     if walk.damage:
         text = f"{walk.damage}; {behind} bytes from here on cannot be trusted"
@@ -169,9 +196,11 @@ def _segment_findings(path: str, walk: BatchWalk, size: int, above: int | None) 
         text = f"{behind} bytes are preallocated"
         yield Finding(path=path, position=walk.position, text=text, remedy=Remedy.NONE)
     if above is not None and not walk.damage and walk.next_offset != above:
-        overlap = walk.next_offset > above
+        remedy = Remedy.NONE if gaps else Remedy.ACCEPT
         text = f"ends at offset {walk.next_offset}, the next segment begins at {above}"
-        yield Finding(path=path, position=size, text=text, remedy=Remedy.BY_HAND if overlap else Remedy.NONE)
+        yield Finding(
+            path=path, position=size, text=text, remedy=Remedy.BY_HAND if walk.next_offset > above else remedy
+        )
 
 
 def _index_entries(disk: Disk, path: str, entry: Struct) -> tuple[list[tuple[int, int]], str]:
@@ -220,6 +249,9 @@ def _repaired(disk: Disk, finding: Finding) -> Finding:
     folder, _, name = finding.path.rpartition("/")
     if finding.remedy is Remedy.CUT:
         _cut(disk, finding.path, finding.position)
+        _accept_loss(disk, folder)
+    elif finding.remedy is Remedy.ACCEPT:
+        _accept_loss(disk, folder if name.endswith(names.LOG) else finding.path)
     elif finding.remedy is Remedy.REMOVE:
         unlink_if_present(disk, finding.path)
         disk.sync_directory(folder)
@@ -231,6 +263,12 @@ def _repaired(disk: Disk, finding: Finding) -> Finding:
     return Finding(
         path=finding.path, position=finding.position, text=finding.text, remedy=finding.remedy, repaired=True
     )
+
+
+def _accept_loss(disk: Disk, folder: str) -> None:
+    """The next start does not refuse the log for what is missing."""
+    create_empty(disk, f"{folder}/{names.REPAIRED}")
+    disk.sync_directory(folder)
 
 
 def _cut(disk: Disk, path: str, position: int) -> None:

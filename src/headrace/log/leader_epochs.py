@@ -1,6 +1,12 @@
-"""Where each leader epoch began in the log, and the file that keeps it (`leader-epoch-checkpoint`)."""
+"""Where each leader epoch began in the log, and the file that keeps it (`leader-epoch-checkpoint`).
+
+The file's format is Kafka's. Its last entry is a checksum: an epoch that no leader has, which begins behind any log's
+end, so that Kafka drops it. Files without it are taken as they are.
+"""
 
 from bisect import bisect_right
+
+import crc32c
 
 from .errors import CorruptFile
 
@@ -8,6 +14,8 @@ UNDEFINED = (-1, -1)
 EPOCHS_FILE_BYTES_MAX = 16 << 20
 
 _VERSION = "0"
+_CHECKSUM_EPOCH = (1 << 31) - 1
+_CHECKSUM_START = 1 << 62
 
 
 class LeaderEpochs:
@@ -64,10 +72,18 @@ class LeaderEpochs:
         self.starts[0] = start_offset
         self.changed = True
 
+    def forget_above(self, epoch: int) -> None:
+        """Epochs that no leader has had yet: checksums do not cover the epoch of a batch, so it may be damaged."""
+        while self.epochs and self.epochs[-1] > epoch:
+            del self.epochs[-1], self.starts[-1]
+            self.changed = True
+        self.latest = self.epochs[-1] if self.epochs else -1
+
     def encode(self) -> bytes:
         pairs = zip(self.epochs, self.starts, strict=True)
-        lines = [_VERSION, str(len(self.epochs)), *(f"{epoch} {start}" for epoch, start in pairs), ""]
-        return "\n".join(lines).encode()
+        lines = [_VERSION, str(len(self.epochs) + 1), *(f"{epoch} {start}" for epoch, start in pairs), ""]
+        text = "\n".join(lines).encode()
+        return text + f"{_CHECKSUM_EPOCH} {_CHECKSUM_START + crc32c.crc32c(text)}\n".encode()
 
     @classmethod
     def decode(cls, content: bytes) -> "LeaderEpochs":
@@ -79,6 +95,10 @@ class LeaderEpochs:
                 raise CorruptFile("the leader epoch checkpoint declares another version or count than it has")
         except (ValueError, IndexError) as error:
             raise CorruptFile("the leader epoch checkpoint cannot be read") from error
+        if pairs and pairs[-1][0] == _CHECKSUM_EPOCH:
+            text = content[: content.rindex(str(_CHECKSUM_EPOCH).encode())]
+            if pairs.pop()[1] != _CHECKSUM_START + crc32c.crc32c(text):
+                raise CorruptFile("the leader epoch checkpoint has a wrong checksum")
         epochs.epochs = [epoch for epoch, _ in pairs]
         epochs.starts = [start for _, start in pairs]
         if sorted(set(epochs.epochs)) != epochs.epochs or sorted(set(epochs.starts)) != epochs.starts:

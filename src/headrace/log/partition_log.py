@@ -126,13 +126,15 @@ class PartitionLog:
             folder=path,
             config=config,
             recovery_point=recovery_point,
+            start_offset=start_offset,
             clean=clean_shutdown,
             wall_ms=wall_ms,
         )
         log.recovered = loader.report
         log._take_segments(loader.load_segments(), start_offset, wall_ms)
         log.appended_bytes = loader.report.scanned_bytes
-        log.recovery_point = min(max(recovery_point, log.start_offset), log.end_offset)
+        # Not up to the log's start, which may lie in a segment: the part before it need not be synced.
+        log.recovery_point = min(max(recovery_point, log.bases[0]), log.end_offset)
         if clean_shutdown:
             log.recovery_point = log.end_offset
         else:
@@ -357,6 +359,7 @@ class PartitionLog:
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """This node leads from the log's end on. The next flush writes it down; until then the batches tell it."""
+        self.epochs.forget_above(leader_epoch)
         self.epochs.assign(leader_epoch, self._next_offset)
 
     # Shortening
@@ -399,6 +402,7 @@ class PartitionLog:
             folder=self.path,
             config=self.config,
             recovery_point=self.recovery_point,
+            start_offset=self.start_offset,
             clean=True,
             wall_ms=self.appended_wall_ms,
         )

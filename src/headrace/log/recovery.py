@@ -49,8 +49,11 @@ class Loader:
     folder: str
     config: LogConfig
     recovery_point: int
+    start_offset: int
     clean: bool
     wall_ms: int
+    gaps: bool = False
+    """Whether compaction may have taken offsets out of the log."""
     report: RecoveryReport = field(default_factory=RecoveryReport)
 
     @property
@@ -59,6 +62,8 @@ class Loader:
 
     def load_segments(self) -> list[Segment]:
         bases = tidy(self.disk, self.folder)
+        repaired = self.disk.exists(f"{self.folder}/{names.REPAIRED}")
+        self.gaps = repaired or self.config.compact or self.disk.exists(f"{self.folder}/{names.COMPACTED}")
         segments: list[Segment] = []
         for place, base_offset in enumerate(bases):
             above = bases[place + 1] if place + 1 < len(bases) else None
@@ -71,17 +76,27 @@ class Loader:
             if not whole:
                 self._drop(bases[place + 1 :])
                 break
+        if not repaired:
+            self._refuse_lost_end(segments)
         return segments
+
+    def _refuse_lost_end(self, segments: list[Segment]) -> None:
+        """What was synced is there: an end that was cut off at a batch, or zeroed, looks like one that never was."""
+        if self.recovery_point <= self.start_offset:
+            return  # nobody wants what is below the log's start
+        if segments and segments[-1].next_offset < self.recovery_point:
+            segment = segments[-1]
+            text = f"it ends at offset {segment.next_offset}, {self.recovery_point} was synced"
+            raise DamagedLog(segment.log.path, segment.size, text)
+        if not segments:
+            raise DamagedLog(self.folder, 0, f"it has no segments, {self.recovery_point} was synced")
 
     def _settle(self, segment: Segment, above: int | None) -> bool:
         """Find the segment's end and check its indexes; False if what follows it no longer does."""
         file_bytes = self.disk.file_size(segment.log.path)
         unclean = not self.clean and (above is None or above > self.recovery_point)
         indexed = self._indexes_are_sound(segment, file_bytes, thorough=unclean)
-        if indexed and not unclean and above is not None:
-            segment.size = segment.allocated = file_bytes
-            segment.next_offset = above
-            self._take_times(segment)
+        if indexed and not unclean and above is not None and self._take_closed(segment, file_bytes, above):
             return True
         if not indexed:
             self.report.indexes_rebuilt += 1
@@ -89,9 +104,62 @@ class Loader:
         self._scan(segment, file_bytes, unclean=unclean)
         if above is not None:
             self._finish_indexes(segment)
-        if above is not None and segment.next_offset > above:
+        if above is None:
+            return True
+        if segment.next_offset > above:
             raise DamagedLog(segment.log.path, segment.size, f"it runs into the segment at offset {above}")
-        return above is None or not unclean or segment.next_offset == above
+        if segment.next_offset < above and not self.gaps and (not unclean or segment.next_offset < self.recovery_point):
+            text = f"it ends at offset {segment.next_offset}, the next segment begins at {above}"
+            raise DamagedLog(segment.log.path, segment.size, text)
+        return not unclean or segment.next_offset == above
+
+    def _take_closed(self, segment: Segment, file_bytes: int, above: int) -> bool:
+        """A segment that was closed and synced: its last batch ends with the file and before the next segment.
+
+        Only the headers behind the last index entry are looked at. False if the indexes do not fit; what does not fit
+        in the segment itself is damage.
+        """
+        last, last_time = segment.index.last, segment.time_index.last
+        position = last[1] if last is not None else 0
+        if last is not None and not self._batch_ends_at(segment, position, segment.base_offset + last[0]):
+            return False
+        segment.size = segment.allocated = file_bytes
+        walk = BatchWalk(
+            self.disk,
+            self.files.handle(segment.log),
+            position=position,
+            end=file_bytes,
+            next_offset=segment.base_offset,
+            gaps=self.gaps,
+        )
+        for _position, _fields in walk:
+            pass
+        if walk.position != file_bytes:
+            raise DamagedLog(segment.log.path, walk.position, walk.damage or "zeros where a batch should be")
+        if walk.next_offset > above or (walk.next_offset < above and not self.gaps):
+            text = f"it ends at offset {walk.next_offset}, the next segment begins at {above}"
+            raise DamagedLog(segment.log.path, walk.position, text)
+        segment.next_offset = above
+        if last_time is not None and not self._has_time(segment, *last_time):
+            return False
+        self._take_times(segment)
+        return True
+
+    def _has_time(self, segment: Segment, timestamp: int, relative_offset: int) -> bool:
+        """Whether the newest time that the index tells is that of a batch: retention goes by it."""
+        found = segment.find(segment.base_offset + relative_offset)
+        if found is None:
+            return False
+        walk = BatchWalk(
+            self.disk,
+            self.files.handle(segment.log),
+            position=found[0],
+            end=segment.size,
+            next_offset=segment.base_offset,
+        )
+        for _position, fields in walk:
+            return newest_time(fields) == timestamp
+        return False
 
     def _indexes_are_sound(self, segment: Segment, file_bytes: int, *, thorough: bool) -> bool:
         if not (segment.index.load() and segment.time_index.load()):
@@ -147,6 +215,7 @@ class Loader:
             next_offset=segment.next_offset,
             check_from_offset=self.recovery_point if unclean else NEVER_CHECK,
             last_offset_max=segment.base_offset + RELATIVE_OFFSET_MAX,
+            gaps=self.gaps,
         )
         begin = segment.size
         for _position, fields in walk:

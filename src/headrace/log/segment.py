@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from headrace.ports.disk import Disk
 from headrace.wire.records.header import (
     BASE_OFFSET,
+    CURRENT_MAGIC,
     HEADER,
     HEADER_SIZE,
     LAST_OFFSET_DELTA,
     LENGTH,
     LENGTH_AT,
     LOG_OVERHEAD,
+    MAGIC,
     MAX_TIMESTAMP,
     RECORD_COUNT,
     HeaderFields,
@@ -120,11 +122,18 @@ class Segment:
 
     def find(self, offset: int) -> tuple[int, int, int] | None:
         """Position, size and base offset of the first batch that reaches `offset`; None if all end before it."""
-        entry = self.index.floor(offset - self.base_offset)
-        return self._find_from(entry[1] if entry is not None and self._stands(entry) else 0, offset)
+        place = self.index.count_through(offset - self.base_offset) - 1
+        step = 1
+        while place >= 0:
+            entry = self.index.entry(place)
+            if self._stands(entry):
+                return self._find_from(entry[1], offset)
+            place -= step  # what the index says there is not so: an earlier entry will do, or else the begin
+            step *= 2
+        return self._find_from(0, offset)
 
     def _stands(self, entry: Entry) -> bool:
-        """Whether what the index says is so; if not, the segment is walked instead."""
+        """Whether what the index says is so."""
         first_offset, file = self.base_offset, self._files.handle(self.log)
         return entry[1] < self.size and stands_at(
             self._disk, file, entry[1], first_offset=first_offset, last_offset=first_offset + entry[0]
@@ -138,6 +147,8 @@ class Segment:
             while at + HEADER_SIZE <= len(block):
                 fields = HEADER.unpack_from(block, at)
                 size = fields[LENGTH] + LOG_OVERHEAD
+                if fields[MAGIC] != CURRENT_MAGIC:
+                    raise DamagedLog(self.log.path, position + at, f"unknown batch format {fields[MAGIC]}")
                 if fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] >= offset:
                     return position + at, size, fields[BASE_OFFSET]
                 if size < HEADER_SIZE:

@@ -34,7 +34,7 @@ class BatchWalk:
 
     `damage` says what stopped the walk before `end`; it stays empty at the end of the file and at a header of zeros,
     which is where preallocated space begins. Checksums are looked at from `check_from_offset` on. They do not cover
-    offsets, so one beyond `last_offset_max` is damage of its own.
+    offsets, so one beyond `last_offset_max` is damage of its own, and so is a gap, unless compaction may have made it.
     """
 
     def __init__(
@@ -47,12 +47,15 @@ class BatchWalk:
         next_offset: int,
         check_from_offset: int = NEVER_CHECK,
         last_offset_max: int = OFFSET_MAX,
+        gaps: bool = True,
     ) -> None:
         self._disk = disk
         self._file = file
         self._end = end
         self._check_from_offset = check_from_offset
         self._last_offset_max = last_offset_max
+        self._gaps = gaps or position > 0  # what comes before a place in the middle is not known exactly
+        self._gaps_later = gaps
         self._buffer = b""
         self._buffer_at = 0
         self.position = position
@@ -68,6 +71,7 @@ class BatchWalk:
             position = self.position
             self.position = position + fields[LENGTH] + LOG_OVERHEAD
             self.next_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1
+            self._gaps = self._gaps_later
             yield position, fields
 
     def batch(self, position: int, fields: HeaderFields) -> bytes:
@@ -100,6 +104,8 @@ class BatchWalk:
             return "the file ends within a batch"
         if fields[BASE_OFFSET] < self.next_offset:
             return f"offset {fields[BASE_OFFSET]} follows where {self.next_offset} or more is due"
+        if not self._gaps and fields[BASE_OFFSET] != self.next_offset:
+            return f"offset {fields[BASE_OFFSET]} follows where {self.next_offset} is due"
         if fields[LAST_OFFSET_DELTA] < 0 or fields[RECORD_COUNT] < 0:
             return "negative counts in the header"
         if fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] > self._last_offset_max:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from headrace.ports.disk import Disk
 
 from .. import names
+from ..files import create_empty
 from ..index import IndexFile
 from ..segment import Segment
 from ..work import Work
@@ -62,6 +63,8 @@ def discard_work(log: "PartitionLog", group: CleanedGroup) -> Work | None:
 
 def exchange(disk: Disk, folder: str, files: CleanedFiles, old_bases: list[int]) -> None:
     stem = names.segment_stem(folder, files.base_offset)
+    if not disk.exists(f"{folder}/{names.COMPACTED}"):
+        create_empty(disk, f"{folder}/{names.COMPACTED}")  # from now on a missing offset is no sign of damage
     for suffix in (names.INDEX, names.TIME_INDEX):
         disk.rename(names.cleaned(stem + suffix, files.unique), stem + suffix + names.SWAP)
     disk.sync_directory(folder)
