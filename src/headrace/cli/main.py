@@ -28,6 +28,7 @@ COMMANDS = {
     "doctor": _Lazy("doctor", "Tell what is wrong with this machine or this broker, and what to do."),
     "log": _Lazy("log", "Dump, verify and repair segment files."),
     "bench": _Lazy("bench", "Measure a broker: rates, CPU, latency, memory and start, also beside Apache Kafka."),
+    "sim": _Lazy("sim", "Run a broker in a virtual world, break it, and check what it promises."),
     "completion": _Lazy("completion", "Print the completion script of a shell."),
 }
 

@@ -261,6 +261,7 @@ class VirtualNetwork:
         self.entropy = entropy
         self._sources: dict[int, VirtualListener | VirtualTransport] = {}
         self._interests: dict[int, int] = {}
+        self._endpoints: list[Endpoint] = []
         self._next_token = FIRST_TOKEN
         self._accept_failures: deque[int] = deque()
 
@@ -304,9 +305,12 @@ class VirtualNetwork:
             source.close()
 
     def kill(self) -> None:
-        """The process is gone: its listeners are, and its connections are reset."""
+        """The process is gone: its listeners are, and its connections are reset, also those that it has closed."""
         for source in self._sources.values():
             source.reset()
+        for endpoint in self._endpoints:
+            endpoint.reset()
+        self._endpoints.clear()
         self.close()
 
     def fail_accepts(self, code: int, times: int = 1) -> None:
@@ -331,6 +335,7 @@ class VirtualNetwork:
     def _transport(self, endpoint: Endpoint) -> VirtualTransport:
         transport = VirtualTransport(self, self._new_token(), endpoint)
         self._sources[transport.token] = transport
+        self._endpoints.append(endpoint)
         return transport
 
     def _new_token(self) -> Token:

@@ -23,11 +23,10 @@ class Operator:
         self._virtual = stage.virtual
         self._entropy = entropy
         self._invariants: TurnInvariants | None = None
-        self._power_cuts_seen = 0
         self._start_at_ms = 0.0
         self._deadline_ms = 0.0
         self._refusals = 0
-        self._opened = False
+        self._ready_seen = False
         self.before_start: Callable[[], None] = lambda: None
         """Called when helpers and network are fresh; may arm an end that comes during the start."""
         self.restarts = 0
@@ -85,16 +84,14 @@ class Operator:
         node = self._virtual.node
         if node is None or not node.ready or self._invariants is None:
             return
-        cuts = self._virtual.machine.power_cuts
-        if not self._opened:
-            self._opened = True
+        if not self._ready_seen:
+            self._ready_seen = True
             self._refusals = 0
-            self._invariants.opened(power_lost=cuts != self._power_cuts_seen)
-            self._power_cuts_seen = cuts
+            self._invariants.ready()
         self._invariants.check()
 
     def _start(self) -> None:
-        self._opened = False
+        self._ready_seen = False
         self.before_start()
         try:
             self._virtual.start()

@@ -52,8 +52,10 @@ class Machine:
         """Whether the last process was ended by an armed end."""
         self._end = self.cut_power
         self._plug_in()
+        self._former_network = self.network
 
     def _plug_in(self) -> None:
+        """What the last process sent is still on its way."""
         boot = self.entropy.branch(f"boot {self.boots}")
         self.network = VirtualNetwork(self._world.fabric, self.disk, boot.branch("network"))
         self.spawner = VirtualSpawner(boot.branch("spawner"), self._world.trace)
@@ -94,6 +96,7 @@ class Machine:
         self.node = None
         self.paused_until_ms = 0.0
         self.disk.on_operation = None
+        self._former_network = self.network
         self._plug_in()
 
     def kill(self) -> None:
@@ -110,6 +113,7 @@ class Machine:
         self._world.trace.record(f"machine {self.name} power cut")
         self.spawner.kill()
         self.network.kill()
+        self._former_network.kill()
         self.disk.crash(self.entropy.branch(f"power cut {self.power_cuts}"))
         self.stopped()
 

@@ -49,6 +49,7 @@ class SentBatch:
         "sequence",
         "sync_level",
         "timestamp",
+        "was_stored",
     )
 
     def __init__(
@@ -72,6 +73,11 @@ class SentBatch:
         self.sync_level = partition.topic.sync_level
         self.offset: int | None = None
         """Where it is known to be."""
+        self.was_stored = False
+
+    def forget(self) -> None:
+        """It is gone by right, with the power or with retention."""
+        self.offset = None
 
     def __str__(self) -> str:
         return f"batch {self.number} of producer {self.producer_id} sequence {self.sequence} for {self.partition}"
@@ -111,7 +117,17 @@ class TopicHistory:
 
 
 class PartitionHistory:
-    __slots__ = ("durable_end", "entries", "index", "known_end", "leader_epoch", "losses", "start", "topic")
+    __slots__ = (
+        "durable_end",
+        "entries",
+        "index",
+        "known_end",
+        "leader_epoch",
+        "losses",
+        "power_cuts",
+        "start",
+        "topic",
+    )
 
     def __init__(self, topic: TopicHistory, index: int) -> None:
         self.topic = topic
@@ -126,6 +142,8 @@ class PartitionHistory:
         self.losses = 0
         """How often a power cut took something that was not synced."""
         self.leader_epoch = -1
+        self.power_cuts = 0
+        """How many there had been when the partition was last opened."""
 
     def __str__(self) -> str:
         return f"{self.topic.name}-{self.index}"
@@ -136,6 +154,7 @@ class PartitionHistory:
         if batch.offset != base_offset:
             require(batch.offset is None, NO_DOUBLE, f"{batch} is at offsets {batch.offset} and {base_offset}")
             batch.offset = base_offset
+            batch.was_stored = True
         entries = self.entries
         for offset in range(base_offset, base_offset + batch.count):
             known = entries.setdefault(offset, batch)
@@ -153,13 +172,16 @@ class PartitionHistory:
             return
         require(not self.topic.keeps_all, KEPT, f"{self} begins at offset {offset}")
         for gone in range(self.start, offset):
-            self.entries.pop(gone, None)
+            batch = self.entries.pop(gone, None)
+            if batch is not None:
+                batch.forget()  # and so may the log forget its producer, who may then send it again
         self.start = offset
 
-    def reopened(self, end_offset: int, leader_epoch: int, *, power_lost: bool) -> None:
+    def opened(self, end_offset: int, leader_epoch: int, *, power_cuts: int) -> None:
         """After a start the log ends here: what is missing, and may it be?"""
         require(leader_epoch > self.leader_epoch, EPOCH_GROWS, f"{self} had {self.leader_epoch}, now {leader_epoch}")
         self.leader_epoch = leader_epoch
+        power_lost, self.power_cuts = power_cuts != self.power_cuts, power_cuts
         required, invariant = (
             (self.durable_end, SYNCED_STAYS) if power_lost else (max(self.known_end, self.durable_end), WRITTEN_STAYS)
         )
@@ -172,8 +194,9 @@ class PartitionHistory:
         for offset in range(end_offset, self.known_end):
             batch = self.entries.pop(offset, None)
             if batch is not None:
-                batch.offset = None
+                batch.forget()
         self.known_end = end_offset
+        self.start = min(self.start, end_offset)
 
     def closed_cleanly(self) -> None:
         """A clean stop syncs everything."""
@@ -197,7 +220,7 @@ class Histories:
 
     def stored(self) -> int:
         """Batches that are known to have been appended."""
-        return sum(batch.offset is not None for batch in self.sent)
+        return sum(batch.was_stored for batch in self.sent)
 
     def show(
         self, partition: PartitionHistory, records: bytes, *, offset: int, high_watermark: int, sync_level: int

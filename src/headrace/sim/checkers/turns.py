@@ -12,6 +12,7 @@ HELPER_WORK_MAX = 400
 RESOURCES_CHECK_TURNS = 16
 """How often what costs more is looked at."""
 
+ALL_OPEN = "a start opens every partition without hand work"
 NEVER_BACK = "high watermark and log start never go back within an epoch"
 IN_ORDER = "log start <= high watermark <= log end"
 NOT_OUR_FAULT = "no request fails inside the broker"
@@ -30,18 +31,16 @@ class TurnInvariants:
         self._histories: dict[LedPartition, PartitionHistory | None] = {}
         self._turns = 0
 
-    def opened(self, *, power_lost: bool) -> None:
-        """The node is ready: what it has recovered must be all that was promised."""
+    def ready(self) -> None:
+        """The node lets clients in: its metadata and its partitions must be all that was promised."""
+        check_image(self._node.broker.image, [plan.truth for plan in self._stage.plans])
         for topic in self._stage.histories.topics.values():
             led = self._node.broker.partitions.by_id.get(topic.topic_id)
             if led is None:
-                require(not topic.certain, "topics stay", f"{topic.name} is gone after a start")
-                continue
+                continue  # its deletion was under way
             for history in topic.partitions:
-                partition = led.partitions[history.index]
-                assert partition is not None, "open_all opens every partition"
-                history.reopened(partition.log.end_offset, partition.leader.leader_epoch, power_lost=power_lost)
-        check_image(self._node.broker.image, [plan.truth for plan in self._stage.plans])
+                is_open = led.partitions[history.index] is not None
+                require(is_open or self._stage.disk_trouble, ALL_OPEN, f"{history} stays closed")
 
     def check(self) -> None:
         marks = self._marks
@@ -53,8 +52,8 @@ class TurnInvariants:
                 marks[partition] = now
                 self._compare(partition, before, now)
             history = self._history_of(partition)
-            if history is not None and log.recovery_point > history.durable_end:
-                history.durable_end = log.recovery_point
+            if history is not None and log.recovery_point > max(history.durable_end, log.start_offset):
+                history.durable_end = log.recovery_point  # at the start of the log it says nothing of a sync
         self._turns += 1
         if self._turns % RESOURCES_CHECK_TURNS == 0:
             self._check_resources()
@@ -73,7 +72,11 @@ class TurnInvariants:
             if topic is None or partition.index >= len(topic.partitions):
                 return None  # just created: who asked for it does not know it yet
             history = self._histories[partition] = topic.partitions[partition.index]
-            history.leader_epoch = max(history.leader_epoch, partition.leader.leader_epoch)
+            history.opened(
+                partition.log.end_offset,
+                partition.leader.leader_epoch,
+                power_cuts=self._stage.virtual.machine.power_cuts,
+            )
         return history
 
     def _check_resources(self) -> None:

@@ -171,7 +171,7 @@ class Administrator(Client):
             if part.error_code:
                 error = ErrorCode(part.error_code)
                 out_of_range = error is ErrorCode.OFFSET_OUT_OF_RANGE
-                honest = out_of_range or (error is ErrorCode.KAFKA_STORAGE_ERROR and self.stage.disk_trouble)
+                honest = out_of_range or (error is ErrorCode.KAFKA_STORAGE_ERROR and self.excused)
                 require(honest, HONEST_ERRORS, f"{error.name} for a deletion of records of {partition}")
                 return
             moved = part.low_watermark >= offset
@@ -194,7 +194,7 @@ class Administrator(Client):
         return False
 
     def _judge(self, name: str, error: ErrorCode) -> None:
-        honest = error is ErrorCode.REQUEST_TIMED_OUT or (error in UNDECIDED and self.stage.disk_trouble)
+        honest = error is ErrorCode.REQUEST_TIMED_OUT or (error in UNDECIDED and self.excused)
         require(honest, HONEST_ERRORS, f"{error.name} for a change of {name}")
 
     def _raise_barrier(self, plan: TopicPlan) -> None:

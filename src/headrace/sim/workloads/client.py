@@ -25,6 +25,8 @@ class Client:
         self.connection: KafkaConnection | None = None
         self.silent = False
         """Half-closed: it only takes the answers that still come."""
+        self.excused = False
+        """Whether the disk was in trouble while this connection stood: then storage errors are honest answers."""
         self._retry_ms = 0.0
 
     @property
@@ -72,6 +74,7 @@ class Client:
         connection = self.connection
         if connection is None:
             return
+        self.excused = self.excused or self.stage.disk_trouble
         for handle, message in connection.poll():
             handle(message)
             if self.connection is not connection:
@@ -92,6 +95,7 @@ class Client:
         except ConnectionRefusedError:
             self._retry_later()
             return
+        self.excused = False
         self.connected()
 
     def _forget_connection(self) -> None:

@@ -198,7 +198,7 @@ class Consumer(Client):
         elif error in GONE:
             require(not partition.topic.certain, HONEST_ERRORS, f"{error.name} for a fetch of {partition}")
         else:
-            honest = error is ErrorCode.KAFKA_STORAGE_ERROR and self.stage.disk_trouble
+            honest = error is ErrorCode.KAFKA_STORAGE_ERROR and self.excused
             require(honest, HONEST_ERRORS, f"{error.name} for a fetch of {partition}")
 
     # Offsets by time
@@ -220,7 +220,7 @@ class Consumer(Client):
     def _check_found(self, partition: PartitionHistory, timestamp: int, part: Any) -> None:
         if part.error_code:
             error = ErrorCode(part.error_code)
-            honest = error is ErrorCode.KAFKA_STORAGE_ERROR and self.stage.disk_trouble
+            honest = error is ErrorCode.KAFKA_STORAGE_ERROR and self.excused
             require(honest, HONEST_ERRORS, f"{error.name} for an offset by time of {partition}")
         elif part.offset >= 0:
             batch = partition.entries.get(part.offset)

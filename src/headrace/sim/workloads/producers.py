@@ -117,7 +117,9 @@ class Producer(Client):
                 self._next_ms = self.now_ms + self.entropy.below(self._pause_ms_max)
 
     def _is_due(self) -> bool:
-        return self._hurries or (self.now_ms >= self._next_ms and self.stage.may_send())
+        if self._hurries:
+            return self._acks != UNANSWERED
+        return self.now_ms >= self._next_ms and self.stage.may_send()
 
     def _new_batch(self, target: PartitionHistory) -> SentBatch:
         if not self._idempotent:
@@ -165,7 +167,7 @@ class Producer(Client):
     def _judge(self, batch: SentBatch, error: ErrorCode) -> None:
         partition = batch.partition
         if error is ErrorCode.KAFKA_STORAGE_ERROR:
-            honest = self.stage.disk_trouble
+            honest = self.excused
         elif error is ErrorCode.REQUEST_TIMED_OUT:
             honest = self._acks == -1 or partition.topic.sync_level >= 0
         elif error in GONE:

@@ -1,0 +1,144 @@
+"""`headrace sim`: run a whole broker in a virtual world, break what can break, and see what it promised hold."""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import click
+
+from headrace.cli.console import count_text, print_json, print_table, progress
+from headrace.cli.failures import EXIT_FAILED
+from headrace.cli.options import json_option
+from headrace.sim.report import MET_PERCENT_MIN, Report, failure_text
+from headrace.sim.run import MINUTES, SeedResult, run_seed
+
+SEEDS_PER_TASK = 4
+RANGE_SIGN = ".."
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise click.BadParameter(f'"{text}" is not a number, such as 7 or 0x5eed') from None
+
+
+def _seed(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    return None if value is None else _number(value)
+
+
+def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Sequence[int] | None:
+    if value is None:
+        return None
+    first, sign, last = value.partition(RANGE_SIGN)
+    if not sign or _number(last) < _number(first):
+        raise click.BadParameter(f'"{value}" is not a range, such as 0{RANGE_SIGN}299')
+    return range(_number(first), _number(last) + 1)
+
+
+@click.command("sim")
+@click.option("--seed", callback=_seed, metavar="N", help="The run to do; 0 if none is given.")
+@click.option("--seeds", callback=_seeds, metavar=f"A{RANGE_SIGN}B", help="Many runs, from seed A to seed B.")
+@click.option("--minutes", default=MINUTES, show_default=True, type=click.FloatRange(min=0.01), help="Virtual minutes.")
+@click.option("--trace", is_flag=True, help="Print every event.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Runs at once of --seeds; as many as there are CPUs if not given."
+)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    seed: int | None,
+    seeds: Sequence[int] | None,
+    minutes: float,
+    trace: bool,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Run a broker in a virtual world, with faults, and check what it promises.
+
+    The seed draws everything: settings, clients, when what breaks. The same seed gives the same trace, so a failure
+    can be repeated. Exits with 1 if a promise was broken.
+    """
+    if seed is not None and seeds is not None:
+        raise click.UsageError("give --seed or --seeds, not both")
+    if seeds is None:
+        result = run_seed(seed or 0, minutes=minutes, show=click.echo if trace else None)
+        _show_one(result, as_json=as_json)
+        if not result.ok:
+            ctx.exit(EXIT_FAILED)
+        return
+    if trace:
+        raise click.UsageError("--trace shows one seed: use it with --seed")
+    results = []
+    with progress("seeds", total=len(seeds)) as advance:
+        for result in _run(seeds, minutes=minutes, jobs=jobs or os.cpu_count() or 1):
+            results.append(result)
+            advance(1)
+    report = Report(results)
+    _show_many(report, as_json=as_json)
+    if not report.ok:
+        ctx.exit(EXIT_FAILED)
+
+
+def _run(seeds: Sequence[int], *, minutes: float, jobs: int) -> Iterator[SeedResult]:
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        yield from pool.map(partial(run_seed, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
+
+
+def _show_one(result: SeedResult, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_fields(result))
+        return
+    if not result.ok:
+        click.echo(failure_text(result))
+    else:
+        click.echo(
+            f"{result.steps} turns, {result.events} events, {count_text(result.restarts, 'start')}, "
+            f"{result.batches} batches stored"
+        )
+        if result.met:
+            click.echo("met: " + ", ".join(f"{fault} {times}" for fault, times in sorted(result.met.items())))
+    click.echo(result.last_line)
+
+
+def _show_many(report: Report, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {"seeds": [_fields(result) for result in report.results], "met": report.met(), "rare": report.rare()}
+        )
+        return
+    total = len(report.results)
+    rows = [(fault, met, f"{100 * met / total:.0f} %", report.times(fault)) for fault, met in report.met().items()]
+    print_table(("fault", "seeds", "share", "times"), rows, right=("seeds", "share", "times"))
+    for result in report.failed:
+        click.echo(failure_text(result))
+    for result in report.uncounted:
+        click.echo(f"{result.last_line}, but too little happened for it to count")
+    for fault in report.rare():
+        click.echo(f"{fault}: met by fewer than {MET_PERCENT_MIN} % of the seeds, so it is hardly tested")
+    for result in report.failed:
+        click.echo(result.last_line)
+    click.echo(
+        f"{count_text(total, 'seed')}, {len(report.failed)} failed, {len(report.uncounted)} too easy to count: "
+        f"{report.minutes:g} virtual minutes, {count_text(report.restarts, 'start')}, {report.batches} batches stored"
+    )
+
+
+def _fields(result: SeedResult) -> dict[str, object]:
+    return {
+        "seed": result.seed,
+        "minutes": result.minutes,
+        "ok": result.ok,
+        "counts": result.counts,
+        "trace": result.trace_hash,
+        "invariant": result.violation or None,
+        "turns": result.steps,
+        "events": result.events,
+        "starts": result.restarts,
+        "batches": result.batches,
+        "met": dict(sorted(result.met.items())),
+        "tail": list(result.tail),
+        "again": result.command,
+    }

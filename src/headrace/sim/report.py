@@ -1,0 +1,69 @@
+"""What many seeds have shown: which failed, which were hard enough to count, and which faults they met."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headrace.sim.nemesis import MET
+from headrace.sim.run import SeedResult
+
+MET_PERCENT_MIN = 5
+"""A fault that fewer seeds meet is not tested, whatever the runs say."""
+SEEDS_TO_JUDGE_MIN = 30
+"""Of fewer seeds the shares say nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    results: Sequence[SeedResult]
+
+    @property
+    def failed(self) -> list[SeedResult]:
+        return [result for result in self.results if not result.ok]
+
+    @property
+    def uncounted(self) -> list[SeedResult]:
+        """Passed, but without a restart, a torn page, a cut frame or enough batches."""
+        return [result for result in self.results if result.ok and not result.counts]
+
+    @property
+    def batches(self) -> int:
+        return sum(result.batches for result in self.results)
+
+    @property
+    def restarts(self) -> int:
+        return sum(result.restarts for result in self.results)
+
+    @property
+    def minutes(self) -> float:
+        """Virtual ones."""
+        return sum(result.minutes for result in self.results)
+
+    def met(self) -> dict[str, int]:
+        """How many seeds met each fault."""
+        return {fault: sum(result.met[fault] > 0 for result in self.results) for fault in MET}
+
+    def times(self, fault: str) -> int:
+        """How often all seeds together met it."""
+        return sum(result.met[fault] for result in self.results)
+
+    def rare(self) -> list[str]:
+        """Faults that too few seeds met."""
+        if len(self.results) < SEEDS_TO_JUDGE_MIN:
+            return []
+        enough = len(self.results) * MET_PERCENT_MIN / 100
+        return [fault for fault, seeds in self.met().items() if seeds < enough]
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed and not self.rare()
+
+
+def failure_text(result: SeedResult) -> str:
+    """Everything that somebody needs who is to find out why."""
+    lines = [
+        f"seed {result.seed} failed; the last {len(result.tail)} events:",
+        *(f"  {line}" for line in result.tail),
+        f"invariant: {result.violation}",
+        f"again: {result.command}",
+    ]
+    return "\n".join(lines)
