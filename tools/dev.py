@@ -27,7 +27,7 @@ SEED_MAX = 2**32 - 1
 LINTED = ("src", "tests", "tools", "examples", "compat")
 CHECKED_LOOSELY = LINTED[1:]
 CACHES = (".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache")
-LITTER = (".venv", *CACHES, "dist", "build")
+LITTER = (".venv", ".compat", *CACHES, "dist", "build")
 COMPILE = (
     *("uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header", "--no-annotate"),
     *("--no-emit-index-url", "--python-version", "3.11", "pyproject.toml"),
@@ -140,6 +140,12 @@ def docs(arguments: Sequence[str]) -> int:
     return run(PYTHON, "tools/generate_docs.py", *arguments)
 
 
+def compat(arguments: Sequence[str]) -> int:
+    """Run stock clients of several releases against the broker and write docs/compatibility.md (downloads a lot)."""
+    environment(requirements="dev")
+    return run(PYTHON, "-m", "compat.run", *arguments)
+
+
 def lock(arguments: Sequence[str]) -> int:
     """Pin the newest allowed packages again (needs uv)."""
     if shutil.which("uv") is None:
@@ -173,6 +179,7 @@ CHORES: dict[str, Callable[[Sequence[str]], int]] = {
     "check": check,
     "format": format_code,
     "docs": docs,
+    "compat": compat,
     "lock": lock,
     "bench": bench,
     "clean": clean,

@@ -49,7 +49,7 @@ OPTIONAL_CALLS = {
 }
 NEVER_THERE = {Feature.LOG_DIRS, Feature.PRODUCERS, Feature.CONFIG_RESOURCES, Feature.PAGED_TOPICS}
 POLL_S = 0.2
-UNKNOWN_TOPIC_MS = 200
+UNKNOWN_TOPIC_MS = 500
 """How long a producer goes on asking for a topic that the broker does not know."""
 SILENT = {"log_level": 0}
 
@@ -222,7 +222,10 @@ class ConfluentKafka(Client):
 
     def bounds(self, topic: str, partition: int = 0) -> tuple[int, int]:
         place = confluent_kafka.TopicPartition(topic, partition)
-        low, high = self._asker.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_S)
+        try:
+            low, high = self._asker.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_S)
+        except confluent_kafka.KafkaException as failure:
+            raise _failed(failure.args[0]) from failure
         return low, high
 
     def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> FoundOffset:

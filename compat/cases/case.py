@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from compat.client import Client, Failed, Feature, Message, Received
 from headrace.model.errors import ErrorCode
 
+VISIBLE_S_MAX = 5.0
+VISIBLE_POLL_S = 0.05
+
 CaseFunction = Callable[[Client, str], None]
 
 
@@ -24,6 +27,8 @@ class Case:
     """The topic's name is given, the topic itself is not made."""
     auto_creation: bool = False
     """Runs on a broker that creates the topics its clients name."""
+    alone: bool = False
+    """In a process of its own where that is possible: some older clients do not survive it."""
 
 
 def now_ms() -> int:
@@ -55,6 +60,20 @@ def assert_same(received: Sequence[Received], sent: Sequence[Message], *, first_
     """All of it, once each, in order, at offsets without a gap."""
     assert [record.offset for record in received] == list(range(first_offset, first_offset + len(sent)))
     assert digest(received) == digest(sent)
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Whether it comes true soon: a broker may answer before every client can see what was changed."""
+    deadline = time.monotonic() + VISIBLE_S_MAX
+    while True:
+        try:
+            if holds():
+                return True
+        except Failed:
+            pass
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(VISIBLE_POLL_S)
 
 
 def assert_refused(code: ErrorCode, call: Callable[..., object], *arguments: object, **named: object) -> None:

@@ -1,7 +1,7 @@
 """Configs of topics and of the broker: seen whole, changed one by one, replaced."""
 
-from compat.cases.case import Case
-from compat.client import Client, Feature
+from compat.cases.case import Case, eventually
+from compat.client import Client, ConfigEntry, Feature
 
 FEWEST_TOPIC_CONFIGS = 25
 FEWEST_BROKER_CONFIGS = 100
@@ -25,30 +25,34 @@ def describe_broker(client: Client, topic: str) -> None:
 
 def set_and_delete(client: Client, topic: str) -> None:
     client.set_topic_configs(topic, {"retention.ms": ("set", "1000"), "max.message.bytes": ("set", "2000")})
-    configs = client.topic_configs(topic)
-    assert (configs["retention.ms"].value, configs["max.message.bytes"].value) == ("1000", "2000")
+    assert eventually(lambda: client.topic_configs(topic)["retention.ms"].value == "1000")
+    assert client.topic_configs(topic)["max.message.bytes"].value == "2000"
     client.set_topic_configs(topic, {"retention.ms": ("delete", None)})
+    default = ConfigEntry(value="604800000", is_default=True)
+    assert eventually(lambda: client.topic_configs(topic)["retention.ms"] == default)
     configs = client.topic_configs(topic)
-    assert (configs["retention.ms"].value, configs["retention.ms"].is_default) == ("604800000", True)
     assert configs["max.message.bytes"].value == "2000"
     assert configs["segment.bytes"].value == "1048576"
 
 
 def append_and_subtract(client: Client, topic: str) -> None:
     client.set_topic_configs(topic, {"cleanup.policy": ("append", "compact")})
-    assert set((client.topic_configs(topic)["cleanup.policy"].value or "").split(",")) == {"delete", "compact"}
+    assert eventually(lambda: _policies(client, topic) == {"delete", "compact"})
     client.set_topic_configs(topic, {"cleanup.policy": ("subtract", "delete")})
-    assert client.topic_configs(topic)["cleanup.policy"].value == "compact"
+    assert eventually(lambda: _policies(client, topic) == {"compact"})
+
+
+def _policies(client: Client, topic: str) -> set[str]:
+    return set((client.topic_configs(topic)["cleanup.policy"].value or "").split(","))
 
 
 def broker_set_and_delete(client: Client, topic: str) -> None:
     name = "log.cleaner.backoff.ms"
     before = client.broker_configs()[name]
     client.set_broker_configs({name: ("set", "16000")})
-    changed = client.broker_configs()[name]
-    assert (changed.value, changed.is_default) == ("16000", False)
+    assert eventually(lambda: client.broker_configs()[name] == ConfigEntry(value="16000", is_default=False))
     client.set_broker_configs({name: ("delete", None)})
-    assert client.broker_configs()[name] == before
+    assert eventually(lambda: client.broker_configs()[name] == before)
 
 
 def list_resources(client: Client, topic: str) -> None:
@@ -57,13 +61,13 @@ def list_resources(client: Client, topic: str) -> None:
 
 def old_call_sets(client: Client, topic: str) -> None:
     client.replace_topic_configs(topic, {"retention.bytes": "5000000"})
-    entry = client.topic_configs(topic)["retention.bytes"]
-    assert (entry.value, entry.is_default) == ("5000000", False)
+    expected = ConfigEntry(value="5000000", is_default=False)
+    assert eventually(lambda: client.topic_configs(topic)["retention.bytes"] == expected)
 
 
 def old_call_resets(client: Client, topic: str) -> None:
     client.replace_topic_configs(topic, {"retention.bytes": "5000000"})
-    assert client.topic_configs(topic)["segment.bytes"].is_default
+    assert eventually(lambda: client.topic_configs(topic)["segment.bytes"].is_default)
 
 
 OWN = {"segment.bytes": "1048576"}

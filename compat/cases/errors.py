@@ -1,6 +1,6 @@
 """What is wrong is refused with the code that Kafka gives, and harms nothing."""
 
-from compat.cases.case import Case, assert_refused, assert_same, now_ms
+from compat.cases.case import Case, assert_refused, assert_same, eventually, now_ms
 from compat.client import Client, Feature, Message
 from headrace.model.errors import ErrorCode
 
@@ -24,7 +24,7 @@ def illegal_names(client: Client, topic: str) -> None:
         assert_refused(ErrorCode.INVALID_TOPIC_EXCEPTION, client.create_topic, name)
     longest = topic.ljust(NAME_LENGTH_MAX, "n")
     client.create_topic(longest)
-    assert longest in client.topics()
+    assert eventually(lambda: longest in client.topics())
     client.delete_topic(longest)
 
 

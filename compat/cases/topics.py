@@ -1,15 +1,15 @@
 """Topics come, are seen, grow and go."""
 
-from compat.cases.case import Case, assert_same, sample
+from compat.cases.case import Case, assert_same, eventually, sample
 from compat.client import Client, Feature, Message
 
 
 def create_and_delete(client: Client, topic: str) -> None:
     client.create_topic(topic, partitions=3)
-    assert topic in client.topics()
+    assert eventually(lambda: topic in client.topics())
     assert client.describe_topic(topic).partitions == 3
     client.delete_topic(topic)
-    assert topic not in client.topics()
+    assert eventually(lambda: topic not in client.topics())
 
 
 def list_and_describe(client: Client, topic: str) -> None:
@@ -19,6 +19,7 @@ def list_and_describe(client: Client, topic: str) -> None:
 
 def create_with_configs(client: Client, topic: str) -> None:
     client.create_topic(topic, configs={"retention.ms": "3600000", "cleanup.policy": "compact"})
+    assert eventually(lambda: topic in client.topics())
     configs = client.topic_configs(topic)
     assert (configs["retention.ms"].value, configs["retention.ms"].is_default) == ("3600000", False)
     assert configs["cleanup.policy"].value == "compact"
@@ -32,20 +33,24 @@ def validate_only(client: Client, topic: str) -> None:
 
 def topic_ids(client: Client, topic: str) -> None:
     client.create_topic(topic)
+    assert eventually(lambda: topic in client.topics())
     first = client.describe_topic(topic).topic_id
     assert first == client.describe_topic(topic).topic_id
     client.delete_topic(topic)
+    assert eventually(lambda: topic not in client.topics())
     client.create_topic(topic)
-    assert first != client.describe_topic(topic).topic_id
+    assert eventually(lambda: client.describe_topic(topic).topic_id not in (first, None))
 
 
 def recreated_is_empty(client: Client, topic: str) -> None:
     client.create_topic(topic)
+    assert eventually(lambda: topic in client.topics())
     client.send(topic, sample(5, seed=1))
     assert client.bounds(topic) == (0, 5)
     client.delete_topic(topic)
+    assert eventually(lambda: topic not in client.topics())
     client.create_topic(topic)
-    assert client.bounds(topic) == (0, 0)
+    assert eventually(lambda: client.bounds(topic) == (0, 0))
     after = [Message(value=b"after")]
     client.send(topic, after)
     assert_same(client.read(topic, 1), after)
@@ -53,8 +58,8 @@ def recreated_is_empty(client: Client, topic: str) -> None:
 
 def add_partitions(client: Client, topic: str) -> None:
     client.grow_topic(topic, 3)
-    assert client.describe_topic(topic).partitions == 3
-    assert client.bounds(topic, 2) == (0, 0)
+    assert eventually(lambda: client.describe_topic(topic).partitions == 3)
+    assert eventually(lambda: client.bounds(topic, 2) == (0, 0))
 
 
 def described_by_pages(client: Client, topic: str) -> None:
@@ -97,6 +102,7 @@ CASES = (
         run=topic_ids,
         needs=frozenset({Feature.TOPICS, Feature.TOPIC_IDS}),
         without_topic=True,
+        alone=True,
     ),
     Case(
         group="Topics",
@@ -104,6 +110,7 @@ CASES = (
         run=recreated_is_empty,
         needs=frozenset({Feature.TOPICS}),
         without_topic=True,
+        alone=True,
     ),
     Case(group="Topics", name="add partitions", run=add_partitions, needs=frozenset({Feature.PARTITIONS})),
     Case(

@@ -1,0 +1,90 @@
+"""Apache Kafka as the broker, to see whether the cases ask what Kafka does: one node from Maven's jars."""
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from compat.environments import jars_from_maven
+from compat.segments import ARTIFACTS, KAFKA_VERSION
+from headrace.client import Admin, NewTopic
+
+START_S_MAX = 60.0
+STOP_S_MAX = 30.0
+VISIBLE_S = 0.5
+"""Kafka answers before the topic is to be seen."""
+
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+PROPERTIES = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={folder}/data
+offsets.topic.replication.factor=1
+auto.create.topics.enable={auto_creation}
+"""
+
+
+class ApacheKafka:
+    """Looks to the runner like an embedded broker."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._named = 0
+
+    def unused_topic_name(self, text: str) -> str:
+        self._named += 1
+        return f"topic-{self._named}"
+
+    def create_topic(self, name: str, *, partitions: int, configs: Mapping[str, str] | None) -> None:
+        with Admin(self.bootstrap_servers) as admin:
+            outcome = admin.create_topics([NewTopic(name, partitions=partitions, configs=dict(configs or {}))])[name]
+        assert not outcome.error, outcome
+        time.sleep(VISIBLE_S)
+
+
+@contextlib.contextmanager
+def apache_kafka(*, auto_creation: bool) -> Iterator[ApacheKafka]:
+    """Raises Missing without Maven."""
+    classpath = f"{jars_from_maven(f'kafka-{KAFKA_VERSION}', ARTIFACTS)}/*"
+    folder = Path(tempfile.mkdtemp(prefix="compat-kafka-"))
+    port, controller = _free_ports()
+    properties = folder / "server.properties"
+    text = PROPERTIES.format(port=port, controller=controller, folder=folder, auto_creation=str(auto_creation).lower())
+    properties.write_text(text)
+    java = ("java", "-Xmx512M", "-cp", classpath)
+    quiet = subprocess.DEVNULL
+    format_storage = (*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties))
+    subprocess.run(format_storage, check=True, stdout=quiet, stderr=quiet, timeout=START_S_MAX)
+    process = subprocess.Popen((*java, "kafka.Kafka", str(properties)), stdout=quiet, stderr=quiet)
+    try:
+        _wait_for(port)
+        yield ApacheKafka(f"127.0.0.1:{port}")
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        shutil.rmtree(folder)
+
+
+def _free_ports() -> tuple[int, int]:
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        return first.getsockname()[1], second.getsockname()[1]
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + START_S_MAX
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+            return
+        time.sleep(0.2)
+    raise TimeoutError(f"Apache Kafka did not listen within {START_S_MAX:.0f} s")

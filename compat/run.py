@@ -1,0 +1,167 @@
+"""`make compat`: every case with every release of every client, and docs/compatibility.md from what came out."""
+
+import argparse
+import json
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from compat.cases import CASES, Case
+from compat.clients import RELEASES, Release
+from compat.environments import ROOT, Missing, worker_environment
+from compat.kafka import apache_kafka
+from compat.report import Column, Outcome, page
+from compat.segments import dumped_segments
+from headrace.testing import EmbeddedBroker
+
+PAGE = ROOT / "docs" / "compatibility.md"
+CASE_S_MAX = 60.0
+STRICT = {"auto.create.topics.enable": "false"}
+
+
+class Broker(Protocol):
+    @property
+    def bootstrap_servers(self) -> str: ...
+
+    def unused_topic_name(self, text: str) -> str: ...
+
+    def create_topic(self, name: str, *, partitions: int, configs: Mapping[str, str] | None) -> object: ...
+
+
+class Worker:
+    """A process that runs cases with one release of a client; killed when it does not answer."""
+
+    def __init__(self, release: Release, bootstrap_servers: str) -> None:
+        self._process = subprocess.Popen(
+            [str(release.python()), "-m", "compat.worker", release.client, bootstrap_servers],
+            cwd=ROOT,
+            env=worker_environment(release.classpath()),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._answers: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.version: str = self._answer()["version"]
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._answers.put(line)
+        self._answers.put("")
+
+    def _answer(self) -> Any:
+        """One answer; TimeoutError for none in time, EOFError when the process has ended."""
+        try:
+            line = self._answers.get(timeout=CASE_S_MAX)
+        except queue.Empty:
+            raise TimeoutError(f"no answer within {CASE_S_MAX:.0f} s") from None
+        if not line:
+            raise EOFError("the client's process died")
+        return json.loads(line)
+
+    def run(self, case: Case, topic: str, bootstrap_servers: str) -> Outcome:
+        assert self._process.stdin is not None
+        wanted = {"case": case.name, "topic": topic, "bootstrap_servers": bootstrap_servers}
+        self._process.stdin.write(f"{json.dumps(wanted)}\n")
+        self._process.stdin.flush()
+        answer = self._answer()
+        return Outcome(result=answer["outcome"], detail=answer["detail"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+def run_release(release: Release, strict: Broker, lenient: Broker) -> Column:
+    """All cases; a client that hangs or dies fails the case it was in and goes on with the next in a new process."""
+    outcomes: dict[str, Outcome] = {}
+    version = release.version
+    remaining = sorted(CASES, key=lambda case: case.alone)
+    while remaining:
+        with Worker(release, strict.bootstrap_servers) as worker:
+            version = worker.version
+            while remaining:
+                case = remaining.pop(0)
+                broker = lenient if case.auto_creation else strict
+                topic = broker.unused_topic_name(f"{release.title}-{case.name}")
+                if not case.without_topic:
+                    broker.create_topic(topic, partitions=case.partitions, configs=case.configs)
+                try:
+                    outcomes[case.name] = worker.run(case, topic, broker.bootstrap_servers)
+                except (TimeoutError, EOFError, BrokenPipeError) as lost:
+                    outcomes[case.name] = Outcome(result="fail", detail=str(lost))
+                    break
+                if case.alone:
+                    break
+    return Column(client=release.client, version=version, outcomes=outcomes, note=release.note)
+
+
+@contextmanager
+def brokers(*, kafka: bool) -> Iterator[tuple[Broker, Broker]]:
+    """One that knows only the topics it was told of, and one that makes those its clients name."""
+    if kafka:
+        with apache_kafka(auto_creation=False) as strict_kafka, apache_kafka(auto_creation=True) as lenient_kafka:
+            yield strict_kafka, lenient_kafka
+    else:
+        with EmbeddedBroker(process=True, config=STRICT) as strict, EmbeddedBroker(process=True) as lenient:
+            yield strict, lenient
+
+
+def run_releases(only: str, *, kafka: bool) -> tuple[list[Column], dict[str, str]]:
+    """What came out, and what could not be run here and why."""
+    columns: list[Column] = []
+    missing: dict[str, str] = {}
+    with brokers(kafka=kafka) as (strict, lenient):
+        for release in RELEASES:
+            if only not in release.title:
+                continue
+            try:
+                column = run_release(release, strict, lenient)
+            except (Missing, EOFError, TimeoutError) as lacking:
+                missing[release.title] = str(lacking)
+                print(f"{release.title}: not run, {lacking}", flush=True)
+                continue
+            columns.append(column)
+            print(f"{column.title}: {column.count('pass')} passed, {column.count('fail')} failed", flush=True)
+            for name, outcome in column.failures():
+                print(f"  {name}: {outcome.detail}", flush=True)
+    return columns, missing
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", metavar="TEXT", help="only releases whose name contains this; no page")
+    parser.add_argument("--kafka", action="store_true", help="Apache Kafka is the broker; no page")
+    options = parser.parse_args(arguments)
+    columns, missing = run_releases(options.only, kafka=options.kafka)
+    if options.only or options.kafka:
+        return 0
+    try:
+        dumps = dumped_segments()
+    except Missing as lacking:
+        dumps = {}
+        missing["Apache Kafka's DumpLogSegments"] = str(lacking)
+    for name, outcome in dumps.items():
+        print(f"DumpLogSegments, {name}: {outcome.result} {outcome.detail}", flush=True)
+    PAGE.write_text(page(CASES, columns, dumps, missing))
+    print(f"written: {PAGE.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
