@@ -6,7 +6,7 @@ import pytest
 
 from headrace.log.checkpoints import decode_offsets
 from headrace.model.ids import TopicPartition
-from headrace.sim.node import HOST, PORT, VirtualNode
+from headrace.sim.node import VirtualNode
 from headrace.sim.world import World
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import delete_topics, incremental_alter_configs, list_offsets, produce
@@ -14,7 +14,7 @@ from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.header import HEADER
 from headrace.wire.records.reader import batches, check_batch, records
 
-from ..sim.kafka_client import PRODUCE_VERSION, KafkaClient
+from .virtual_client import PRODUCE_VERSION, VirtualClient
 
 TOPIC = "table"
 CONFIGS = {
@@ -37,11 +37,10 @@ class Table:
         self.virtual.boot()
         self.written: list[tuple[bytes, bytes | None]] = []
         self.connect()
-        created = self.client.create_topic(TOPIC, configs=[*{**CONFIGS, **(configs or {})}.items()])
-        assert created.error_code == 0
+        self.client.create_topic(TOPIC, {**CONFIGS, **(configs or {})})
 
     def connect(self) -> None:
-        self.client = KafkaClient(self.world, HOST, PORT)
+        self.client = VirtualClient(self.world)
 
     @property
     def log(self):
@@ -67,7 +66,7 @@ class Table:
         self.world.run_until(over)
         if not answers:
             return False
-        assert answers[0][1].responses[0].partition_responses[0].error_code == 0
+        assert answers[0].responses[0].partition_responses[0].error_code == 0
         self.written.append((key, value))
         return True
 
@@ -82,7 +81,7 @@ class Table:
     def read_from(self, offset: int) -> list[tuple[int, bytes | None, bytes | None]]:
         found: list[tuple[int, bytes | None, bytes | None]] = []
         while True:
-            answer = self.client.fetch(TOPIC, 0, offset)
+            answer = self.client.fetch(TOPIC, offset)
             assert answer.error_code == 0
             if not answer.records:
                 assert offset >= answer.high_watermark
@@ -140,7 +139,7 @@ def test_what_was_acknowledged_survives_ends_in_the_middle_of_compaction(seed: i
                 break
         table.virtual.boot()
         table.connect()
-        table.client.await_high_watermark(TOPIC, 0, len(table.written))
+        table.client.await_high_watermark(TOPIC, len(table.written))
         found = table.read()
         unacknowledged = table.log.end_offset - len(table.written)
         assert unacknowledged in (0, 1)
@@ -289,7 +288,7 @@ def test_offsets_by_time_while_segments_are_exchanged() -> None:
     spawner.release()
     answers: list[object] = []
     table.world.run_until(lambda: bool(answers.extend(table.client.poll()) or answers))
-    found = answers[0][1].topics[0].partitions[0]
+    found = answers[0].topics[0].partitions[0]
     assert found.error_code == 0
     assert found.offset == table.read()[0][0] == 54
 

@@ -22,10 +22,11 @@ from headrace.model.ids import NO_TIMESTAMP, Offset, TopicId
 from headrace.model.limits import PRODUCE_WAIT_MS_MAX
 from headrace.wire.errors import ProtocolError
 from headrace.wire.produce import with_error
-from headrace.wire.records.compression import INFLATED_BYTES_MAX
+from headrace.wire.records.compression import INFLATED_BYTES_MAX, Compression
 from headrace.wire.records.header import (
     ATTRIBUTES,
     BASE_TIMESTAMP,
+    COMPRESSION_MASK,
     HEADER,
     HEADER_SIZE,
     MAX_TIMESTAMP,
@@ -34,11 +35,20 @@ from headrace.wire.records.header import (
     TRANSACTIONAL_BIT,
     HeaderFields,
 )
+from headrace.wire.records.recompression import recompressed
 from headrace.wire.records.validation import all_records_have_keys, check_produced
 
 ACKS_ALL = -1
 NO_APPEND_TIME = -1
 ENOUGH_FOR_ANYONE_BYTES = 1 << 31
+STORED_CODECS = {
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
+"""By compression.type; what producers choose stays with any other."""
 INFLATION_TIMES_MAX = 16
 """How far records that must be opened may inflate, in times of max.message.bytes: it happens on the loop."""
 
@@ -125,6 +135,7 @@ class LedTopic:
 class LedPartition:
     __slots__ = (
         "_acks",
+        "_codec",
         "_fetch_waiters",
         "_on_error",
         "_timers",
@@ -165,6 +176,8 @@ class LedPartition:
         """Of the directory the log lies in."""
         self.leader = leader
         self.config = config
+        self._codec = STORED_CODECS.get(config.compression_type)
+        """What batches are stored under; None for what producers choose."""
         self.offline = False
         self.offline_error = _NONE
         """Why: its directory failed, or its topic was deleted."""
@@ -226,8 +239,18 @@ class LedPartition:
                 if config.log_append_time:
                     append_time = log.producers.duplicate_timestamp
                 return _NONE, original, append_time, original + count
+        if self._codec is not None and fields[ATTRIBUTES] & COMPRESSION_MASK != self._codec:
+            try:
+                changed = recompressed(batch, fields, self._codec)
+            except ProtocolError:
+                return _INVALID_RECORD, -1, NO_APPEND_TIME, 0
+            if changed is not None:
+                if len(changed) > config.message_bytes_max:
+                    return ErrorCode.MESSAGE_TOO_LARGE, -1, NO_APPEND_TIME, 0
+                batch = memoryview(changed)
+                fields = _unpack_header(batch)
         base_offset = log.stage(batch, fields, self.leader.leader_epoch, wall_ms)
-        self._unseen_bytes += end - start
+        self._unseen_bytes += len(batch)
         return _NONE, base_offset, append_time, base_offset + count
 
     def append_own(self, batch: bytearray, wall_ms: int) -> int:
@@ -337,6 +360,7 @@ class LedPartition:
 
     def configure(self, config: TopicConfig) -> None:
         self.config = config
+        self._codec = STORED_CODECS.get(config.compression_type)
         raised = self.leader.configure(
             flush_before_commit=config.flush_messages == 1, min_insync_replicas=config.min_insync_replicas
         )

@@ -72,7 +72,7 @@ _SEGMENTS = (
 )  # fmt: skip
 
 _MESSAGES = (
-    row("compression.type", STRING, "producer", "The default of the topic config compression.type.", choices=COMPRESSION_TYPES, scope=CLUSTER, honoured=False),
+    row("compression.type", STRING, "producer", "The default of the topic config compression.type.", choices=COMPRESSION_TYPES, scope=CLUSTER),
     row("compression.gzip.level", INT, -1, "The default of the topic config compression.gzip.level.", low=-1, high=9, scope=CLUSTER, honoured=False),
     row("compression.lz4.level", INT, 9, "The default of the topic config compression.lz4.level.", low=1, high=17, scope=CLUSTER, honoured=False),
     row("compression.zstd.level", INT, 3, "The default of the topic config compression.zstd.level.", low=-131_072, high=22, scope=CLUSTER, honoured=False),

@@ -49,6 +49,7 @@ class TopicConfig:
     flush_messages: int
     flush_ms: int
     message_bytes_max: int
+    compression_type: str
     log_append_time: bool
     timestamp_before_ms_max: int
     timestamp_after_ms_max: int
@@ -170,6 +171,7 @@ class BrokerConfig:
             flush_messages=values.whole("flush.messages"),
             flush_ms=values.whole("flush.ms"),
             message_bytes_max=values.whole("max.message.bytes"),
+            compression_type=values.text("compression.type"),
             log_append_time=values.text("message.timestamp.type") == "LogAppendTime",
             timestamp_before_ms_max=values.whole("message.timestamp.before.max.ms"),
             timestamp_after_ms_max=values.whole("message.timestamp.after.max.ms"),
