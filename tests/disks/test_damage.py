@@ -92,6 +92,12 @@ def damages(path, content, source):
         yield "swap", swapped(content, source)
 
 
+def _is_oldest(path, paths):
+    """After a kill the oldest segment may be gone because retention took it since the last checkpoint."""
+    folder = path.rpartition("/")[0]
+    return path == min(other for other in paths if other.startswith(folder))
+
+
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_damage_is_rebuilt_or_refused_and_never_served_as_good(golden, kind, clean):
@@ -104,7 +110,7 @@ def test_damage_is_rebuilt_or_refused_and_never_served_as_good(golden, kind, cle
     met = set()
     for path in source.sample(paths, min(len(paths), 4)):
         for damage, content in damages(path, whole.files[path], source):
-            if content == whole.files[path]:
+            if content == whole.files[path] or (damage == "gone" and not clean and _is_oldest(path, paths)):
                 continue
             try:
                 met.add(outcome(whole, {path: content}, may_cut=not clean))

@@ -26,6 +26,7 @@ from headrace.broker.metrics import Family, Metrics
 from headrace.broker.net.loop import ConnectionLimits, Loop
 from headrace.broker.net.scrape import ScrapeServer
 from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.scrub import Scrubber
 from headrace.broker.storage import StorageWatch
 from headrace.broker.timers import Timers
 from headrace.core.controller.commands import BrokerRegistration
@@ -213,6 +214,14 @@ class Node:
             logger=self.logger,
             on_no_room=lambda: self._housekeeping.make_room(),
         )
+        self._scrubber = Scrubber(
+            table=partitions,
+            disk=ports.disk,
+            spawner=ports.spawner,
+            timers=self._timers,
+            clock=ports.clock,
+            logger=self.logger,
+        )
         controller.on_no_room = lambda: self._storage.no_room(home)
         controller.refusal_of_new_partitions = partitions.refusal_of_new
         self.broker.on_configured = self._configured
@@ -282,6 +291,7 @@ class Node:
         self.broker.partitions.open_all(self.broker.image)
         self.broker.controller.subscribe(self.broker.image_changed)
         self._storage.start()
+        self._scrubber.start()
         self._housekeeping.start()
         self.compactor.start()
         self.broker.controller.subscribe(self.compactor.image_changed)
@@ -323,6 +333,7 @@ class Node:
         self.loop.close_listeners()
         self.loop.close_connections()
         self._ports.spawner.close()
+        self._scrubber.close()
         if self.ready and not self.failed:
             self.broker.controller.close()
             self.broker.partitions.close()
@@ -360,6 +371,7 @@ class Node:
         yield from broker.groups.families()
         yield from self.compactor.families()
         yield from self._storage.families()
+        yield from self._scrubber.families()
         yield Family("headrace_fetch_sessions", "gauge", "Open fetch sessions.", (((), len(broker.fetch_sessions)),))
         yield Family(
             "headrace_log_size_bytes",

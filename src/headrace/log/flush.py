@@ -70,10 +70,6 @@ class Flusher:
         self.directory_changed = False
         """A file was made or removed since the directory was last synced."""
 
-    @property
-    def unflushed_bytes(self) -> int:
-        return self._log.appended_bytes - self._flushed_bytes
-
     def segment_sealed(self, segment: Segment, next_base_offset: int) -> None:
         """The segment was rolled: it will be cut, synced and accompanied by a snapshot of the producers so far."""
         self._sealed.append(segment)

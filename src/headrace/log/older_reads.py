@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from headrace.ports.disk import Slice
 
+from .errors import DamagedLog
 from .segment import Segment
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class OlderReads:
         if below < segment.next_offset:
             found = segment.find(below)
             stop = found[0] if found is not None else segment.size
+        if segment.damaged:
+            stop = _before_damage(segment, start, stop)
         if stop - start > max_bytes:
             cut = segment.cut_before(start, start + max_bytes)
             if cut == start:
@@ -62,3 +65,12 @@ class OlderReads:
         self._resume[offset] = (segment, position)
         if len(self._resume) > RESUME_POINTS_MAX:
             del self._resume[next(iter(self._resume))]
+
+
+def _before_damage(segment: Segment, start: int, stop: int) -> int:
+    for begin, end in segment.damaged:
+        if begin <= start < end:
+            raise DamagedLog(segment.log.path, begin, "found when it was read again")
+        if start < begin:
+            return min(stop, begin)
+    return stop

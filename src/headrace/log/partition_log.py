@@ -8,7 +8,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from struct import Struct
-from typing import NamedTuple
 
 from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk, Slice
@@ -43,15 +42,6 @@ RECENT_BATCHES_MAX = 2048
 """Batches of the active segment whose places are kept in memory; twice as many just before the older half goes."""
 
 _STAMP = Struct(">qii")
-
-
-class LogDescription(NamedTuple):
-    size_bytes: int
-    start_offset: int
-    end_offset: int
-    recovery_point: int
-    segments: int
-    producers: int
 
 
 class PartitionLog:
@@ -436,6 +426,11 @@ class PartitionLog:
         self.size_bytes += new.size - sum(segment.size for segment in old)
         self._older.forget()
 
+    def mark_damaged(self, segment: Segment, ranges: tuple[tuple[int, int], ...]) -> None:
+        """What was found in these positions of a segment is not read to anyone; nothing for one that is whole again."""
+        segment.damaged = ranges
+        self._older.forget()
+
     def retire(self, segments: list[Segment], due_ms: int) -> None:
         """Segments whose files were renamed as deleted already: unlink them when no reader can be left."""
         self._retirement.add(segments, due_ms)
@@ -488,16 +483,6 @@ class PartitionLog:
 
     def is_preallocating(self, segment: Segment) -> bool:
         return self._preallocation.segment is segment
-
-    def describe(self) -> LogDescription:
-        return LogDescription(
-            size_bytes=self.size_bytes,
-            start_offset=self.start_offset,
-            end_offset=self.end_offset,
-            recovery_point=self.recovery_point,
-            segments=len(self.segments),
-            producers=len(self.producers),
-        )
 
     def work_failed(self, error: BaseException) -> None:
         """Work of this log ended with an error: nothing more may be acknowledged as if it were on the device."""

@@ -47,6 +47,7 @@ class Segment:
         "base_offset",
         "bytes_since_index",
         "created_ms",
+        "damaged",
         "first_timestamp",
         "index",
         "log",
@@ -76,6 +77,8 @@ class Segment:
         """The maximum timestamp of the first batch: the segment's age is counted from it."""
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
+        self.damaged: tuple[tuple[int, int], ...] = ()
+        """Begins and ends of what is not as it was written, rising."""
 
     @classmethod
     def create(cls, files: OpenFiles, folder: str, base_offset: int, config: LogConfig, now_ms: int) -> "Segment":

@@ -13,7 +13,7 @@ from headrace.broker.net.connection import Answer
 from headrace.broker.timers import Timers
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.core.replication.leader import Leader
-from headrace.log.errors import SequenceRejected
+from headrace.log.errors import DamagedLog, SequenceRejected
 from headrace.log.partition_log import PartitionLog
 from headrace.log.space import Space
 from headrace.model.configs.values import TopicConfig
@@ -166,7 +166,7 @@ class LedPartition:
         config: TopicConfig,
         timers: Timers,
         touched: "list[LedPartition]",
-        on_error: "Callable[[LedPartition, OSError], None]",
+        on_error: "Callable[[LedPartition, OSError | DamagedLog], None]",
     ) -> None:
         self.topic = topic
         self.index = index
@@ -349,6 +349,10 @@ class LedPartition:
         """What a parked fetch relies on has changed: let them all look again, and answer."""
         for waiter in tuple(self._fetch_waiters):
             waiter.readable(self, ENOUGH_FOR_ANYONE_BYTES)
+
+    def damage_found(self, damage: DamagedLog) -> None:
+        """A reader came to bytes that are not a batch."""
+        self._on_error(self, damage)
 
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """What a client believes about the leader, against what is so (KIP-320)."""

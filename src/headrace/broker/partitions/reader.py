@@ -69,8 +69,11 @@ def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at
     except OffsetOutOfRange:
         error = ErrorCode.OFFSET_OUT_OF_RANGE
         return PartitionData(index, error, high_watermark, last_stable, log.start_offset, None, None)
-    except (OSError, DamagedLog):
+    except OSError:
         return failed(index, ErrorCode.KAFKA_STORAGE_ERROR)  # a segment or its index cannot be read
+    except DamagedLog as damage:
+        partition.damage_found(damage)
+        return failed(index, ErrorCode.CORRUPT_MESSAGE)
     aborted = _NO_ABORTED if committed_only else None
     return PartitionData(index, 0, high_watermark, last_stable, log.start_offset, aborted, records)
 

@@ -15,7 +15,7 @@ from headrace.core.controller.image import MetadataImage, PartitionState, TopicI
 from headrace.core.replication.leader import Leader
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
-from headrace.log.errors import is_full, passes
+from headrace.log.errors import DamagedLog, is_full, passes
 from headrace.log.partition_log import PartitionLog
 from headrace.log.work import Work
 from headrace.model.configs.values import BrokerConfig, TopicConfig
@@ -269,6 +269,8 @@ class PartitionTable:
             self.on_no_room(directory)
         elif passes(error):
             self._logger.warning("the system has too little for now", path=path, error=str(error))
+        elif isinstance(error, DamagedLog):
+            self._logger.error("a segment is damaged", path=path, reason=str(error))
         else:
             self._directory_failed(directory, path, error)
 

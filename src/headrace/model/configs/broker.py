@@ -10,7 +10,7 @@ from headrace.model.configs.listeners import (
     wrong_listeners,
     wrong_protocol_map,
 )
-from headrace.model.configs.topic import MINUTE_MS, TOPIC_CONFIGS
+from headrace.model.configs.topic import DAY_MS, MINUTE_MS, TOPIC_CONFIGS
 
 BOOLEAN, STRING, INT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
 LIST = ConfigType.LIST
@@ -72,6 +72,8 @@ _HEADRACE = (
     row("headrace.slow.client.timeout.ms", LONG, MINUTE_MS, "How long a client may leave a begun request unfinished or an answer unread before it is disconnected.", low=1),
     row("headrace.metrics.listen", STRING, "", "The host:port of the Prometheus endpoint; empty for none.", validator=wrong_address),
     row("headrace.disk.free.min.bytes", LONG, 256 << 20, "The free disk space below which produce is refused with a retriable error, until there is more again.", low=0, scope=CLUSTER),
+    row("headrace.scrub.interval.ms", LONG, 7 * DAY_MS, "How often every closed segment is read again to see whether it is still what was written; 0 never.", low=0, scope=CLUSTER),
+    row("headrace.scrub.bytes.per.second", LONG, 8 << 20, "How fast closed segments are read again.", low=1 << 10, scope=CLUSTER),
     row("headrace.unclean.tail.bytes.max", LONG, 64 << 20, "How many bytes per partition may lie beyond the recovery point, to be scanned after a crash.", low=1 << 20),
     row("headrace.preallocate.bytes", LONG, 16 << 20, "How far ahead of its end a busy segment is reserved on disk; 0 reserves nothing.", low=0, high=64 << 20),
     row("headrace.open.files.max", INT, 4_096, "How many log files are kept open.", low=16),

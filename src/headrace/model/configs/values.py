@@ -117,6 +117,8 @@ class BrokerConfig:
     high_watermark_checkpoint_interval_ms: int
     producer_id_expiration_ms: int
     disk_free_bytes_min: int
+    scrub_interval_ms: int
+    scrub_bytes_per_second: int
     unclean_tail_bytes_max: int
     cleaner: CleanerConfig
     preallocate_bytes: int
@@ -271,6 +273,8 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         high_watermark_checkpoint_interval_ms=values.whole("replica.high.watermark.checkpoint.interval.ms"),
         producer_id_expiration_ms=values.whole("producer.id.expiration.ms"),
         disk_free_bytes_min=values.whole("headrace.disk.free.min.bytes"),
+        scrub_interval_ms=values.whole("headrace.scrub.interval.ms"),
+        scrub_bytes_per_second=values.whole("headrace.scrub.bytes.per.second"),
         unclean_tail_bytes_max=values.whole("headrace.unclean.tail.bytes.max"),
         cleaner=_cleaner(values),
         preallocate_bytes=values.whole("headrace.preallocate.bytes"),

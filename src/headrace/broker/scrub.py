@@ -1,0 +1,139 @@
+"""The background scrub: closed segments are read again now and then, so that rot is found before a reader needs them.
+
+One segment at a time and one piece at a time, no faster than configured. What is damaged is told, counted, and not
+read to anyone any more; the partition goes on with everything else.
+"""
+
+from collections.abc import Iterator
+
+from headrace.broker.logs import NodeLogger
+from headrace.broker.metrics import Family
+from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.timers import Timers
+from headrace.log import names
+from headrace.log.errors import passes
+from headrace.log.scrub import SegmentScrub
+from headrace.log.segment import Segment
+from headrace.ports.clock import Clock
+from headrace.ports.disk import Disk
+from headrace.ports.spawner import Spawner
+
+START_DELAY_MS = 60_000
+"""How long after the start the first round begins."""
+LOOK_AGAIN_MS = 60_000
+"""How often a scrub that is off, or done for now, looks whether it is due."""
+
+
+class Scrubber:
+    def __init__(
+        self,
+        *,
+        table: PartitionTable,
+        disk: Disk,
+        spawner: Spawner,
+        timers: Timers,
+        clock: Clock,
+        logger: NodeLogger,
+    ) -> None:
+        self._table = table
+        self._disk = disk
+        self._spawner = spawner
+        self._timers = timers
+        self._clock = clock
+        self._logger = logger
+        self._began_ms = -1.0
+        self._waiting: Iterator[tuple[LedPartition, Segment]] = iter(())
+        self._current: SegmentScrub | None = None
+        self.rounds = 0
+        self.bytes_read = 0
+        self.damages_found = 0
+
+    def start(self) -> None:
+        self._timers.after(START_DELAY_MS, self._begin_if_due)
+
+    def _begin_if_due(self) -> None:
+        interval_ms = self._table.config.scrub_interval_ms
+        now_ms = self._clock.monotonic_ms()
+        if not interval_ms or (self._began_ms >= 0 and now_ms - self._began_ms < interval_ms):
+            self._timers.after(LOOK_AGAIN_MS, self._begin_if_due)
+            return
+        self._began_ms = now_ms
+        self._waiting = self._closed_segments()
+        self._next_segment()
+
+    def _closed_segments(self) -> Iterator[tuple[LedPartition, Segment]]:
+        for partition in tuple(self._table):
+            for segment in tuple(partition.log.segments[:-1]):
+                yield partition, segment
+
+    def _next_segment(self) -> None:
+        for partition, segment in self._waiting:
+            log = partition.log
+            if not self._is_led(partition, segment) or not log.is_settled(segment):
+                continue
+            following = log.segments[log.segments.index(segment) + 1]
+            marks = (names.COMPACTED, names.REPAIRED)
+            gaps = log.config.compact or any(self._disk.exists(f"{log.path}/{mark}") for mark in marks)
+            self._go_on(partition, SegmentScrub(self._disk, segment, next_base_offset=following.base_offset, gaps=gaps))
+            return
+        self.rounds += 1
+        self._begin_if_due()
+
+    def _is_led(self, partition: LedPartition, segment: Segment) -> bool:
+        """Whether it is still there, and closed: retention, compaction or a deletion may have taken it."""
+        return not partition.offline and not partition.log.closed and segment in partition.log.segments[:-1]
+
+    def close(self) -> None:
+        """Let go of the file; call when no work is in flight."""
+        if self._current is not None:
+            self._current.close()
+
+    def _go_on(self, partition: LedPartition, scrub: SegmentScrub) -> None:
+        self._current = scrub
+        work = scrub.piece()
+
+        def done(result: int | None, error: BaseException | None) -> None:
+            work.done(result, error)
+            read = result or 0
+            self.bytes_read += read
+            pause_ms = 1000 * read / self._table.config.scrub_bytes_per_second
+            if not self._is_led(partition, scrub.segment):
+                scrub.close()
+                self._timers.after(pause_ms, self._next_segment)
+            elif not scrub.finished:
+                self._timers.after(pause_ms, lambda: self._go_on(partition, scrub))
+            else:
+                self._ended(partition, scrub, error)
+                self._timers.after(pause_ms, self._next_segment)
+
+        self._spawner.submit(work.run, done)
+
+    def _ended(self, partition: LedPartition, scrub: SegmentScrub, error: BaseException | None) -> None:
+        path, segment = scrub.segment.log.path, scrub.segment
+        if error is not None:
+            if not passes(error):
+                self.damages_found += 1
+                self._logger.error("a segment cannot be read", path=path, error=str(error))
+            return
+        known = segment.damaged
+        partition.log.mark_damaged(segment, tuple((damage.position, damage.end) for damage in scrub.damages))
+        for damage in scrub.damages:
+            if (damage.position, damage.end) not in known:
+                self.damages_found += 1
+                self._logger.error(
+                    "a segment is damaged: restore the folder from a copy, or cut it there with `headrace log repair`",
+                    path=path,
+                    position=damage.position,
+                    damage=damage.text,
+                )
+
+    def families(self) -> Iterator[Family]:
+        damaged = sum(any(segment.damaged for segment in partition.log.segments) for partition in tuple(self._table))
+        for name, kind, text, value in (
+            ("scrub_bytes_total", "counter", "Bytes of closed segments that were read again.", self.bytes_read),
+            ("scrub_rounds_total", "counter", "Times that all closed segments were read again.", self.rounds),
+            ("scrub_damages_total", "counter", "Damaged places found in closed segments.", self.damages_found),
+            ("partitions_damaged", "gauge", "Partitions with a segment that is known to be damaged.", damaged),
+        ):
+            yield Family(f"headrace_{name}", kind, text, (((), value),))
