@@ -45,6 +45,8 @@ class Scrubber:
         self._began_ms = -1.0
         self._waiting: Iterator[tuple[LedPartition, Segment]] = iter(())
         self._current: SegmentScrub | None = None
+        self._names_generation = 0
+        """Of the log that is read: it changes when compaction exchanges files."""
         self.rounds = 0
         self.bytes_read = 0
         self.damages_found = 0
@@ -70,8 +72,9 @@ class Scrubber:
     def _next_segment(self) -> None:
         for partition, segment in self._waiting:
             log = partition.log
-            if not self._is_led(partition, segment) or not log.is_settled(segment):
+            if not self._is_led(partition, segment) or not log.is_settled(segment) or log.names_generation % 2:
                 continue
+            self._names_generation = log.names_generation
             following = log.segments[log.segments.index(segment) + 1]
             marks = (names.COMPACTED, names.REPAIRED)
             gaps = log.config.compact or any(self._disk.exists(f"{log.path}/{mark}") for mark in marks)
@@ -98,7 +101,8 @@ class Scrubber:
             read = result or 0
             self.bytes_read += read
             pause_ms = 1000 * read / self._table.config.scrub_bytes_per_second
-            if not self._is_led(partition, scrub.segment):
+            exchanged = partition.log.names_generation != self._names_generation  # it may have opened the new one
+            if exchanged or not self._is_led(partition, scrub.segment):
                 scrub.close()
                 self._timers.after(pause_ms, self._next_segment)
             elif not scrub.finished:
