@@ -44,6 +44,31 @@ def small_log(disk: VirtualDisk, batches: int = 4, config: LogConfig = CONFIG) -
     return ends
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_what_a_failed_sync_did_not_cover_is_written_again_before_it_is_trusted(seed: int) -> None:
+    disk = virtual_disk()
+    log = open_log(disk, CONFIG)
+    for parent in ("", "data"):
+        disk.sync_directory(parent)
+    disk.faults.fail("data_sync")
+    for number in range(100):
+        append(log, batch_of(b"value-%d" % number, b"x" * 400))
+    work = log.flush_work()
+    assert work is not None
+    with pytest.raises(OSError, match="error"):
+        work.here()
+    disk.kill()
+    log = open_log(disk, CONFIG)
+    assert log.end_offset == 200
+    work = log.flush_work()
+    assert work is not None
+    work.here()
+    assert log.recovery_point == 200
+    assert names.UNSYNCED not in disk.list_directory(FOLDER)
+    disk.crash(SeededEntropy(seed))
+    assert open_log(disk, CONFIG, recovery_point=200).end_offset == 200
+
+
 def test_a_tail_torn_at_every_byte_is_cut_to_the_last_whole_batch() -> None:
     source = virtual_disk()
     ends = small_log(source)

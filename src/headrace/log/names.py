@@ -28,6 +28,8 @@ COMPACTED = ".headrace-compacted"
 """In a partition's folder: compaction has been at work, so that offsets may be missing."""
 REPAIRED = ".headrace-repaired"
 """In a partition's folder: its owner has accepted that records are missing, in the middle or at the end."""
+UNSYNCED = ".headrace-unsynced"
+"""In a partition's folder: a sync failed, and what it was to cover has not been written again since."""
 KNOWN_DIRECTORIES = "headrace-directories"
 
 DELETE_FOLDER = "-delete"

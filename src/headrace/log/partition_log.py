@@ -22,7 +22,7 @@ from headrace.wire.records.header import (
     stamp_append_time,
 )
 
-from . import names, times
+from . import names, times, unsynced
 from .config import LogConfig
 from .errors import OffsetOutOfRange, passes
 from .files import unlink_if_present, write_all
@@ -489,5 +489,6 @@ class PartitionLog:
         if self.closed:
             return
         self.failed = True
+        unsynced.remember(self.disk, self.path)
         if self.on_failed is not None:
             self.on_failed(error)

@@ -18,7 +18,7 @@ from headrace.wire.records.header import (
     PRODUCER_ID,
 )
 
-from . import names, producer_snapshot
+from . import names, producer_snapshot, unsynced
 from .checkpoints import PROPERTIES_BYTES_MAX, decode_partition_metadata, encode_partition_metadata
 from .compaction.interrupted import finish_swaps
 from .config import LogConfig
@@ -64,6 +64,8 @@ class Loader:
         bases = tidy(self.disk, self.folder)
         repaired = self.disk.exists(f"{self.folder}/{names.REPAIRED}")
         self.gaps = repaired or self.config.compact or self.disk.exists(f"{self.folder}/{names.COMPACTED}")
+        suspect = unsynced.is_remembered(self.disk, self.folder)
+        self.clean = self.clean and not suspect
         segments: list[Segment] = []
         for place, base_offset in enumerate(bases):
             above = bases[place + 1] if place + 1 < len(bases) else None
@@ -71,6 +73,8 @@ class Loader:
             segments.append(segment)
             with self.files.held(segment.all_files()):
                 whole = self._settle(segment, above)
+                if suspect:
+                    self._write_again(segment)
             for file in segment.all_files():
                 self.files.put_away(file)
             if not whole:
@@ -78,7 +82,14 @@ class Loader:
                 break
         if not repaired:
             self._refuse_lost_end(segments)
+        if suspect:
+            unsynced.forget(self.disk, self.folder)
         return segments
+
+    def _write_again(self, segment: Segment) -> None:
+        found = segment.find(self.recovery_point) if segment.next_offset > self.recovery_point else None
+        if found is not None:
+            unsynced.write_again(self.disk, self.files.handle(segment.log), found[0], segment.size)
 
     def _refuse_lost_end(self, segments: list[Segment]) -> None:
         """What was synced is there: an end that was cut off at a batch, or zeroed, looks like one that never was."""
@@ -232,7 +243,11 @@ class Loader:
         if segment.size < file_bytes:
             self.disk.truncate(file, segment.size)
             # Without the sync a second crash could bring torn bytes back behind batches written since.
-            self.disk.data_sync(file)
+            try:
+                self.disk.data_sync(file)
+            except OSError:
+                unsynced.remember(self.disk, self.folder)
+                raise
         if walk.damage:
             self.report.damage = walk.damage
             self.report.cut_bytes += file_bytes - segment.size
