@@ -27,6 +27,9 @@ ASKED_LOOK_MS = 50
 """How soon a partition is looked at again that was asked for but is not on the device yet."""
 BACKOFF_MS_MIN = 100
 UNIQUE_BYTES = 4
+BYTES_PER_SECOND_MIN = 1.0
+PASSES_MAX = 8
+"""At a time, whatever log.cleaner.threads says: each is a process."""
 
 
 class _Candidate(NamedTuple):
@@ -63,6 +66,10 @@ class Compactor:
     @property
     def _config(self) -> CleanerConfig:
         return self._table.config.cleaner
+
+    @property
+    def _passes_max(self) -> int:
+        return min(self._config.jobs_max, PASSES_MAX)
 
     def start(self) -> None:
         for directory in self._table.directories:
@@ -103,7 +110,7 @@ class Compactor:
         self._timers.after(max(self._config.backoff_ms, BACKOFF_MS_MIN), again)
 
     def _look(self) -> None:
-        if self._looking or not self._config.enabled or len(self._passes) >= self._config.jobs_max:
+        if self._looking or not self._config.enabled or len(self._passes) >= self._passes_max:
             return
         self._looking = True
         self._look_at(iter(tuple(self._table)), [])
@@ -122,7 +129,7 @@ class Compactor:
                 return
         self._looking = False
         for candidate in sorted(candidates, key=lambda candidate: candidate.urgency, reverse=True):
-            if len(self._passes) >= self._config.jobs_max:
+            if len(self._passes) >= self._passes_max:
                 return
             self._begin(candidate)
 
@@ -178,7 +185,7 @@ class Compactor:
             candidate.found,
             unique=self._ports.entropy.random_bytes(UNIQUE_BYTES).hex(),
             wall_ms=self._ports.clock.wall_ms(),
-            key_map_bytes_max=config.key_map_bytes // max(config.jobs_max, 1),
+            key_map_bytes_max=config.key_map_bytes // self._passes_max,
             producer_expiration_ms=self._table.config.producer_id_expiration_ms,
         )
         if plan is None:
@@ -188,7 +195,7 @@ class Compactor:
             partition, plan, spawner=self._ports.spawner, clock=self._ports.clock, ended=self._pass_ended
         )
         self._passes[partition] = begun
-        begun.start(config.bytes_per_second / max(config.jobs_max, 1))
+        begun.start(max(config.bytes_per_second / self._passes_max, BYTES_PER_SECOND_MIN))
 
     def _pass_ended(self, ended: CompactionPass) -> None:
         partition = ended.partition
