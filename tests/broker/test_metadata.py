@@ -220,7 +220,7 @@ def test_api_versions_lists_what_is_served(broker, version):
     assert response.error_code == 0
     assert {each.api_key: (each.min_version, each.max_version) for each in response.api_keys} == served()
     if version >= 3:
-        assert [feature.name for feature in response.supported_features] == ["metadata.version"]
+        assert [feature.name for feature in response.supported_features] == ["metadata.version", "group.version"]
 
 
 @pytest.mark.parametrize("version", [5, 99, 32767, -1])

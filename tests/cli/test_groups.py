@@ -117,3 +117,20 @@ def test_delete(headrace: Headrace, group: str) -> None:
     assert headrace("groups", "delete", group, "--yes").stdout == f'deleted group "{group}"\n'
     assert "does not exist" in headrace("groups", "describe", group, exit_code=1).stderr
     assert "GROUP_ID_NOT_FOUND" in headrace("groups", "delete", group, "--yes", exit_code=1).stderr
+
+
+def test_a_group_of_the_new_protocol(headrace: Headrace, broker: EmbeddedBroker, topic: str) -> None:
+    name = f"new-{topic}"
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": broker.bootstrap_servers, "group.id": name, "group.protocol": "consumer"}
+    )
+    consumer.subscribe([topic])
+    while len(consumer.assignment()) < 3:
+        consumer.poll(0.05)
+    (described,) = json.loads(headrace("groups", "describe", name, "--json").stdout)
+    assert (described["state"], described["protocol"]) == ("Stable", "uniform")
+    assert described["members"][0]["partitions"] == [f"{topic}-{partition}" for partition in range(3)]
+    listed = json.loads(headrace("groups", "list", "--json").stdout)
+    assert {"group": name, "protocol_type": "consumer", "state": "Stable", "type": "consumer"} in listed
+    consumer.close()
+    headrace("groups", "delete", name, "--yes")

@@ -15,6 +15,8 @@ from headrace.core.controller.commands import (
 from headrace.core.controller.delta import MetadataDelta, apply_with_delta
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import (
+    GROUP_VERSION,
+    GROUP_VERSION_LATEST,
     METADATA_VERSION,
     METADATA_VERSION_LATEST,
     METADATA_VERSION_MIN,
@@ -210,7 +212,10 @@ class TestBrokers:
 
     def test_the_first_start_finalizes_the_metadata_version(self) -> None:
         controller = one_broker()
-        assert controller.image.features == {METADATA_VERSION: METADATA_VERSION_LATEST}
+        assert controller.image.features == {
+            METADATA_VERSION: METADATA_VERSION_LATEST,
+            GROUP_VERSION: GROUP_VERSION_LATEST,
+        }
 
     def test_producer_ids_are_given_in_blocks_that_never_overlap(self) -> None:
         controller = one_broker()

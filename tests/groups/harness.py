@@ -213,12 +213,33 @@ def durable(machine):
     return (
         {group_id: list(offsets) for group_id, offsets in machine.offsets.items()},
         {group.group_id: group.recorded for group in machine.groups.values() if group.recorded is not None},
+        {group.group_id: durable_consumers(group) for group in machine.consumers.values()},
     )
+
+
+def durable_consumers(group):
+    members = {each.member_id: (each.subscription, each.current) for each in group.members.values()}
+    return group.epoch, group.target_epoch, members, group.targets, group.owners, group.static_members
 
 
 def check_machine(machine):
     for group in machine.groups.values():
         check_group(group)
+    for consumers in machine.consumers.values():
+        check_consumers(consumers)
+    assert not machine.groups.keys() & machine.consumers.keys()
+
+
+def check_consumers(group):
+    """Nothing belongs to two, and nobody has what it shall not have, unless it is to let go of it."""
+    held = [part for member in group.members.values() for part in (*member.current.assigned, *member.current.revoking)]
+    assert len(held) == len(set(held)) == len(group.owners)
+    for member in group.members.values():
+        assert all(group.owners[part] == member.member_id for part in member.current.assigned)
+    if group.epoch == group.target_epoch:
+        shall_have = [part for member_id in group.members for part in group.targets.get(member_id, ())]
+        assert len(shall_have) == len(set(shall_have))
+    assert group.target_epoch <= group.epoch or not group.epoch
 
 
 def check_group(group):

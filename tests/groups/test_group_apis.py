@@ -31,7 +31,7 @@ def client(broker):
 @pytest.fixture
 def group(request):
     """Another group for every test."""
-    return request.node.name
+    return f"{request.cls.__name__} {request.node.name}"
 
 
 class TestCoordinators:
@@ -213,7 +213,8 @@ class TestAdministration:
             assert group not in {each.group_id for each in client.groups(states=("Stable",), version=version).groups}
         if version >= 5:
             assert found[group].group_type == "classic"
-            assert client.groups(types=("consumer",), version=version).groups == ()
+            consumers = client.groups(types=("consumer",), version=version).groups
+            assert group not in {each.group_id for each in consumers}
 
     @versions(ApiKey.DELETE_GROUPS)
     def test_delete(self, client, group, version):
@@ -241,3 +242,76 @@ class TestAdministration:
         client.sync(joined, group=group)
         answer = client.delete_offsets(1, group=group)
         assert answer.topics[0].partitions[0].error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+
+
+class TestConsumerGroups:
+    @versions(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+    def test_join_and_leave(self, client, group, version):
+        joined = client.consumer_beat("" if version == 0 else "me", group=group, version=version)
+        assert (joined.error_code, joined.member_epoch) == (NONE, 1)
+        assert joined.member_id if version == 0 else joined.member_id == "me"
+        assert [each.partitions for each in joined.assignment.topic_partitions] == [(0, 1, 2)]
+        again = client.consumer_beat(
+            joined.member_id, 1, group=group, version=version, owned=None, rebalance_timeout_ms=-1
+        )
+        assert (again.error_code, again.assignment) == (NONE, None)
+        left = client.consumer_beat(joined.member_id, -1, group=group, version=version)
+        assert (left.error_code, left.member_epoch) == (NONE, -1)
+
+    @versions(ApiKey.CONSUMER_GROUP_DESCRIBE)
+    def test_describe(self, client, group, version):
+        client.consumer_beat("me", group=group)
+        found, missing = client.describe_consumers(group, "missing", version=version)
+        assert (found.error_code, found.group_state, found.group_epoch, found.assignor_name) == (
+            NONE,
+            "Stable",
+            1,
+            "uniform",
+        )
+        member = found.members[0]
+        assert (member.member_id, member.member_epoch, member.subscribed_topic_names) == ("me", 1, ("t",))
+        assert member.assignment == member.target_assignment
+        assert member.assignment.topic_partitions[0].topic_name == "t"
+        assert missing.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        listed = {each.group_id: each for each in client.groups(types=("consumer",)).groups}
+        assert (listed[group].group_state, listed[group].group_type) == ("Stable", "consumer")
+        assert client.describe(group)[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+    @pytest.mark.parametrize(
+        ("member_id", "epoch", "fields"),
+        [
+            ("", 0, {}),
+            ("me", -3, {}),
+            ("me", -2, {}),
+            ("me", 0, {"rebalance_timeout_ms": -1}),
+            ("me", 0, {"owned": None}),
+            ("me", 0, {"instance_id": ""}),
+            ("me", 0, {"subscribed_topic_names": None}),
+        ],
+    )
+    def test_senseless_requests(self, client, group, member_id, epoch, fields):
+        assert client.consumer_beat(member_id, epoch, group=group, **fields).error_code == ErrorCode.INVALID_REQUEST
+
+    def test_offsets_by_epoch(self, client, group):
+        client.consumer_beat("me", group=group)
+        assert client.commit({0: 5}, group=group, member_id="me", generation=1, version=9) == [NONE]
+        assert client.commit({0: 5}, group=group, member_id="me", generation=0, version=9) == [
+            ErrorCode.STALE_MEMBER_EPOCH
+        ]
+        assert client.commit({0: 5}, group=group, member_id="you", generation=1, version=9) == [
+            ErrorCode.UNKNOWN_MEMBER_ID
+        ]
+        assert client.committed([0], group=group, version=9) == {0: 5}
+
+    def test_it_survives(self):
+        broker = group_broker()
+        client = GroupClient(broker)
+        joined = client.consumer_beat("me")
+        broker.machine.kill()
+        broker.boot()
+        client = GroupClient(broker)
+        broker.run_until(lambda: client.committed() != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        again = client.consumer_beat("me", joined.member_epoch, owned=None, rebalance_timeout_ms=-1)
+        assert again.error_code == NONE
+        broker.pass_time(46_000)
+        assert client.consumer_beat("me", again.member_epoch).error_code == ErrorCode.UNKNOWN_MEMBER_ID

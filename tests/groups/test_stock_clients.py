@@ -23,7 +23,7 @@ CLOSE_S_MAX = 5
 
 @pytest.fixture(scope="module")
 def broker():
-    with EmbeddedBroker(process=True) as broker:
+    with EmbeddedBroker(process=True, config={"group.consumer.heartbeat.interval.ms": "200"}) as broker:
         yield broker
 
 
@@ -108,6 +108,45 @@ def test_librdkafka_shares_the_partitions_and_takes_over(broker, strategy):
     poll_until(consumers[:1], lambda found: len(consumers[0].assignment()) == PARTITIONS)
     close_all(consumers[:1])
     assert committed(broker, group, topic) == [RECORDS // PARTITIONS] * PARTITIONS
+
+
+def test_librdkafka_in_a_group_of_the_new_protocol(broker):
+    topic, group = filled(broker, "assigned"), "assigned"
+
+    def member(**options):
+        return confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": broker.bootstrap_servers,
+                "group.id": group,
+                "group.protocol": "consumer",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **options,
+            }
+        )
+
+    consumers = [member(), member(**{"group.remote.assignor": "range"})]
+    for each in consumers:
+        each.subscribe([topic])
+    poll_until(
+        consumers,
+        lambda found: (
+            set(values(found)) == set(range(RECORDS)) and all(len(each.assignment()) == 2 for each in consumers)
+        ),
+    )
+    owned = sorted(each.partition for one in consumers for each in one.assignment())
+    assert owned == list(range(PARTITIONS))
+    for each in consumers:
+        positions = [confluent_kafka.TopicPartition(topic, part.partition, 20) for part in each.assignment()]
+        each.commit(offsets=positions, asynchronous=False)
+    close_all(consumers[1:])
+    poll_until(consumers[:1], lambda found: len(consumers[0].assignment()) == PARTITIONS)
+    close_all(consumers[:1])
+    assert committed(broker, group, topic) == [RECORDS // PARTITIONS] * PARTITIONS
+    matching = member()
+    matching.subscribe(["^assign.*"])
+    poll_until([matching], lambda found: len(matching.assignment()) == PARTITIONS)
+    close_all([matching])
 
 
 def test_a_static_member_of_librdkafka_comes_back_without_a_rebalance(broker):

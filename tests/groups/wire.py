@@ -2,6 +2,8 @@
 
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import (
+    consumer_group_describe,
+    consumer_group_heartbeat,
     delete_groups,
     describe_groups,
     find_coordinator,
@@ -117,6 +119,22 @@ class GroupClient(Client):
         if answer.error_code:
             return answer.error_code
         return {each.partition_index: each.committed_offset for each in answer.topics[0].partitions}
+
+    def consumer_beat(self, member_id, epoch=0, *, group="g", version=1, owned=(), **fields):
+        """Of one that subscribes to t; a full request."""
+        request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+            group_id=group,
+            member_id=member_id,
+            member_epoch=epoch,
+            **{"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ("t",), "topic_partitions": owned, **fields},
+        )
+        return self.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, version, request)
+
+    def describe_consumers(self, *groups, version=1):
+        request = consumer_group_describe.ConsumerGroupDescribeRequest(
+            group_ids=groups, include_authorized_operations=True
+        )
+        return self.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, version, request).groups
 
     def describe(self, *groups, version=6):
         request = describe_groups.DescribeGroupsRequest(groups=groups, include_authorized_operations=True)

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.registry import SERVED
-from headrace.core.controller.records import METADATA_VERSION, METADATA_VERSION_LATEST, METADATA_VERSION_MIN
+from headrace.core.controller.records import (
+    GROUP_VERSION,
+    GROUP_VERSION_LATEST,
+    METADATA_VERSION,
+    METADATA_VERSION_LATEST,
+    METADATA_VERSION_MIN,
+)
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.api_versions import (
     ApiVersionsRequest,
@@ -49,6 +55,7 @@ def _served(broker: "Broker", error: ErrorCode) -> ApiVersionsResponse:
             ApiVersionsResponseSupportedFeature(
                 name=METADATA_VERSION, min_version=METADATA_VERSION_MIN, max_version=METADATA_VERSION_LATEST
             ),
+            ApiVersionsResponseSupportedFeature(name=GROUP_VERSION, min_version=0, max_version=GROUP_VERSION_LATEST),
         ),
         finalized_features_epoch=broker.image.version,
         finalized_features=tuple(

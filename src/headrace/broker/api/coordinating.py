@@ -10,6 +10,8 @@ from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId
 
+MEMBER_ID_BYTES = 16
+
 
 def ask_group(
     ctx: RequestContext, group_id: str, decide: GroupDecide, respond: Callable[[Any], object]
@@ -78,3 +80,9 @@ def topic_name(ctx: RequestContext, name: str, topic_id: bytes) -> str | None:
         return name
     topic = ctx.broker.image.topics_by_id.get(TopicId(topic_id))
     return None if topic is None else topic.name
+
+
+def drawn_id(ctx: RequestContext) -> str:
+    """For a new member, in the form of a UUID, as tools show it."""
+    drawn = ctx.broker.entropy.random_bytes(MEMBER_ID_BYTES).hex()
+    return "-".join((drawn[:8], drawn[8:12], drawn[12:16], drawn[16:20], drawn[20:]))

@@ -1,7 +1,7 @@
 """JoinGroup (11): a member asks to take part in the next generation; it is answered when the others are there."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_group, group_error
+from headrace.broker.api.coordinating import ask_group, drawn_id, group_error
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import Join, JoinResult
 from headrace.model.access import Operation
@@ -11,7 +11,6 @@ from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupRespons
 MEMBER_NAME_LENGTH_MAX = 255
 """Of the client id or instance id in a member id; the rest of a longer one is left out."""
 
-MEMBER_ID_BYTES = 16
 _REBALANCE_TIMEOUT_FROM = 1
 _MEMBER_ID_REQUIRED_FROM = 4
 _PROTOCOL_TYPE_FROM = 7
@@ -44,16 +43,10 @@ def _command(ctx: RequestContext, request: JoinGroupRequest) -> Join:
         rebalance_timeout_ms=max(timeout_ms, 0),
         protocol_type=request.protocol_type,
         protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
-        new_member_id=f"{name[:MEMBER_NAME_LENGTH_MAX]}-{_drawn_id(ctx)}",
+        new_member_id=f"{name[:MEMBER_NAME_LENGTH_MAX]}-{drawn_id(ctx)}",
         member_id_required=ctx.version >= _MEMBER_ID_REQUIRED_FROM,
         skip_assignment_supported=ctx.version >= _SKIP_ASSIGNMENT_FROM,
     )
-
-
-def _drawn_id(ctx: RequestContext) -> str:
-    """In the form of a UUID, as tools show it."""
-    drawn = ctx.broker.entropy.random_bytes(MEMBER_ID_BYTES).hex()
-    return "-".join((drawn[:8], drawn[8:12], drawn[12:16], drawn[16:20], drawn[20:]))
 
 
 def _response(ctx: RequestContext, result: JoinResult) -> JoinGroupResponse:

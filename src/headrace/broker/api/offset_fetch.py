@@ -7,13 +7,14 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.api.coordinating import Collected, group_error, topic_name, when_known
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.coordination.machine import Now, Ticket
-from headrace.core.groups.commands import FetchedOffset
+from headrace.core.groups.commands import FetchedOffset, Membership
 from headrace.core.groups.coordinator import GroupCoordinator, GroupDecision
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID
 from headrace.wire.messages.offset_fetch import (
     OffsetFetchRequest,
+    OffsetFetchRequestGroup,
     OffsetFetchRequestGroupTopic,
     OffsetFetchRequestTopic,
     OffsetFetchResponse,
@@ -44,6 +45,8 @@ class _Question(NamedTuple):
     group_id: str
     topics: list[_Wanted] | None
     """None asks for all."""
+    member: Membership | None
+    """As whom it is asked, where the request says so."""
 
 
 class _Found(NamedTuple):
@@ -54,9 +57,9 @@ class _Found(NamedTuple):
 
 def handle(request: OffsetFetchRequest, ctx: RequestContext) -> object:
     if ctx.version < _SEVERAL_GROUPS_FROM:
-        question = _question(ctx, request.group_id, request.topics)
+        question = _question(ctx, request.group_id, request.topics, None)
         return when_known(ctx, _ask(ctx, question), lambda outcome: _one_group(ctx, question, outcome))
-    questions = [_question(ctx, group.group_id, group.topics) for group in request.groups[:GROUPS_MAX]]
+    questions = [_question(ctx, group.group_id, group.topics, _member(group)) for group in request.groups[:GROUPS_MAX]]
     collected = Collected()
     for question in questions:
         collected.add(_ask(ctx, question))
@@ -74,9 +77,10 @@ def _question(
     ctx: RequestContext,
     group_id: str,
     topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestGroupTopic] | None,
+    member: Membership | None,
 ) -> _Question:
     if topics is None:
-        return _Question(group_id, None)
+        return _Question(group_id, None, member)
     wanted = []
     for topic in topics:
         topic_id = topic.topic_id if isinstance(topic, OffsetFetchRequestGroupTopic) else NO_TOPIC_ID
@@ -87,7 +91,13 @@ def _question(
         elif not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         wanted.append(_Wanted(name or "", topic_id, topic.partition_indexes, error))
-    return _Question(group_id, wanted)
+    return _Question(group_id, wanted, member)
+
+
+def _member(group: OffsetFetchRequestGroup) -> Membership | None:
+    if group.member_id is None or group.member_epoch < 0:
+        return None
+    return Membership(group=group.group_id, member_id=group.member_id, instance_id=None, generation=group.member_epoch)
 
 
 def _ask(ctx: RequestContext, question: _Question) -> Proposal[Any]:
@@ -106,7 +116,7 @@ def _ask(ctx: RequestContext, question: _Question) -> Proposal[Any]:
         ]
 
     def decide(groups: GroupCoordinator, ticket: Ticket, now: Now) -> GroupDecision:
-        return groups.fetch_offsets(question.group_id, wanted, ticket, now)
+        return groups.fetch_offsets(question.group_id, wanted, ticket, now, question.member)
 
     return ctx.broker.groups.propose(question.group_id, decide)
 
@@ -166,8 +176,10 @@ def _one_group(
 
 
 def _group(
-    ctx: RequestContext, question: _Question, outcome: list[FetchedOffset] | ProposalFailed
+    ctx: RequestContext, question: _Question, outcome: list[FetchedOffset] | ProposalFailed | ErrorCode
 ) -> OffsetFetchResponseGroup:
+    if isinstance(outcome, ErrorCode):
+        outcome = ProposalFailed(outcome, "")
     if isinstance(outcome, ProposalFailed):
         return OffsetFetchResponseGroup(group_id=question.group_id, error_code=outcome.code)
     return OffsetFetchResponseGroup(

@@ -46,6 +46,8 @@ SERVED = (
     ServedApi(ApiKey.OFFSET_DELETE, 0, 0, "offset_delete"),
     ServedApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, "describe_cluster"),
     ServedApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers"),
+    ServedApi(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group_heartbeat"),
+    ServedApi(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, "consumer_group_describe"),
     ServedApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "list_config_resources"),
     ServedApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "describe_topic_partitions"),
 )

@@ -67,7 +67,7 @@ class Groups:
         """The groups of every coordinator here, in slices of a named size."""
         for host in self.topic:
             if host.machine is not None:
-                yield from in_slices(host, host.machine.groups)
+                yield from in_slices(host, host.machine.group_ids())
 
     def topics_deleted(self, names: Iterable[str]) -> None:
         """Offsets of topics that are gone go too, some groups a turn."""
@@ -123,8 +123,11 @@ Labels = tuple[tuple[str, str], ...]
 def _states(hosts: Iterable[GroupHost]) -> Iterator[tuple[Labels, float]]:
     counts: dict[str, int] = {}
     for host in hosts:
-        for group in tuple(host.machine.groups.values()) if host.machine is not None else ():
-            counts[group.state] = counts.get(group.state, 0) + 1
+        machine = host.machine
+        if machine is not None:
+            states = [group.state.value for group in machine.groups.values()]
+            for state in (*states, *(group.state.value for group in machine.consumers.values())):
+                counts[state] = counts.get(state, 0) + 1
     for state, count in counts.items():
         yield (("state", state),), count
 

@@ -129,6 +129,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
             end_offset, since_ms = self.partition.log.staged_end_offset, self._clock.monotonic_ms()
             for ticket, response in decision.answers:
                 assert isinstance(ticket, Proposal)
+                assert response is not None, "no answer is no answer"
                 self._held.append(_Held(end_offset, since_ms, ticket, response))
             self._release()
 

@@ -21,6 +21,8 @@ from headrace.core.controller.commands import (
 )
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import (
+    GROUP_VERSION,
+    GROUP_VERSION_LATEST,
     METADATA_VERSION,
     METADATA_VERSION_LATEST,
     Endpoint,
@@ -93,6 +95,8 @@ class Controller:
         records: list[Record] = []
         if METADATA_VERSION not in self.image.features:
             records.append(FeatureLevelRecord(METADATA_VERSION, METADATA_VERSION_LATEST))
+        if GROUP_VERSION not in self.image.features:
+            records.append(FeatureLevelRecord(GROUP_VERSION, GROUP_VERSION_LATEST))
         records.append(RegisterBrokerRecord(node_id, incarnation, broker_epoch, tuple(endpoints), rack, host))
         records.extend(
             PartitionChangeRecord(topic.topic_id, partition.partition, leader=node_id)

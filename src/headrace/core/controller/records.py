@@ -21,6 +21,10 @@ METADATA_VERSION_MIN = 25
 METADATA_VERSION_LATEST = 25
 """Kafka's number for 4.0, which its tools know by name."""
 
+GROUP_VERSION = "group.version"
+"""The feature that tells clients of the groups of KIP-848."""
+
+GROUP_VERSION_LATEST = 1
 RECORD_BYTES_MAX = 1 << 20
 """One encoded record; larger ones are refused before they are decoded."""
 

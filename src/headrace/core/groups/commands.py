@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from headrace.core.groups.consumer_records import Partitions, Subscription
 from headrace.core.groups.records import CommittedOffset
 from headrace.model.errors import ErrorCode
 
@@ -87,6 +88,36 @@ class LeaveResult(NamedTuple):
     error: ErrorCode
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerHeartbeat:
+    """What is None is as it was before."""
+
+    group: str
+    member_id: str
+    epoch: int
+    instance_id: str | None
+    rack_id: str | None
+    rebalance_timeout_ms: int
+    """Negative if it is as it was."""
+    topics: tuple[str, ...] | None
+    regex: str | None
+    """Empty for none."""
+    assignor: str | None
+    owned: Partitions | None
+    client_id: str
+    client_host: str
+
+
+class ConsumerHeartbeatResult(NamedTuple):
+    error: ErrorCode
+    message: str | None = None
+    member_id: str | None = None
+    epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: Partitions | None = None
+    """None if it is as it was."""
+
+
 class OffsetToCommit(NamedTuple):
     topic: str
     partition: int
@@ -135,3 +166,20 @@ class DescribedGroup(NamedTuple):
     protocol_type: str = ""
     protocol: str = ""
     members: tuple[DescribedMember, ...] = ()
+
+
+class DescribedConsumer(NamedTuple):
+    member_id: str
+    epoch: int
+    subscription: Subscription
+    assigned: Partitions
+    target: Partitions
+
+
+class DescribedConsumerGroup(NamedTuple):
+    group: str
+    state: str
+    epoch: int
+    target_epoch: int
+    assignor: str
+    members: tuple[DescribedConsumer, ...]

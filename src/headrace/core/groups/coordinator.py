@@ -10,6 +10,8 @@ from headrace.core.groups.classic_group import ClassicGroup
 from headrace.core.groups.commands import (
     NO_MEMBER,
     Commit,
+    ConsumerHeartbeat,
+    ConsumerHeartbeatResult,
     DescribedGroup,
     FetchedOffset,
     Join,
@@ -21,8 +23,11 @@ from headrace.core.groups.commands import (
     Sync,
     SyncResult,
 )
+from headrace.core.groups.consumer import JOINING_EPOCH, ConsumerProtocol, Refusal, TopicCatalog
+from headrace.core.groups.consumer_group import ConsumerGroup
+from headrace.core.groups.consumer_records import ConsumerRecord, EpochRecord, TargetEpochRecord
 from headrace.core.groups.deadlines import GroupDeadlines, Wait, Waiting
-from headrace.core.groups.offsets import GroupOffsets, expired
+from headrace.core.groups.offsets import GroupOffsets, expired, expired_since_commit
 from headrace.core.groups.records import CommittedOffset, GroupRecord, OffsetRecord, Record
 from headrace.core.groups.settings import (
     DEADLINES_PER_TURN,
@@ -46,9 +51,12 @@ Effects = Outcome[Record]
 class GroupCoordinator:
     def __init__(self, settings: GroupSettings) -> None:
         self.groups: dict[str, ClassicGroup] = {}
+        self.consumers: dict[str, ConsumerGroup] = {}
+        """Groups of KIP-848; no group is in both."""
         self.offsets: dict[str, GroupOffsets] = {}
         self._deadlines: GroupDeadlines = Deadlines()
         self._classic = ClassicProtocol(settings, self._deadlines)
+        self._consumer = ConsumerProtocol(settings, self._deadlines)
         self._to_look_at: list[str] = []
         """Groups whose offsets the round of retention that is under way has not looked at yet."""
 
@@ -57,13 +65,15 @@ class GroupCoordinator:
         return self._classic.settings
 
     def configure(self, settings: GroupSettings) -> None:
-        self._classic.settings = settings
+        self._classic.settings = self._consumer.settings = settings
 
     # Records
 
     def apply(self, record: Record) -> None:
         if isinstance(record, OffsetRecord):
             self._apply_offset(record)
+        elif not isinstance(record, GroupRecord):
+            self._apply_consumer(record)
         elif record.metadata is not None:
             self._group_for(record.group).settle(record.metadata)
         else:
@@ -82,11 +92,26 @@ class GroupCoordinator:
             if record.committed is None:
                 return
             offsets = self.offsets[record.group] = GroupOffsets()
-            self._group_for(record.group)
+            if record.group not in self.consumers:
+                self._group_for(record.group)
         offsets.apply(record)
         if not offsets.count:
             del self.offsets[record.group]
-            self._forget_if_void(self.groups[record.group])
+            if record.group in self.groups:
+                self._forget_if_void(self.groups[record.group])
+
+    def _apply_consumer(self, record: ConsumerRecord) -> None:
+        group = self.consumers.get(record.group)
+        if group is None:
+            if record[-1] is None:
+                return
+            group = self.consumers[record.group] = ConsumerGroup(record.group)
+            self.groups.pop(record.group, None)  # one that only kept the offsets
+        group.apply(record)
+        if group.is_void:
+            del self.consumers[record.group]
+            if record.group in self.offsets:
+                self._group_for(record.group)
 
     def _group_for(self, group_id: str) -> ClassicGroup:
         group = self.groups.get(group_id)
@@ -107,6 +132,8 @@ class GroupCoordinator:
     def loaded(self, now: Now) -> None:
         for group in self.groups.values():
             self._classic.restored(group, now)
+        for consumers in self.consumers.values():
+            self._consumer.restored(consumers, now)
         self._deadlines.set(Waiting(Wait.RETENTION), now.monotonic_ms + self.settings.offset_check_interval_ms)
 
     def next_deadline_ms(self) -> float | None:
@@ -118,6 +145,9 @@ class GroupCoordinator:
             if waiting.wait is Wait.RETENTION:
                 self._look_at_retention(out, now)
                 continue
+            consumers = self.consumers.get(waiting.group)
+            if consumers is not None and waiting.member in consumers.members:
+                self._consumer.fence(consumers, waiting.member, out)
             group = self.groups.get(waiting.group)
             if group is None:
                 continue
@@ -135,15 +165,17 @@ class GroupCoordinator:
     def _look_at_retention(self, out: Effects, now: Now) -> None:
         """Some groups of this round; the next ones in the next turn, and the next round after the interval."""
         if not self._to_look_at:
-            self._to_look_at = list(reversed(self.groups))
+            self._to_look_at = list(reversed(self.group_ids()))
         offsets_left = OFFSETS_PER_SLICE
         for _ in range(GROUPS_PER_SLICE):
             if not self._to_look_at or offsets_left <= 0:
                 break
-            group = self.groups.get(self._to_look_at.pop())
-            if group is not None:
-                offsets_left -= self.offsets.get(group.group_id, _NO_OFFSETS).count
-                self._expire_offsets(group, out, now)
+            group_id = self._to_look_at.pop()
+            offsets_left -= self.offsets.get(group_id, _NO_OFFSETS).count
+            if group_id in self.groups:
+                self._expire_offsets(self.groups[group_id], out, now)
+            elif group_id in self.consumers:
+                self._expire_consumer_offsets(self.consumers[group_id], out, now)
         wait_ms = SLICE_PAUSE_MS if self._to_look_at else self.settings.offset_check_interval_ms
         self._deadlines.set(Waiting(Wait.RETENTION), now.monotonic_ms + wait_ms)
 
@@ -156,10 +188,68 @@ class GroupCoordinator:
         if all_over and group.state is GroupState.EMPTY and not group.pending and group.recorded is not None:
             out.write(GroupRecord(group.group_id, None))
 
+    def _expire_consumer_offsets(self, group: ConsumerGroup, out: Effects, now: Now) -> None:
+        offsets = self.offsets.get(group.group_id, _NO_OFFSETS)
+        in_use = {topic for member in group.members.values() for topic in group.subscribed(member)}
+        over = expired_since_commit(offsets, in_use, now_ms=now.wall_ms, retention_ms=self.settings.offset_retention_ms)
+        all_over = len(over) == offsets.count
+        for topic, partition in over:
+            out.write(OffsetRecord(group.group_id, topic, partition, None))
+        if all_over and not group.members:
+            self._delete_consumer_group(group, out)
+
+    def _delete_consumer_group(self, group: ConsumerGroup, out: Effects) -> None:
+        out.write(TargetEpochRecord(group.group_id, None))
+        out.write(EpochRecord(group.group_id, None))
+
+    def group_ids(self) -> list[str]:
+        return [*self.groups, *self.consumers]
+
     # Membership
+
+    def consumer_heartbeat(
+        self, command: ConsumerHeartbeat, topics: TopicCatalog, ticket: Ticket, now: Now
+    ) -> GroupDecision:
+        """Answered with a ConsumerHeartbeatResult."""
+        out = self._outcome()
+        try:
+            group = self._consumer_group(command)
+            result = self._consumer.heartbeat(group, command, topics, out, now)
+        except Refusal as refusal:
+            result = ConsumerHeartbeatResult(refusal.error, refusal.message)
+        classic = self.groups.get(command.group)
+        if command.group in self.consumers and self.consumers[command.group].is_void:
+            del self.consumers[command.group]
+        elif classic is not None and command.group in self.consumers:
+            if classic.recorded is not None:
+                out.write(GroupRecord(command.group, None))
+            self.groups.pop(command.group, None)
+        out.answer(ticket, result)
+        return out.decision()
+
+    def _consumer_group(self, command: ConsumerHeartbeat) -> ConsumerGroup:
+        """The group; a new one is forgotten again if nothing is written to it."""
+        group = self.consumers.get(command.group)
+        if group is not None:
+            return group
+        if command.epoch != JOINING_EPOCH:
+            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {command.group}")
+        classic = self.groups.get(command.group)
+        if classic is not None and (classic.members or classic.pending or classic.state is not GroupState.EMPTY):
+            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, "the group has members of the classic protocol")
+        if classic is None and len(self.groups) + len(self.consumers) >= self.settings.groups_max:
+            raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, "there are too many groups")
+        group = self.consumers[command.group] = ConsumerGroup(command.group)
+        return group
 
     def join(self, command: Join, ticket: Ticket, now: Now) -> GroupDecision:
         out = self._outcome()
+        consumers = self.consumers.get(command.group)
+        if consumers is not None and consumers.members:
+            out.answer(ticket, JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, command.member_id))
+            return out.decision()
+        if consumers is not None:
+            self._delete_consumer_group(consumers, out)
         group = self.groups.get(command.group)
         if group is None:
             error = self._new_group_error(command)
@@ -231,6 +321,8 @@ class GroupCoordinator:
 
     def _commit_error(self, command: Commit, now: Now) -> ErrorCode:
         member = command.member
+        if member.group in self.consumers:
+            return self._consumer.commit_error(self.consumers[member.group], member)
         group = self.groups.get(member.group)
         if group is None:
             if member.generation >= 0:
@@ -248,10 +340,20 @@ class GroupCoordinator:
         return error
 
     def fetch_offsets(
-        self, group_id: str, wanted: Iterable[tuple[str, int]] | None, ticket: Ticket, now: Now
+        self,
+        group_id: str,
+        wanted: Iterable[tuple[str, int]] | None,
+        ticket: Ticket,
+        now: Now,
+        member: Membership | None = None,
     ) -> GroupDecision:
-        """Answered with a list of FetchedOffset: those asked for, or all there are."""
+        """Answered with a list of FetchedOffset: those asked for, or all there are; or with an ErrorCode."""
         out = self._outcome()
+        if member is not None and group_id in self.consumers:
+            error = self._consumer.commit_error(self.consumers[group_id], member)
+            if error is not _NONE:
+                out.answer(ticket, error)
+                return out.decision()
         offsets = self.offsets.get(group_id, _NO_OFFSETS)
         if wanted is None:
             found = [FetchedOffset(*each) for each in offsets]
@@ -265,10 +367,10 @@ class GroupCoordinator:
     ) -> GroupDecision:
         """Answered with one ErrorCode for all, and one for each offset."""
         out = self._outcome()
-        group = self.groups.get(group_id)
+        group = self.groups.get(group_id) or self.consumers.get(group_id)
         if group is None:
             out.answer(ticket, (ErrorCode.GROUP_ID_NOT_FOUND, []))
-        elif group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
+        elif isinstance(group, ClassicGroup) and not (group.state is GroupState.EMPTY or group.uses_consumer_protocol):
             out.answer(ticket, (ErrorCode.NON_EMPTY_GROUP, []))
         else:
             errors = []
@@ -282,14 +384,14 @@ class GroupCoordinator:
         return out.decision()
 
     def forget_topics(self, topics: Collection[str], group_ids: Iterable[str], ticket: Ticket) -> GroupDecision:
-        """The topics were deleted: what these groups committed for them goes too. Answered with None."""
+        """The topics were deleted: what these groups committed for them goes too."""
         out = self._outcome()
         for group_id in group_ids:
             offsets = self.offsets.get(group_id, _NO_OFFSETS)
             for topic in topics:
                 for partition in tuple(offsets.by_topic.get(topic, ())):
                     out.write(OffsetRecord(group_id, topic, partition, None))
-        out.answer(ticket, None)
+        out.answer(ticket, _NONE)
         return out.decision()
 
     # Groups as a whole
@@ -297,17 +399,23 @@ class GroupCoordinator:
     def delete_group(self, group_id: str, ticket: Ticket, now: Now) -> GroupDecision:
         """Answered with an ErrorCode."""
         out = self._outcome()
-        group = self.groups.get(group_id)
-        if group is None:
+        group, consumers = self.groups.get(group_id), self.consumers.get(group_id)
+        if group is None and consumers is None:
             out.answer(ticket, ErrorCode.GROUP_ID_NOT_FOUND)
-        elif group.state is not GroupState.EMPTY or group.pending:
+            return out.decision()
+        if (consumers is not None and consumers.members) or (
+            group is not None and (group.state is not GroupState.EMPTY or group.pending)
+        ):
             out.answer(ticket, ErrorCode.NON_EMPTY_GROUP)
-        else:
+            return out.decision()
+        for topic, partition, _ in tuple(self.offsets.get(group_id, _NO_OFFSETS)):
+            out.write(OffsetRecord(group_id, topic, partition, None))
+        if consumers is not None:
+            self._delete_consumer_group(consumers, out)
+        if group is not None:
             group.move(GroupEvent.DELETED)
-            for topic, partition, _ in tuple(self.offsets.get(group_id, _NO_OFFSETS)):
-                out.write(OffsetRecord(group_id, topic, partition, None))
             out.write(GroupRecord(group_id, None))
-            out.answer(ticket, _NONE)
+        out.answer(ticket, _NONE)
         return out.decision()
 
     def describe(self, group_id: str, ticket: Ticket) -> GroupDecision:
@@ -319,13 +427,25 @@ class GroupCoordinator:
             out.answer(ticket, describing.described(group))
         return out.decision()
 
+    def describe_consumers(self, group_id: str, ticket: Ticket) -> GroupDecision:
+        """Answered with a DescribedConsumerGroup, or an ErrorCode if there is no such group."""
+        out = self._outcome()
+        group = self.consumers.get(group_id)
+        if group is None:
+            out.answer(ticket, ErrorCode.GROUP_ID_NOT_FOUND)
+        else:
+            out.answer(ticket, describing.described_consumers(group, self.settings.consumer_assignors[0]))
+        return out.decision()
+
     def list_groups(self, group_ids: Iterable[str], ticket: Ticket) -> GroupDecision:
         """Answered with a list of ListedGroup, of those that are still there."""
         out = self._outcome()
         found: list[ListedGroup] = []
         for group_id in group_ids:
-            group = self.groups.get(group_id)
+            group, consumers = self.groups.get(group_id), self.consumers.get(group_id)
             if group is not None:
                 found.append(describing.listed(group))
+            elif consumers is not None:
+                found.append(describing.listed_consumers(consumers))
         out.answer(ticket, found)
         return out.decision()

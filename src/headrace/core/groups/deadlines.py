@@ -15,6 +15,8 @@ class Wait(IntEnum):
     """For the members to join the next generation."""
     SYNCS = 3
     """For the members of a new generation to ask for their assignment."""
+    REVOCATION = 5
+    """For a member to let go of partitions that are to be another's."""
     RETENTION = 4
     """For the next look at offsets that nobody uses any more."""
 

@@ -1,6 +1,6 @@
 """The committed offsets of one group, and which of them nobody needs any more."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from headrace.core.groups.classic_group import ClassicGroup
 from headrace.core.groups.records import CommittedOffset, OffsetRecord
@@ -39,6 +39,17 @@ class GroupOffsets:
         for topic, partitions in self.by_topic.items():
             for partition, committed in partitions.items():
                 yield topic, partition, committed
+
+
+def expired_since_commit(
+    offsets: GroupOffsets, in_use: Collection[str], *, now_ms: int, retention_ms: int
+) -> list[tuple[str, int]]:
+    """Topics that are not in use and partitions whose offsets were committed too long ago."""
+    return [
+        (topic, partition)
+        for topic, partition, committed in offsets
+        if topic not in in_use and now_ms - committed.committed_at_ms >= retention_ms
+    ]
 
 
 def expired(offsets: GroupOffsets, group: ClassicGroup, *, now_ms: int, retention_ms: int) -> list[tuple[str, int]]:

@@ -7,6 +7,8 @@ a value that Kafka has written is read; the newest one that is not flexible is w
 from typing import NamedTuple
 
 from headrace.core.coordination.machine import RecordRefused
+from headrace.core.groups import consumer_records
+from headrace.core.groups.consumer_records import ConsumerRecord
 from headrace.model.ids import NO_EPOCH, NO_TIMESTAMP
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import INT16, INT32, INT64, Buffer
@@ -83,7 +85,7 @@ class GroupRecord(NamedTuple):
     """None forgets the group."""
 
 
-Record = OffsetRecord | GroupRecord
+Record = OffsetRecord | GroupRecord | ConsumerRecord
 
 
 class GroupRecords:
@@ -92,6 +94,8 @@ class GroupRecords:
     def encode(self, record: Record) -> tuple[bytes, bytes | None]:
         if isinstance(record, OffsetRecord):
             return _offset_key(record), None if record.committed is None else _offset_value(record.committed)
+        if not isinstance(record, GroupRecord):
+            return consumer_records.encode(record)
         key: list[Buffer] = [INT16.pack(GROUP_KEY_VERSION)]
         write_string(key.append, record.group)
         return b"".join(key), None if record.metadata is None else _group_value(record.metadata)
@@ -107,6 +111,8 @@ class GroupRecords:
             if version == GROUP_KEY_VERSION:
                 group, _ = read_string(key, position)
                 return GroupRecord(group, None if value is None else _read_group(value))
+            if version in consumer_records.KEYS:
+                return consumer_records.decode(version, key, position, value)
         except (ProtocolError, *MALFORMED) as wrong:
             raise RecordRefused(f"a record of a group cannot be read: {wrong}") from None
         return None  # of a kind that this release does not know: another one's, which it will find again

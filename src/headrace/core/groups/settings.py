@@ -15,6 +15,9 @@ PENDING_MEMBERS_MAX = 10_000
 """Ids of one group that were given out and not used yet."""
 
 PROTOCOLS_PER_MEMBER_MAX = 100
+SUBSCRIBED_TOPICS_MAX = 10_000
+"""Names in one member's subscription."""
+
 OFFSETS_PER_GROUP_MAX = 1_000_000
 GROUPS_PER_SLICE = 100
 """Groups looked at in one turn where all of them must be."""
@@ -40,6 +43,10 @@ class GroupSettings:
     offset_metadata_bytes_max: int = 4_096
     offset_retention_ms: int = 7 * 24 * 3_600_000
     offset_check_interval_ms: int = 600_000
+    consumer_session_timeout_ms: int = 45_000
+    consumer_heartbeat_interval_ms: int = 5_000
+    consumer_members_max: int = 2**31 - 1
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Self:
@@ -52,4 +59,8 @@ class GroupSettings:
             offset_metadata_bytes_max=config.groups.offset_metadata_bytes_max,
             offset_retention_ms=config.groups.offset_retention_ms,
             offset_check_interval_ms=config.groups.offset_check_interval_ms,
+            consumer_session_timeout_ms=config.groups.consumer_session_timeout_ms,
+            consumer_heartbeat_interval_ms=config.groups.consumer_heartbeat_interval_ms,
+            consumer_members_max=config.groups.consumer_members_max,
+            consumer_assignors=config.groups.consumer_assignors,
         )

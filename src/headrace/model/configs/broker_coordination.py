@@ -28,14 +28,14 @@ _GROUPS = (
     row("group.coordinator.threads", INT, 4, "How many threads serve group coordinators.", low=1, honoured=False),
     row("group.coordinator.append.linger.ms", INT, 5, "How long the group coordinator gathers records into one append.", low=-1, honoured=False),
     row("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), "Which group protocols are served.", choices=("classic", "consumer", "share", "streams"), honoured=False),
-    row("group.consumer.session.timeout.ms", INT, 45_000, "The session timeout of consumer groups.", low=1, honoured=False),
+    row("group.consumer.session.timeout.ms", INT, 45_000, "The session timeout of consumer groups.", low=1),
     row("group.consumer.min.session.timeout.ms", INT, 45_000, "The shortest session timeout of a consumer group.", low=1, honoured=False),
     row("group.consumer.max.session.timeout.ms", INT, MINUTE_MS, "The longest session timeout of a consumer group.", low=1, honoured=False),
-    row("group.consumer.heartbeat.interval.ms", INT, 5_000, "How often members of a consumer group send a heartbeat.", low=1, honoured=False),
+    row("group.consumer.heartbeat.interval.ms", INT, 5_000, "How often members of a consumer group send a heartbeat.", low=1),
     row("group.consumer.min.heartbeat.interval.ms", INT, 5_000, "The shortest heartbeat interval of a consumer group.", low=1, honoured=False),
     row("group.consumer.max.heartbeat.interval.ms", INT, 15_000, "The longest heartbeat interval of a consumer group.", low=1, honoured=False),
-    row("group.consumer.max.size", INT, 2**31 - 1, "The most members of a consumer group.", low=1, honoured=False),
-    row("group.consumer.assignors", LIST, ("uniform", "range"), "The server-side assignors, the default first.", honoured=False),
+    row("group.consumer.max.size", INT, 2**31 - 1, "The most members of a consumer group.", low=1),
+    row("group.consumer.assignors", LIST, ("uniform", "range"), "The server-side assignors, the default first.", choices=("uniform", "range")),
     row("group.consumer.migration.policy", STRING, "bidirectional", "Whether classic groups turn into consumer groups and back.", choices=("disabled", "downgrade", "upgrade", "bidirectional"), honoured=False),
 )  # fmt: skip
 

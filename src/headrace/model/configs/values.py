@@ -72,6 +72,10 @@ class GroupConfig:
     initial_rebalance_delay_ms: int
     members_max: int
     groups_max: int
+    consumer_session_timeout_ms: int
+    consumer_heartbeat_interval_ms: int
+    consumer_members_max: int
+    consumer_assignors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,6 +307,10 @@ def _groups(values: _Values) -> GroupConfig:
         initial_rebalance_delay_ms=values.whole("group.initial.rebalance.delay.ms"),
         members_max=values.whole("group.max.size"),
         groups_max=values.whole("headrace.groups.max"),
+        consumer_session_timeout_ms=values.whole("group.consumer.session.timeout.ms"),
+        consumer_heartbeat_interval_ms=values.whole("group.consumer.heartbeat.interval.ms"),
+        consumer_members_max=values.whole("group.consumer.max.size"),
+        consumer_assignors=values.items("group.consumer.assignors"),
     )
 
 

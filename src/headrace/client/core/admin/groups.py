@@ -6,11 +6,12 @@ from typing import Any
 from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS, by_topic
 from headrace.client.core.calls import VERSION_UNBOUNDED, Api, Call, Operation, Pause
 from headrace.client.core.cluster import Cluster, error_code, fetch_metadata
-from headrace.client.errors import BrokerError, ClientError
+from headrace.client.errors import BrokerError, ClientError, UnsupportedByBroker
 from headrace.client.types import GroupDescription, GroupMember, GroupOffset, ListedGroup, Outcome
 from headrace.core.groups.subscriptions import CONSUMER_PROTOCOL_TYPE, assigned_partitions
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
+from headrace.wire.messages import consumer_group_describe as consumer_groups_api
 from headrace.wire.messages import delete_groups as delete_groups_api
 from headrace.wire.messages import describe_groups as describe_groups_api
 from headrace.wire.messages import find_coordinator as find_coordinator_api
@@ -26,6 +27,7 @@ COORDINATOR_ERRORS = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
 NO_MEMBER_EPOCH = -1
+NOT_FOUND_STATE = "Dead"
 _ONE_GROUP_MAX = 7
 _ALL_TOPICS_MIN = 2
 _NAMES_MAX = 9
@@ -122,7 +124,58 @@ def describe_groups(cluster: Cluster, groups: Iterable[str]) -> Operation[dict[s
         call=_single(describe_groups_api, lambda group: describe_groups_api.DescribeGroupsRequest(groups=(group,))),
         codes=lambda reply: (each.error_code for each in reply.groups),
     )
-    return {group: _description(node, reply.groups[0]) for group, (node, reply) in answers.items()}
+    found = {group: _description(node, reply.groups[0]) for group, (node, reply) in answers.items()}
+    missing = [group for group, description in found.items() if description.state == NOT_FOUND_STATE]
+    if missing:
+        found.update((yield from _describe_consumer_groups(cluster, missing)))
+    return found
+
+
+def _describe_consumer_groups(cluster: Cluster, groups: Iterable[str]) -> Operation[dict[str, GroupDescription]]:
+    """Those of them that are groups of KIP-848; none where the brokers do not know such."""
+    try:
+        answers = yield from ask_coordinators(
+            cluster,
+            groups,
+            call=_single(
+                consumer_groups_api, lambda group: consumer_groups_api.ConsumerGroupDescribeRequest(group_ids=(group,))
+            ),
+            codes=lambda reply: (each.error_code for each in reply.groups),
+        )
+    except UnsupportedByBroker:
+        return {}
+    return {
+        group: _consumer_description(node, reply.groups[0])
+        for group, (node, reply) in answers.items()
+        if reply.groups[0].error_code != ErrorCode.GROUP_ID_NOT_FOUND
+    }
+
+
+def _consumer_description(
+    node: int, described: consumer_groups_api.ConsumerGroupDescribeResponseGroup
+) -> GroupDescription:
+    return GroupDescription(
+        group=described.group_id,
+        error=error_code(described.error_code),
+        state=described.group_state,
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        protocol=described.assignor_name,
+        coordinator=node,
+        members=tuple(
+            GroupMember(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                host=member.client_host,
+                partitions=tuple(
+                    TopicPartition(topic.topic_name, partition)
+                    for topic in member.assignment.topic_partitions
+                    for partition in topic.partitions
+                ),
+            )
+            for member in described.members
+        ),
+    )
 
 
 def _description(node: int, described: describe_groups_api.DescribeGroupsResponseGroup) -> GroupDescription:

@@ -1,0 +1,114 @@
+"""ConsumerGroupDescribe (69): epochs, members and assignments of groups of KIP-848."""
+
+from typing import Any
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.coordinating import Collected, group_error, when_known
+from headrace.broker.api.describe_groups import GROUP_OPERATIONS, GROUPS_MAX, OPERATIONS_NOT_ASKED_FOR
+from headrace.broker.api.topic_states import authorized_operations
+from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.core.coordination.machine import Now, Ticket
+from headrace.core.groups.commands import DescribedConsumer, DescribedConsumerGroup
+from headrace.core.groups.consumer_records import Partitions, by_topic
+from headrace.core.groups.coordinator import GroupCoordinator, GroupDecision
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicId
+from headrace.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseAssignment,
+    ConsumerGroupDescribeResponseGroup,
+    ConsumerGroupDescribeResponseMember,
+    ConsumerGroupDescribeResponseTopicPartitions,
+)
+
+CONSUMER_MEMBER = 1
+"""The type of a member that speaks the new protocol."""
+
+
+def handle(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> object:
+    collected = Collected()
+    names = request.group_ids[:GROUPS_MAX]
+    for name in names:
+        error = group_error(ctx, Operation.DESCRIBE, name)
+        if error is not ErrorCode.NONE:
+            collected.add_known(ProposalFailed(error, ""))
+        else:
+            collected.add(ctx.broker.groups.propose(name, _describing(name)))
+
+    def respond(outcomes: list[Any]) -> ConsumerGroupDescribeResponse:
+        return ConsumerGroupDescribeResponse(
+            throttle_time_ms=ctx.throttle_time_ms,
+            groups=tuple(_group(ctx, request, *each) for each in zip(names, outcomes, strict=True)),
+        )
+
+    return when_known(ctx, collected.close(), respond)
+
+
+def _describing(name: str) -> Any:
+    def decide(groups: GroupCoordinator, ticket: Ticket, _now: Now) -> GroupDecision:
+        return groups.describe_consumers(name, ticket)
+
+    return decide
+
+
+def _group(
+    ctx: RequestContext,
+    request: ConsumerGroupDescribeRequest,
+    name: str,
+    outcome: DescribedConsumerGroup | ProposalFailed | ErrorCode,
+) -> ConsumerGroupDescribeResponseGroup:
+    if isinstance(outcome, ErrorCode):
+        outcome = ProposalFailed(outcome, f"group {name} not found")
+    if isinstance(outcome, ProposalFailed):
+        return ConsumerGroupDescribeResponseGroup(
+            error_code=outcome.code,
+            error_message=outcome.message,
+            group_id=name,
+            group_state="",
+            assignor_name="",
+        )
+    operations = OPERATIONS_NOT_ASKED_FOR
+    if request.include_authorized_operations:
+        operations = authorized_operations(ctx, GROUP_OPERATIONS, ResourceType.GROUP, name)
+    return ConsumerGroupDescribeResponseGroup(
+        group_id=name,
+        group_state=outcome.state,
+        group_epoch=outcome.epoch,
+        assignment_epoch=outcome.target_epoch,
+        assignor_name=outcome.assignor,
+        members=tuple(_member(ctx, member) for member in outcome.members),
+        authorized_operations=operations,
+    )
+
+
+def _member(ctx: RequestContext, member: DescribedConsumer) -> ConsumerGroupDescribeResponseMember:
+    subscription = member.subscription
+    return ConsumerGroupDescribeResponseMember(
+        member_id=member.member_id,
+        instance_id=subscription.instance_id,
+        rack_id=subscription.rack_id,
+        member_epoch=member.epoch,
+        client_id=subscription.client_id,
+        client_host=subscription.client_host,
+        subscribed_topic_names=subscription.topics,
+        subscribed_topic_regex=subscription.regex,
+        assignment=_assignment(ctx, member.assigned),
+        target_assignment=_assignment(ctx, member.target),
+        member_type=CONSUMER_MEMBER,
+    )
+
+
+def _assignment(ctx: RequestContext, partitions: Partitions) -> ConsumerGroupDescribeResponseAssignment:
+    """Of topics that are still there."""
+    known = ctx.broker.image.topics_by_id
+    return ConsumerGroupDescribeResponseAssignment(
+        topic_partitions=tuple(
+            ConsumerGroupDescribeResponseTopicPartitions(
+                topic_id=topic_id, topic_name=known[TopicId(topic_id)].name, partitions=tuple(numbers)
+            )
+            for topic_id, numbers in by_topic(partitions).items()
+            if TopicId(topic_id) in known
+        )
+    )

@@ -1,0 +1,131 @@
+"""ConsumerGroupHeartbeat (68): a member of a group whose broker assigns partitions lives, joins or leaves (KIP-848)."""
+
+from collections.abc import Iterable
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.coordinating import ask_group, drawn_id
+from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.core.controller.image import MetadataImage
+from headrace.core.controller.names import INTERNAL_TOPICS
+from headrace.core.groups.commands import ConsumerHeartbeat, ConsumerHeartbeatResult
+from headrace.core.groups.consumer import JOINING_EPOCH
+from headrace.core.groups.consumer_group import LEFT_STATIC_EPOCH
+from headrace.core.groups.consumer_records import by_topic
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseAssignment,
+    ConsumerGroupHeartbeatResponseTopicPartitions,
+)
+
+_MEMBER_ID_BY_CLIENT_FROM = 1
+
+
+class ImageCatalog:
+    """The committed metadata as groups see it."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+
+    @property
+    def version(self) -> int:
+        return self._image.version
+
+    def find(self, name: str) -> tuple[bytes, int] | None:
+        topic = self._image.topics.get(name)
+        return None if topic is None else (topic.topic_id, len(topic.partitions))
+
+    def names(self) -> Iterable[str]:
+        return (name for name in self._image.topics if name not in INTERNAL_TOPICS)
+
+
+def handle(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> object:
+    error, message = _error(request, ctx)
+    if error is not ErrorCode.NONE:
+        return _response(ctx, ConsumerHeartbeatResult(error, message))
+    command = _command(request, ctx)
+    catalog = ImageCatalog(ctx.broker.image)
+
+    def respond(outcome: ConsumerHeartbeatResult | ProposalFailed) -> ConsumerGroupHeartbeatResponse:
+        if isinstance(outcome, ProposalFailed):
+            outcome = ConsumerHeartbeatResult(outcome.code, outcome.message)
+        return _response(ctx, outcome)
+
+    return ask_group(
+        ctx,
+        request.group_id,
+        lambda groups, ticket, now: groups.consumer_heartbeat(command, catalog, ticket, now),
+        respond,
+    )
+
+
+def _error(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> tuple[ErrorCode, str | None]:
+    if not ctx.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED, None
+    for name in request.subscribed_topic_names or ():
+        if not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
+    message = _fault(request, ctx.version)
+    return (ErrorCode.INVALID_REQUEST if message else ErrorCode.NONE), message
+
+
+def _fault(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
+    """What is wrong with the request, whatever the group is."""
+    joins = request.member_epoch == JOINING_EPOCH
+    if not request.group_id:
+        return "the group id is empty"
+    if not request.member_id and (not joins or version >= _MEMBER_ID_BY_CLIENT_FROM):
+        return "the member id is empty"
+    if request.instance_id == "" or request.rack_id == "":
+        return "the instance id or the rack id is empty"
+    if request.member_epoch < LEFT_STATIC_EPOCH:
+        return f"there is no member epoch {request.member_epoch}"
+    if request.member_epoch == LEFT_STATIC_EPOCH and request.instance_id is None:
+        return "a member without an instance id leaves for good"
+    if joins and request.rebalance_timeout_ms < 0:
+        return "a member that joins gives its rebalance timeout"
+    if joins and (request.topic_partitions is None or request.topic_partitions):
+        return "a member that joins has no partitions"
+    return None
+
+
+def _command(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> ConsumerHeartbeat:
+    owned = request.topic_partitions
+    return ConsumerHeartbeat(
+        group=request.group_id,
+        member_id=request.member_id or drawn_id(ctx),
+        epoch=request.member_epoch,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        topics=request.subscribed_topic_names,
+        regex=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        owned=None
+        if owned is None
+        else tuple((bytes(topic.topic_id), partition) for topic in owned for partition in topic.partitions),
+        client_id=ctx.client_id or "",
+        client_host=f"/{ctx.connection.peer_host}",
+    )
+
+
+def _response(ctx: RequestContext, result: ConsumerHeartbeatResult) -> ConsumerGroupHeartbeatResponse:
+    assignment = None
+    if result.assignment is not None:
+        assignment = ConsumerGroupHeartbeatResponseAssignment(
+            topic_partitions=tuple(
+                ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic_id, partitions=tuple(partitions))
+                for topic_id, partitions in by_topic(result.assignment).items()
+            )
+        )
+    return ConsumerGroupHeartbeatResponse(
+        throttle_time_ms=ctx.throttle_time_ms,
+        error_code=result.error,
+        error_message=result.message,
+        member_id=result.member_id,
+        member_epoch=result.epoch,
+        heartbeat_interval_ms=result.heartbeat_interval_ms,
+        assignment=assignment,
+    )

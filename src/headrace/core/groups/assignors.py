@@ -1,0 +1,107 @@
+"""Who shall read what: the assignors that the broker has for groups of KIP-848. Pure functions of the members."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from headrace.core.groups.consumer_records import Partitions, TopicIdPartition
+
+MOVES_MAX = 10_000
+"""Partitions moved from one member to another in one assignment to make it even."""
+
+
+class AssignedTopic(NamedTuple):
+    topic_id: bytes
+    partition_count: int
+
+
+class AssignableMember(NamedTuple):
+    topics: tuple[AssignedTopic, ...]
+    before: Partitions
+    """What it was to have so far; kept where that is fair."""
+    instance_id: str | None
+
+
+Assignor = Callable[[Mapping[str, AssignableMember]], dict[str, Partitions]]
+
+
+def assign_range(members: Mapping[str, AssignableMember]) -> dict[str, Partitions]:
+    """Of each topic everyone gets a run of neighbours; the first ones get one more where it does not work out even."""
+    found: dict[str, list[TopicIdPartition]] = {member_id: [] for member_id in members}
+    for topic, readers in _readers(members).items():
+        ordered = sorted(readers, key=lambda member_id: (members[member_id].instance_id or member_id, member_id))
+        share, more = divmod(topic.partition_count, len(ordered))
+        first = 0
+        for place, member_id in enumerate(ordered):
+            end = first + share + (place < more)
+            found[member_id].extend((topic.topic_id, partition) for partition in range(first, end))
+            first = end
+    return {member_id: tuple(sorted(partitions)) for member_id, partitions in found.items()}
+
+
+def assign_uniform(members: Mapping[str, AssignableMember]) -> dict[str, Partitions]:
+    """Everyone gets as many partitions as any other, as far as subscriptions allow, and keeps what it had."""
+    readers = _readers(members)
+    left = {
+        (topic.topic_id, partition): member_ids
+        for topic, member_ids in readers.items()
+        for partition in range(topic.partition_count)
+    }
+    found: dict[str, list[TopicIdPartition]] = {member_id: [] for member_id in members}
+    quotas = _quotas(members, len(left))
+    for member_id in members:
+        for part in members[member_id].before:
+            if len(found[member_id]) < quotas[member_id] and member_id in left.get(part, ()):
+                found[member_id].append(part)
+                del left[part]
+    for part, member_ids in left.items():
+        found[min(member_ids, key=lambda each: (len(found[each]), each))].append(part)
+    _make_even(found, {topic.topic_id: frozenset(member_ids) for topic, member_ids in readers.items()})
+    return {member_id: tuple(sorted(partitions)) for member_id, partitions in found.items()}
+
+
+def _readers(members: Mapping[str, AssignableMember]) -> dict[AssignedTopic, list[str]]:
+    readers: dict[AssignedTopic, list[str]] = {}
+    for member_id in sorted(members):
+        for topic in members[member_id].topics:
+            readers.setdefault(topic, []).append(member_id)
+    return dict(sorted(readers.items()))
+
+
+def _quotas(members: Mapping[str, AssignableMember], partition_count: int) -> dict[str, int]:
+    """The most that each may keep. Where all read the same that is an even share, those with more keep one more."""
+    if len({member.topics for member in members.values()}) > 1:
+        return dict.fromkeys(members, partition_count)
+    share, more = divmod(partition_count, max(len(members), 1))
+    by_load = sorted(members, key=lambda member_id: (-len(members[member_id].before), member_id))
+    return {member_id: share + (place < more) for place, member_id in enumerate(by_load)}
+
+
+def _make_even(found: dict[str, list[TopicIdPartition]], readers: Mapping[bytes, frozenset[str]]) -> None:
+    """Move partitions from those with most to those with least that may read them, until it helps no more."""
+    for _ in range(MOVES_MAX):
+        move = _next_move(found, readers)
+        if move is None:
+            return
+        rich, poor, part = move
+        found[rich].remove(part)
+        found[poor].append(part)
+
+
+def _next_move(
+    found: Mapping[str, list[TopicIdPartition]], readers: Mapping[bytes, frozenset[str]]
+) -> tuple[str, str, TopicIdPartition] | None:
+    by_load = sorted(found, key=lambda member_id: (len(found[member_id]), member_id))
+    for rich in reversed(by_load):
+        for poor in by_load:
+            if len(found[rich]) - len(found[poor]) <= 1:
+                break
+            for part in found[rich]:
+                if poor in readers[part[0]]:
+                    return rich, poor, part
+        if len(found[rich]) - len(found[by_load[0]]) <= 1:
+            return None
+    return None
+
+
+ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}
+DEFAULT_ASSIGNOR = "uniform"

@@ -1,0 +1,162 @@
+"""One group whose broker assigns partitions (KIP-848): epochs, members, the target and what each member has.
+
+All of it changes only by `apply`; what a member still has to let go of belongs to nobody else until it has.
+"""
+
+from enum import IntEnum, StrEnum
+
+from headrace.core.groups.consumer_records import (
+    ConsumerRecord,
+    CurrentAssignment,
+    CurrentRecord,
+    EpochRecord,
+    MemberRecord,
+    Partitions,
+    Subscription,
+    TargetEpochRecord,
+    TargetRecord,
+    TopicIdPartition,
+)
+
+LEFT_STATIC_EPOCH = -2
+"""Of a static member that is away and may come back."""
+
+NO_PARTITIONS: Partitions = ()
+
+
+class MemberState(IntEnum):
+    STABLE = 0
+    UNREVOKED = 1
+    """It has to let go of partitions first."""
+    UNRELEASED = 2
+    """It waits for partitions that others have to let go of."""
+
+
+class ConsumerGroupState(StrEnum):
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+NOTHING_YET = CurrentAssignment(0, 0, MemberState.STABLE, NO_PARTITIONS, NO_PARTITIONS)
+
+
+class ConsumerMember:
+    __slots__ = ("current", "member_id", "subscription")
+
+    def __init__(self, member_id: str, subscription: Subscription) -> None:
+        self.member_id = member_id
+        self.subscription = subscription
+        self.current = NOTHING_YET
+
+
+class ConsumerGroup:
+    __slots__ = (
+        "epoch",
+        "group_id",
+        "matched",
+        "members",
+        "owners",
+        "seen_version",
+        "static_members",
+        "target_epoch",
+        "targets",
+        "topics",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = 0
+        self.target_epoch = 0
+        self.members: dict[str, ConsumerMember] = {}
+        self.static_members: dict[str, str] = {}
+        self.targets: dict[str, Partitions] = {}
+        self.owners: dict[TopicIdPartition, str] = {}
+        """Members that have a partition, or have not let go of it yet."""
+        self.topics: dict[str, tuple[bytes, int]] | None = None
+        """Ids and partition counts of the topics subscribed to, as the target saw them; None before the first look."""
+        self.seen_version = -1
+        """Of the metadata, when it was last looked at."""
+        self.matched: dict[str, tuple[int, tuple[str, ...]]] = {}
+        """Topics that an expression matched, and the version of the metadata in which it did."""
+
+    def apply(self, record: ConsumerRecord) -> None:
+        if isinstance(record, EpochRecord):
+            self.epoch = record.epoch or 0
+        elif isinstance(record, TargetEpochRecord):
+            self.target_epoch = record.epoch or 0
+        elif isinstance(record, TargetRecord):
+            if record.partitions is None:
+                self.targets.pop(record.member_id, None)
+            else:
+                self.targets[record.member_id] = record.partitions
+        elif isinstance(record, MemberRecord):
+            self._apply_member(record)
+        else:
+            self._apply_current(record)
+
+    def _apply_member(self, record: MemberRecord) -> None:
+        member = self.members.get(record.member_id)
+        if record.subscription is None:
+            if member is not None:
+                self._let_go(member)
+                del self.members[record.member_id]
+                instance_id = member.subscription.instance_id
+                if instance_id is not None and self.static_members.get(instance_id) == record.member_id:
+                    del self.static_members[instance_id]
+            return
+        if member is None:
+            self.members[record.member_id] = ConsumerMember(record.member_id, record.subscription)
+        else:
+            member.subscription = record.subscription
+        if record.subscription.instance_id is not None:
+            self.static_members[record.subscription.instance_id] = record.member_id
+
+    def _apply_current(self, record: CurrentRecord) -> None:
+        member = self.members.get(record.member_id)
+        if member is None:
+            return  # its end is told by several records, in any order after a compaction
+        self._let_go(member)
+        member.current = record.current or NOTHING_YET
+        for part in (*member.current.assigned, *member.current.revoking):
+            self.owners[part] = record.member_id
+
+    def _let_go(self, member: ConsumerMember) -> None:
+        for part in (*member.current.assigned, *member.current.revoking):
+            if self.owners.get(part) == member.member_id:
+                del self.owners[part]
+
+    # Questions
+
+    @property
+    def is_void(self) -> bool:
+        return not self.members and not self.epoch and not self.target_epoch and not self.targets
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.target_epoch:
+            return ConsumerGroupState.ASSIGNING
+        for member in self.members.values():
+            if member.current.epoch != self.target_epoch or member.current.state != MemberState.STABLE:
+                return ConsumerGroupState.RECONCILING
+        return ConsumerGroupState.STABLE
+
+    def subscribed(self, member: ConsumerMember) -> tuple[str, ...]:
+        """Names and what its expression matches, each once."""
+        regex = member.subscription.regex
+        matched = self.matched[regex][1] if regex in self.matched else ()
+        return tuple(dict.fromkeys((*member.subscription.topics, *matched)))
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return any(topic in self.subscribed(member) for member in self.members.values())
+
+    def assignor(self, default: str) -> str:
+        """The one that most members prefer; the first of equals."""
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            if member.subscription.assignor is not None:
+                votes[member.subscription.assignor] = votes.get(member.subscription.assignor, 0) + 1
+        return max(votes, key=lambda name: votes[name]) if votes else default

@@ -1,0 +1,254 @@
+"""Regular expressions over topic names that cannot hang the broker: no backtracking, and bounded in every way.
+
+Topic names have few letters, so a class of letters is a set of them; an expression becomes a machine whose states
+are found as names are matched. What the engine does not know (backreferences, look-around, flags) is refused.
+"""
+
+from collections.abc import Iterable
+from string import ascii_letters, digits
+
+PATTERN_LENGTH_MAX = 1_000
+PATTERN_STATES_MAX = 2_000
+REPEAT_MAX = 100
+NESTING_MAX = 50
+KNOWN_STATES_MAX = 1_000
+"""States kept of the machine; when there are more it begins again."""
+
+STEPS_MAX = 2_000_000
+"""Work for one look at all topic names."""
+
+_LETTERS = frozenset(ascii_letters + digits + "._-")
+_AT_START, _AT_END = frozenset(("^",)), frozenset(("$",))
+"""Stand for the place before the first and after the last letter; no name has such letters."""
+
+_ESCAPED = {
+    "d": frozenset(digits),
+    "w": frozenset(ascii_letters + digits + "_"),
+    "s": frozenset[str](),
+}
+
+
+class PatternRefused(ValueError):
+    """An expression that is wrong, not supported, or too costly."""
+
+
+class _Parser:
+    """Builds the states: each has letters that lead to one next state, or two next states that cost no letter."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > PATTERN_LENGTH_MAX:
+            raise PatternRefused(f"it has {len(text)} characters: at most {PATTERN_LENGTH_MAX} are allowed")
+        self._text = text
+        self._position = 0
+        self._depth = 0
+        self.letters: list[frozenset[str] | None] = []
+        self.next: list[list[int]] = []
+
+    def parse(self) -> tuple[int, int]:
+        start, end = self._alternatives()
+        if self._position < len(self._text):
+            raise PatternRefused(f'unexpected "{self._text[self._position]}" at character {self._position + 1}')
+        return start, end
+
+    def _state(self, letters: frozenset[str] | None = None) -> int:
+        if len(self.letters) >= PATTERN_STATES_MAX:
+            raise PatternRefused("it is too large")
+        self.letters.append(letters)
+        self.next.append([])
+        return len(self.letters) - 1
+
+    def _peek(self) -> str:
+        return self._text[self._position] if self._position < len(self._text) else ""
+
+    def _take(self) -> str:
+        letter = self._peek()
+        if not letter:
+            raise PatternRefused("it ends too early")
+        self._position += 1
+        return letter
+
+    def _alternatives(self) -> tuple[int, int]:
+        self._depth += 1
+        if self._depth > NESTING_MAX:
+            raise PatternRefused("its groups are nested too deeply")
+        start, end = self._state(), self._state()
+        while True:
+            first, last = self._sequence()
+            self.next[start].append(first)
+            self.next[last].append(end)
+            if self._peek() != "|":
+                break
+            self._take()
+        self._depth -= 1
+        return start, end
+
+    def _sequence(self) -> tuple[int, int]:
+        start = end = self._state()
+        while self._peek() not in ("", "|", ")"):
+            began = self._position
+            first, last = self._atom()
+            low, high = self._repeat()
+            if (low, high) == (1, 1):
+                self.next[end].append(first)
+                end = last
+            else:
+                end = self._repeated(end, began, low, high)
+        return start, end
+
+    def _repeated(self, end: int, began: int, low: int, high: int | None) -> int:
+        """What was read from `began` on, again for each time that it may stand there."""
+        after = self._position
+        for count in range(max(low, high or 0, 1) if high is None or high > 0 else 0):
+            self._position = began
+            first, last = self._atom()
+            skip = self._state()
+            self.next[end].append(first)
+            self.next[last].append(skip)
+            if count >= low:
+                self.next[end].append(skip)
+            if high is None and count == max(low, 1) - 1:
+                self.next[skip].append(first)
+            end = skip
+        self._position = after
+        return end
+
+    def _repeat(self) -> tuple[int, int | None]:
+        low: int = 1
+        high: int | None = 1
+        sign = self._peek()
+        if sign in ("*", "+", "?"):
+            self._take()
+            low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[sign]
+        elif sign == "{":
+            low, high = self._counts()
+        else:
+            return low, high
+        if self._peek() in ("?", "+"):
+            self._take()  # lazy or possessive: the same for a whole name
+        return low, high
+
+    def _counts(self) -> tuple[int, int | None]:
+        end = self._text.find("}", self._position)
+        first, comma, last = self._text[self._position + 1 : end].partition(",") if end >= 0 else ("", "", "")
+        if not first.isdecimal() or (last and not last.isdecimal()):
+            raise PatternRefused("a repetition is written {2}, {2,} or {2,5}")
+        low = int(first)
+        high = None if comma and not last else int(last or first)
+        if low > REPEAT_MAX or (high is not None and not low <= high <= REPEAT_MAX):
+            raise PatternRefused(f"a repetition goes up to {REPEAT_MAX} and not backwards")
+        self._position = end + 1
+        return low, high
+
+    def _atom(self) -> tuple[int, int]:
+        letter = self._take()
+        if letter == "(":
+            if self._text.startswith("?:", self._position):
+                self._position += 2
+            elif self._peek() == "?":
+                raise PatternRefused("groups with ? other than (?: are not supported")
+            start, end = self._alternatives()
+            if self._take() != ")":
+                raise PatternRefused("a group is not closed")
+            return start, end
+        if letter == "[":
+            return self._one_of(self._letter_class())
+        if letter == ".":
+            return self._one_of(_LETTERS)
+        if letter == "\\":
+            return self._one_of(self._escape())
+        if letter in "^$":
+            return self._one_of(_AT_START if letter == "^" else _AT_END)
+        if letter in "*+?{)":
+            raise PatternRefused(f'"{letter}" stands where it means nothing')
+        return self._one_of(frozenset(letter))
+
+    def _one_of(self, letters: frozenset[str]) -> tuple[int, int]:
+        start, end = self._state(letters), self._state()
+        self.next[start].append(end)
+        return start, end
+
+    def _escape(self) -> frozenset[str]:
+        letter = self._take()
+        if letter in _ESCAPED:
+            return _ESCAPED[letter]
+        if letter.lower() in _ESCAPED:
+            return _LETTERS - _ESCAPED[letter.lower()]
+        if letter in ascii_letters + digits:
+            raise PatternRefused(f'"\\{letter}" is not supported')
+        return frozenset(letter)
+
+    def _letter_class(self) -> frozenset[str]:
+        negated = self._peek() == "^"
+        if negated:
+            self._take()
+        found: set[str] = set()
+        first = True
+        while first or self._peek() != "]":
+            first = False
+            letter = self._take()
+            if letter == "\\":
+                found |= self._escape()
+                continue
+            if self._peek() == "-" and self._text[self._position + 1 : self._position + 2] not in ("]", ""):
+                self._take()
+                last = self._take()
+                if last < letter:
+                    raise PatternRefused(f"the range {letter}-{last} goes backwards")
+                found |= {each for each in _LETTERS if letter <= each <= last}
+            else:
+                found.add(letter)
+        self._take()
+        return _LETTERS - found if negated else frozenset(found)
+
+
+class TopicPattern:
+    def __init__(self, text: str) -> None:
+        parser = _Parser(text)
+        start, self._end = parser.parse()
+        self._letters, self._next = parser.letters, parser.next
+        self._steps_left = STEPS_MAX
+        self._start = self._closure((start,), place=_AT_START)
+        self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
+
+    def matching(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those that match as a whole; PatternRefused if that is too much work."""
+        self._steps_left = STEPS_MAX
+        return tuple(name for name in names if self._matches(name))
+
+    def _matches(self, name: str) -> bool:
+        states = self._start
+        for letter in name:
+            if not states:
+                return False
+            states = self._after(states, letter)
+        return self._end in states or self._end in self._closure(tuple(states), place=_AT_END)
+
+    def _after(self, states: frozenset[int], letter: str) -> frozenset[int]:
+        self._spend(1)
+        found = self._known.get((states, letter))
+        if found is None:
+            if len(self._known) >= KNOWN_STATES_MAX:
+                self._known.clear()
+            self._spend(len(states))
+            taken = [state for state in states if letter in (self._letters[state] or ())]
+            found = self._closure(tuple(after for state in taken for after in self._next[state]))
+            self._known[states, letter] = found
+        return found
+
+    def _closure(self, states: tuple[int, ...], place: frozenset[str] | None = None) -> frozenset[int]:
+        """With all that is reached without a letter; `place` is passed where the expression asks for it."""
+        found, left = set(states), list(states)
+        while left:
+            self._spend(1)
+            state = left.pop()
+            if self._letters[state] is None or (place is not None and self._letters[state] == place):
+                for after in self._next[state]:
+                    if after not in found:
+                        found.add(after)
+                        left.append(after)
+        return frozenset(found)
+
+    def _spend(self, steps: int) -> None:
+        self._steps_left -= steps
+        if self._steps_left < 0:
+            raise PatternRefused("matching all topics takes too long: write a simpler one")
