@@ -36,6 +36,13 @@ class TestMembers:
         assert result.assignment == tuple((TOPIC, partition) for partition in range(6))
         assert harness.consumer_group.state is ConsumerGroupState.STABLE
 
+    def test_what_changes_by_itself_is_written_by_itself(self, harness):
+        """Also where a compacted log then tells of it after what the member has."""
+        harness.beat("a")
+        epoch = harness.consumer_group.epoch
+        harness.beat("a", assignor="range")
+        assert (harness.consumer_group.epoch, harness.consumer_group.assignor("uniform")) == (epoch, "range")
+
     def test_nothing_is_said_twice(self, harness):
         harness.beat("a")
         assert harness.beat("a").assignment is None

@@ -22,6 +22,7 @@ LEFT_STATIC_EPOCH = -2
 """Of a static member that is away and may come back."""
 
 NO_PARTITIONS: Partitions = ()
+NOT_TOLD_YET = Subscription(None, None, "", "", (), None, -1, None)
 
 
 class MemberState(IntEnum):
@@ -116,7 +117,10 @@ class ConsumerGroup:
     def _apply_current(self, record: CurrentRecord) -> None:
         member = self.members.get(record.member_id)
         if member is None:
-            return  # its end is told by several records, in any order after a compaction
+            if record.current is None:
+                return
+            # After a compaction what a member has may be told before who it is.
+            member = self.members[record.member_id] = ConsumerMember(record.member_id, NOT_TOLD_YET)
         self._let_go(member)
         member.current = record.current or NOTHING_YET
         for part in (*member.current.assigned, *member.current.revoking):
