@@ -253,6 +253,26 @@ def test_a_batch_that_cannot_be_opened_is_kept() -> None:
     assert [HEADER.unpack_from(batch)[0] for batch in all_batches(log)] == [0, 1, 3]
 
 
+def test_a_batch_that_becomes_too_large_is_kept() -> None:
+    log = open_log(virtual_disk(), replace(CONFIG, max_message_bytes=100))
+    append(log, keyed_batch((b"a", bytes(5000)), compression=4))
+    append(log, keyed_batch((b"a", b"small")))
+    append(log, keyed_batch((b"a", b"last")))
+    compact(log)
+    assert [offset for offset, _, _ in pairs(log)] == [0, 2]
+
+
+def test_a_tombstone_behind_a_batch_that_cannot_be_opened_stays() -> None:
+    """Without it the record in that batch would be the last of its key again."""
+    log = open_log(virtual_disk(), replace(CONFIG, max_message_bytes=100))
+    append(log, keyed_batch((b"a", bytes(5000)), compression=4))
+    append(log, keyed_batch((b"a", None)))
+    append(log, keyed_batch((b"z", b"end")))
+    end = compact(log)
+    compact(log, clean_offset=end, wall_ms=NOW_MS + 10 * CONFIG.delete_retention_ms)
+    assert (1, b"a", None) in pairs(log)
+
+
 def test_reads_in_a_gap_give_the_next_batch() -> None:
     log = filled(virtual_disk(), [(b"k%d" % (number % 2), b"v" * 30) for number in range(100)])
     append(log, keyed_batch((b"z", b"1")))

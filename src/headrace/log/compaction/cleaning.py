@@ -157,7 +157,7 @@ def _map_keys(
                 return reached
             if not is_marker(fields) and not aborted.covers(fields):
                 try:
-                    keys.put(base_offset, open_entries(batch)[1])
+                    keys.put(base_offset, open_entries(batch, plan.inflated_bytes_max)[1])
                 except ProtocolError:
                     pass  # kept as it is, and nothing is taken away for its sake
             reached = base_offset + fields[LAST_OFFSET_DELTA] + 1
@@ -187,6 +187,8 @@ class _Cleaner:
         self._producers = producers
         self._cleaned_to = cleaned_to
         self._transactions = EmptyTransactions()
+        self._met_unreadable = False
+        """From such a batch on tombstones stay: they may be what hides a record in it."""
         self._counts = Counts()
 
     def clean_group(self, disk: Disk, group: Sequence[SourceSegment]) -> Iterator[Spent | CleanedGroup]:
@@ -246,7 +248,7 @@ class _Cleaner:
         if horizon_ms is not None:
             return b"" if horizon_ms <= self._plan.now_ms else batch
         try:
-            plain, entries = open_entries(batch)
+            plain, entries = open_entries(batch, self._plan.inflated_bytes_max)
         except ProtocolError:
             return batch
         return rebuilt(fields, plain, entries, horizon_ms=self._plan.now_ms + self._plan.delete_retention_ms)
@@ -254,13 +256,14 @@ class _Cleaner:
     def _kept_records(self, fields: HeaderFields, batch: bytes) -> bytes | bytearray:
         counts, plan = self._counts, self._plan
         try:
-            plain, entries = open_entries(batch)
+            plain, entries = open_entries(batch, plan.inflated_bytes_max)
         except ProtocolError:
             counts.unreadable_batches += 1
+            self._met_unreadable = True
             counts.records_kept += fields[RECORD_COUNT]
             return batch
         horizon_ms = delete_horizon(fields)
-        tombstones_stay = horizon_ms is None or plan.now_ms < horizon_ms
+        tombstones_stay = self._met_unreadable or horizon_ms is None or plan.now_ms < horizon_ms
         kept = self._keys.kept(fields[BASE_OFFSET], entries, tombstones=tombstones_stay)
         counts.records_kept += len(kept)
         if not kept:

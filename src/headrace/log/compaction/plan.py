@@ -12,6 +12,7 @@ from headrace.wire.records.header import HEADER, HEADER_SIZE, MAX_TIMESTAMP
 
 from ..config import DAY_MS, NEVER
 from ..segment import Segment
+from .records import inflated_bytes_max
 
 if TYPE_CHECKING:
     from ..partition_log import PartitionLog
@@ -44,6 +45,8 @@ class CleaningPlan:
     segment_index_bytes: int
     index_interval_bytes: int
     producer_expiration_ms: int
+    inflated_bytes_max: int
+    """Batches whose records become larger are kept as they are."""
 
 
 class Cleanable(NamedTuple):
@@ -112,6 +115,7 @@ def make_plan(
         segment_index_bytes=config.segment_index_bytes,
         index_interval_bytes=config.index_interval_bytes,
         producer_expiration_ms=producer_expiration_ms,
+        inflated_bytes_max=inflated_bytes_max(config.max_message_bytes),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from headrace.wire.errors import CorruptBatch
+from headrace.wire.errors import CorruptBatch, InflationLimit
 from headrace.wire.records.builder import encode_varint
 from headrace.wire.records.compression import INFLATED_BYTES_MAX, Compression, compress
 from headrace.wire.records.header import (
@@ -32,6 +32,10 @@ from headrace.wire.records.header import (
 from headrace.wire.records.reader import open_records, read_varint
 
 NO_TIMESTAMP = -1
+RECORDS_MAX = 1_000_000
+"""Of one batch: opened, they are far larger than their bytes. A batch of more is kept as it is."""
+INFLATION_TIMES_MAX = 16
+"""How many times the largest message the records of a batch may become, as for producers of compacted topics."""
 
 _CRC = Struct(">I")
 _ONE_BYTE_NUMBERS = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
@@ -49,9 +53,18 @@ class Entry(NamedTuple):
     has_value: bool
 
 
-def open_entries(batch: bytes) -> tuple[bytes, list[Entry]]:
-    """The plain records of a batch and where each is; CorruptBatch if they contradict their lengths."""
-    fields, plain = open_records(batch, INFLATED_BYTES_MAX)
+def inflated_bytes_max(max_message_bytes: int) -> int:
+    return min(INFLATION_TIMES_MAX * max_message_bytes, INFLATED_BYTES_MAX)
+
+
+def open_entries(batch: bytes, bytes_max: int) -> tuple[bytes, list[Entry]]:
+    """The plain records of a batch, at most so many bytes, and where each is.
+
+    CorruptBatch if they contradict their lengths, InflationLimit if there are too many.
+    """
+    fields, plain = open_records(batch, bytes_max)
+    if fields[RECORD_COUNT] > RECORDS_MAX:
+        raise InflationLimit(f"the batch at offset {fields[BASE_OFFSET]} has {fields[RECORD_COUNT]} records")
     try:
         return plain, _entries(fields, plain)
     except IndexError:
