@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.timers import Timers
-from headrace.log.errors import OffsetOutOfRange
+from headrace.log.errors import DamagedLog, OffsetOutOfRange
 from headrace.log.open_files import OpenFiles
 from headrace.ports.disk import Slice
 from headrace.ports.spawner import Spawner
@@ -43,7 +43,7 @@ class Replay:
             return None
         try:
             return self.partition.log.read(self._next_offset, REPLAY_SLICE_BYTES, self._end_offset, True)
-        except (OSError, OffsetOutOfRange) as error:
+        except (OSError, OffsetOutOfRange, DamagedLog) as error:
             raise ReplayFailed(str(error)) from error
 
     def take(self, content: bytes) -> None:
