@@ -252,6 +252,12 @@ class _Reader(Reader):
         self._pipe = self._process.stdout.fileno()
         self._unread = b""
 
+    def _readable(self, timeout_s: float) -> bool:
+        """By poll, which has no limit on the number of a descriptor as select has."""
+        waiting = select.poll()
+        waiting.register(self._pipe, select.POLLIN)
+        return bool(waiting.poll(timeout_s * 1000))
+
     def read(self, count: int, timeout_s: float = READ_TIMEOUT_S) -> list[Received]:
         received: list[Received] = []
         deadline = time.monotonic() + timeout_s
@@ -261,7 +267,7 @@ class _Reader(Reader):
                 received.append(record)
                 continue
             remaining_s = deadline - time.monotonic()
-            if remaining_s <= 0 or not select.select([self._pipe], [], [], remaining_s)[0]:
+            if remaining_s <= 0 or not self._readable(remaining_s):
                 break
             more = os.read(self._pipe, READ_ONCE_BYTES)
             if not more:

@@ -137,3 +137,14 @@ def test_a_wrong_config_is_told_at_the_start() -> None:
 def test_a_process_that_cannot_start_is_told() -> None:
     with pytest.raises(RuntimeError, match="did not start"):
         EmbeddedBroker(process=True, config={"listeners": "PLAINTEXT://256.0.0.1:0"}).start()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors in /proc: run on Linux")
+def test_no_file_stays_open_after_the_end() -> None:
+    with EmbeddedBroker() as broker:
+        broker.create_topic("warm")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with EmbeddedBroker() as broker:
+            broker.create_topic("orders", partitions=3)
+    assert len(os.listdir("/proc/self/fd")) <= before

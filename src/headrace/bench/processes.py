@@ -1,7 +1,7 @@
 """Processes that the benchmark starts, and what the system says of them: CPU and memory of a whole tree."""
 
 import os
-import select
+import selectors
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -64,7 +64,9 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 def first_line(stream: IO[bytes], seconds_max: float) -> str:
     """The first line a process prints; empty if it ends or says nothing in time."""
-    ready, _, _ = select.select([stream], [], [], seconds_max)
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        ready = selector.select(seconds_max)
     return stream.readline().decode().strip() if ready else ""
 
 

@@ -270,14 +270,19 @@ def fetch(arguments: Arguments) -> Result:
     result.began = time.monotonic()
     for one in open_.values():
         one.ask()
+    poller = select.epoll()
+    for descriptor in open_:
+        poller.register(descriptor, select.EPOLLIN)
     while open_ and time.monotonic() < result.began + arguments.seconds():
-        for descriptor in select.select(list(open_), [], [], WAIT_SECONDS)[0]:
+        for descriptor, _event in poller.poll(WAIT_SECONDS):
             one = open_[descriptor]
             result.requests += 1
             if one.take_answer() and one.offset < one.end:
                 one.ask()
             else:
+                poller.unregister(descriptor)
                 del open_[descriptor]
+    poller.close()
     if open_ and arguments.number("must_end", 1):
         result.note_error(NOT_REACHED)
     return result

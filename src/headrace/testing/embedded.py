@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from headrace.broker.node import Node, real_ports
 from headrace.model.configs.values import BrokerConfig
 from headrace.testing.private_folders import make_private_folder, remove_private_folder
 
@@ -130,13 +131,9 @@ class EmbeddedBroker:
 class _ThreadRunner:
     """The node in a thread of this process."""
 
-    process_id = os.getpid()
-
     def __init__(self, texts: Mapping[str, str]) -> None:
-        from headrace.broker.node import Node, real_ports
-
         self.process_id = os.getpid()
-        self._node: Node = Node(BrokerConfig.from_texts(texts), real_ports())
+        self._node = Node(BrokerConfig.from_texts(texts), real_ports())
         self._stop = False
         self._failure: BaseException | None = None
         while not self._node.ready and not self._node.failed:

@@ -150,7 +150,10 @@ def _topics_to_create(
     return [
         NewTopic(name=name)
         for name in missing
-        if _is_legal(name) and ctx.authorized(Operation.CREATE, ResourceType.TOPIC, name)
+        # An internal topic is made by its coordinator, with the configs it needs.
+        if _is_legal(name)
+        and name not in INTERNAL_TOPICS
+        and ctx.authorized(Operation.CREATE, ResourceType.TOPIC, name)
     ]
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from headrace.broker.api.produce_shapes import ProduceShape, remember
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.partitions.leader import ACKS_ALL, NO_APPEND_TIME, LedPartition, LedTopic
+from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
@@ -70,6 +71,9 @@ def _append_repeated(
     )
     if error is not _NONE:
         return False
+    if acks == 0:
+        partition.confirm_later(Answer(connection, None, 0), end_offset, acks, 0, 0)
+        return True
     parts = shape.layout.pack(
         shape.size,
         correlation_id,
@@ -127,14 +131,14 @@ def _handle_any(
     broker.metrics.request_errors[ApiKey.PRODUCE] += failed
     if acks == 0:
         _finish_unanswered(connection, confirmations, failed)
-        return
-    parts, errors_at = encode_response(version, correlation_id, answers, 0)
-    answer = Answer(connection, parts, 0)
-    for confirmation, error_at in zip(confirmations, errors_at, strict=True):
-        if confirmation is not None:
-            confirmation[0].confirm_later(answer, confirmation[1], acks, error_at, timeout_ms)
-    connection.answers.append(answer)
-    connection.mark_dirty()
+    else:
+        parts, errors_at = encode_response(version, correlation_id, answers, 0)
+        answer = Answer(connection, parts, 0)
+        for confirmation, error_at in zip(confirmations, errors_at, strict=True):
+            if confirmation is not None:
+                confirmation[0].confirm_later(answer, confirmation[1], acks, error_at, timeout_ms)
+        connection.answers.append(answer)
+        connection.mark_dirty()
     if len(topics) == len(confirmations) == 1 and confirmations[0] is not None and broker.access.open_to_all:
         topic, [(_, records_start, records_end)] = topics[0]
         remember(
@@ -174,6 +178,8 @@ def _refusal(version: int, acks: int, transactional_id: bytes | None) -> ErrorCo
 def _topic_error(broker: "Broker", connection: Connection, topic: LedTopic | None, version: int) -> ErrorCode:
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID if version >= TOPIC_IDS_FROM else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic.name in INTERNAL_TOPICS:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION  # what coordinators know must not change behind their back
     if broker.access.open_to_all:
         return _NONE
     if broker.access.authorize(connection.principal, Operation.WRITE, ResourceType.TOPIC, topic.name):

@@ -269,3 +269,4 @@ class MetadataLog:
 
     def close(self, *, clean: bool = True) -> None:
         self._log.close(clean=clean)
+        self._log.files.close_all()

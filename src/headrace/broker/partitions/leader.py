@@ -11,7 +11,6 @@ from typing import Protocol
 
 from headrace.broker.net.connection import Answer
 from headrace.broker.timers import Timers
-from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.core.replication.leader import Leader
 from headrace.log.errors import DamagedLog, SequenceRejected
 from headrace.log.partition_log import PartitionLog
@@ -221,11 +220,8 @@ class LedPartition:
                 and fields[BASE_TIMESTAMP] != NO_TIMESTAMP
             ):
                 return ErrorCode.INVALID_TIMESTAMP, -1, NO_APPEND_TIME, 0
-        if config.cleanup_compact:
-            if self.topic in INTERNAL_TOPICS:  # what coordinators know must not change behind their back
-                return ErrorCode.INVALID_TOPIC_EXCEPTION, -1, NO_APPEND_TIME, 0
-            if not _keys_present(batch, config.message_bytes_max):
-                return _INVALID_RECORD, -1, NO_APPEND_TIME, 0
+        if config.cleanup_compact and not _keys_present(batch, config.message_bytes_max):
+            return _INVALID_RECORD, -1, NO_APPEND_TIME, 0
         log = self.log
         count = fields[RECORD_COUNT]
         if fields[PRODUCER_ID] >= 0:
