@@ -180,11 +180,11 @@ def test_a_failing_disk_while_folders_are_looked_through_at_the_start():
             raise OSError(errno.EIO, "bad sector", path)
         listing(faults, operation, path)
 
-    DiskFaults.raise_planned = fail_late
+    DiskFaults.raise_planned = fail_late  # type: ignore[method-assign]
     try:
         broker.boot()
     finally:
-        DiskFaults.raise_planned = listing
+        DiskFaults.raise_planned = listing  # type: ignore[method-assign]
     client = broker.client()
     assert client.produce_error("t", lost) == E.KAFKA_STORAGE_ERROR
     assert client.produce_error("t", kept) == 0
