@@ -50,3 +50,26 @@ def test_counts_and_control_characters() -> None:
     assert count_text(1, "topic") == "1 topic"
     assert count_text(0, "topic") == "0 topics"
     assert clean("a\tb\ud800") == "a\\tb\\ud800"
+
+
+def test_on_a_narrow_terminal_only_the_widest_column_folds(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.cli.console.PIPED_WIDTH", 60)
+    row = ("billing-nightly", "Stable", "m" * 80, 1_234_567)
+    print_table(("group", "state", "member", "lag"), [row], right=("lag",))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["GROUP", "STATE", "MEMBER", "LAG"]
+    assert lines[1].startswith("billing-nightly  Stable  mmm")
+    assert lines[1].endswith("1234567")
+    assert "".join(line.replace(" ", "") for line in lines[1:]).count("m") == 80
+    assert all(len(line) <= 60 for line in lines)
+
+
+def test_a_table_of_wide_columns_loses_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.cli.console.PIPED_WIDTH", 40)
+    print_table(("a", "b", "c"), [("a" * 50, "b" * 50, "c" * 50)])
+    out = capsys.readouterr().out
+    assert (out.count("a"), out.count("b"), out.count("c")) == (50, 50, 50)

@@ -55,6 +55,14 @@ def test_a_misspelt_command_is_met_with_the_nearest() -> None:
     assert 'unknown command "topcs": did you mean "topics"?' in result.output
 
 
+def test_commands_and_options_further_in_are_met_in_the_same_way() -> None:
+    assert 'unknown command "lst": did you mean "list"?' in CliRunner().invoke(cli, ["topics", "lst"]).output
+    wrong = CliRunner().invoke(cli, ["topics", "list", "--jsn"])
+    assert wrong.exit_code == 2
+    assert 'unknown option "--jsn": did you mean "--json"?' in wrong.output
+    assert 'unknown option "--zzz"' in CliRunner().invoke(cli, ["topics", "list", "--zzz"]).output
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_call_back(shell: str) -> None:
     result = CliRunner().invoke(cli, ["completion", shell])

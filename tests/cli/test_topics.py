@@ -77,12 +77,19 @@ def test_delete_asks(headrace: Headrace, topic: str) -> None:
     asked = headrace("topics", "delete", topic, input="n\n", exit_code=1)
     assert f'delete 1 topic and all records ("{topic}")?' in asked.stderr
     assert topic in names(headrace)
-    assert "cannot" in headrace("topics", "delete", "no-such-topic", "-y", exit_code=1).stderr
+    assert "--yes" in headrace("topics", "delete", topic, input="", exit_code=1).stderr
+    missing = headrace("topics", "delete", "no-such-topic", "-y", exit_code=1).stderr
+    assert (
+        missing == 'headrace: cannot delete topic "no-such-topic": it does not exist (headrace topics list shows all)\n'
+    )
+    several = headrace("topics", "delete", topic, "no-such-topic", "-y", exit_code=1).stderr
+    assert several.startswith("headrace: nothing deleted, cannot delete topic")
+    headrace("topics", "describe", topic)
 
 
 def test_a_topic_that_is_not_there(headrace: Headrace) -> None:
     result = headrace("topics", "describe", "no-such-topic", exit_code=1)
-    assert 'cannot describe topic "no-such-topic": UNKNOWN_TOPIC_OR_PARTITION' in result.stderr
+    assert 'cannot describe topic "no-such-topic": it does not exist (headrace topics list shows all)' in result.stderr
     assert "no-such-topic" not in names(headrace)
 
 

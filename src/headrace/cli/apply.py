@@ -8,7 +8,7 @@ import click
 
 from headrace.cli.console import count_text, print_json, print_table, progress
 from headrace.cli.failures import Failure, Misuse
-from headrace.cli.options import bootstrap_option, json_option, yes_option
+from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
 from headrace.cli.outcomes import fail_on_errors, named
 from headrace.cli.topic_details import own_configs, topic_configs
 from headrace.cli.topic_files import read_document
@@ -49,7 +49,7 @@ def apply(bootstrap: str, file: Path, dry_run: bool, prune: bool, yes: bool, as_
             _carry_out(admin, steps, validate_only=True)
             return
         if not yes:
-            click.confirm(f"make {count_text(len(steps), 'change')}?", abort=True, err=True)
+            confirm(f"make {count_text(len(steps), 'change')}?")
         _carry_out(admin, steps, validate_only=False)
         if not as_json:
             click.echo(f"made {count_text(len(steps), 'change')}")

@@ -3,10 +3,11 @@
 import click
 
 from headrace.cli.console import clean, count_text, print_json, print_table, size_text
+from headrace.cli.group import CommandGroup
 from headrace.cli.options import bootstrap_option, json_option
 
 
-@click.group("cluster")
+@click.group("cluster", cls=CommandGroup)
 def command() -> None:
     """Describe the cluster."""
 

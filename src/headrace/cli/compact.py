@@ -7,33 +7,35 @@ import click
 from headrace.cli.console import print_table, size_text
 from headrace.cli.failures import Failure
 from headrace.cli.options import bootstrap_option, complete_topics
-from headrace.cli.outcomes import fail_on_errors
+from headrace.cli.outcomes import fail_on_errors, named
 from headrace.client import Admin
-from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, ResourceType
-from headrace.model.errors import ErrorCode
+from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, Outcome, ResourceType
 
 REQUEST_CONFIG = "headrace.compact.request"
 POLICY_CONFIG = "cleanup.policy"
 
 
 @click.command("compact")
-@click.option("--topic", required=True, metavar="NAME", shell_complete=complete_topics, help="The topic to compact.")
+@click.argument("name", metavar="TOPIC", required=False, shell_complete=complete_topics)
+@click.option("--topic", metavar="TOPIC", shell_complete=complete_topics, help="The same, as an option.")
 @bootstrap_option
-def command(bootstrap: str, topic: str) -> None:
+def command(bootstrap: str, name: str | None, topic: str | None) -> None:
     """Ask for a compaction of a topic now.
 
     Every partition is compacted up to its present end, however little of it is dirty; records younger than
     min.compaction.lag.ms stay. The brokers work in the background; headrace topics describe shows the sizes.
     """
+    if (name is None) == (topic is None):
+        raise click.UsageError("name one topic: headrace compact TOPIC")
+    topic = name or topic or ""
     resource = ConfigResource(ResourceType.TOPIC, topic)
     with Admin(bootstrap) as admin:
         (found,) = admin.topics([topic])
-        if found.error != ErrorCode.NONE:
-            raise Failure(f'topic "{topic}" does not exist: headrace topics list shows all')
+        fail_on_errors(named({topic: Outcome(found.error)}), "cannot compact")
         _refuse_uncompacted(admin, resource)
         asked_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         outcomes = admin.alter_configs({resource: [ConfigChange(ConfigOperation.SET, REQUEST_CONFIG, asked_at)]})
-        fail_on_errors({f'topic "{topic}"': outcome for outcome in outcomes.values()}, "cannot compact")
+        fail_on_errors(named({topic: outcomes[resource]}), "cannot compact")
         sizes = {
             replica.partition: replica.size_bytes
             for folder in admin.log_dirs()

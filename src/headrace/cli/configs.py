@@ -3,6 +3,7 @@
 import click
 
 from headrace.cli.console import count_text, print_json, print_table
+from headrace.cli.group import CommandGroup
 from headrace.cli.options import assignments, bootstrap_option, complete_topics, json_option
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable
 from headrace.model.configs.definition import render_value
@@ -11,7 +12,7 @@ EVERY_BROKER = "all"
 """What people say for the dynamic configs of all brokers; on the wire the name is empty."""
 
 
-@click.group("configs")
+@click.group("configs", cls=CommandGroup)
 def command() -> None:
     """List, describe and alter configs."""
 

@@ -7,12 +7,15 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 PIPED_WIDTH = 10_000
 """Columns of a table that goes to a file or a pipe: nothing is folded there."""
+COLUMN_GAP = 2
+FOLDED_WIDTH_MIN = 12
+"""Columns of the terminal that a folded column of a table keeps."""
 
 
 def print_json(value: object) -> None:
@@ -35,16 +38,37 @@ def print_table(
         click.echo(empty)
         return
     numbers = set(right)
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column.upper(), justify="right" if column in numbers else "left", overflow="fold")
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, COLUMN_GAP, 0, 0))
+    console = _console()
+    widths = [_width(column, cells) for column, *cells in zip(columns, *shown, strict=True)]
+    whole = _whole_columns(widths, console.width)
+    for number, column in enumerate(columns):
+        justify: Literal["left", "right"] = "right" if column in numbers else "left"
+        table.add_column(column.upper(), justify=justify, overflow="fold", no_wrap=number in whole)
     for row in shown:
         table.add_row(*(_styled(cell, (styles or {}).get(column)) for column, cell in zip(columns, row, strict=True)))
-    console = _console()
     with console.capture() as capture:
         console.print(table)
     for line in capture.get().splitlines():
         click.echo(line.rstrip())
+
+
+def _width(column: str, cells: Iterable[str]) -> int:
+    from rich.cells import cell_len
+
+    return max(len(column), *map(cell_len, cells)) + COLUMN_GAP
+
+
+def _whole_columns(widths: Sequence[int], room: int) -> set[int]:
+    """The columns that are never folded: the narrowest, as long as each of the others keeps a readable width."""
+    whole: set[int] = set()
+    for column in sorted(range(len(widths)), key=widths.__getitem__):
+        others = len(widths) - len(whole) - 1
+        if widths[column] + others * FOLDED_WIDTH_MIN > room:
+            break
+        whole.add(column)
+        room -= widths[column]
+    return whole
 
 
 def _styled(cell: str, style: Callable[[str], str] | None) -> Any:

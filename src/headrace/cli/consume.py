@@ -27,7 +27,11 @@ Offsets = dict[TopicPartition, int]
 @click.command("consume")
 @click.argument("topic", shell_complete=complete_topics)
 @click.option("--from-beginning", is_flag=True, help="Begin with the oldest record.")
-@click.option("--offset", type=int, help="Begin at this offset; a negative one counts back from the end.")
+@click.option(
+    "--offset",
+    type=int,
+    help="Begin at this offset, or the nearest there is; -5 is five before the end.",
+)
 @click.option("--at", "at_time", metavar="TIME", help=f"Begin with the first record of that time or later: {EXAMPLES}.")
 @click.option("--partition", "only", type=click.IntRange(0), multiple=True, help="Only this one; may be repeated.")
 @click.option("--max", "count_max", metavar="N", type=click.IntRange(1), help="Stop after N records.")

@@ -22,7 +22,9 @@ class Target(NamedTuple):
 class Move(NamedTuple):
     partition: TopicPartition
     before: int | None
+    asked: int
     after: int
+    """What was asked for, within the offsets there are."""
 
 
 def wanted_partitions(admin: Admin, texts: Sequence[str], committed: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -77,7 +79,7 @@ def moves(
         else:
             after = at_time.get(part, -1)
             after = end[part] if after < 0 else after  # nothing is as new as that
-        found.append(Move(part, before, min(max(after, first[part]), end[part])))
+        found.append(Move(part, before, after, min(max(after, first[part]), end[part])))
     return found
 
 

@@ -7,20 +7,21 @@ import click
 
 from headrace.cli.console import count_text, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
+from headrace.cli.group import CommandGroup
 from headrace.cli.group_lag import PartitionLag, group_lag
 from headrace.cli.group_reset import Move, Target, moves, wanted_partitions
-from headrace.cli.options import bootstrap_option, json_option, yes_option
+from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
 from headrace.cli.outcomes import fail_on_errors, named
 from headrace.cli.times import EXAMPLES, parse_time
 from headrace.client import Admin
-from headrace.client.types import EARLIEST, LATEST, GroupDescription
+from headrace.client.types import EARLIEST, LATEST, GroupDescription, Outcome
 from headrace.model.errors import ErrorCode
 
 DEAD, EMPTY = "Dead", "Empty"
 NOTHING = "-"
 
 
-@click.group("groups")
+@click.group("groups", cls=CommandGroup)
 def command() -> None:
     """List, describe, reset and delete groups, and see how far they lag."""
 
@@ -118,7 +119,7 @@ def lag(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
 @click.option("--to-earliest", is_flag=True, help="To the first record there is.")
 @click.option("--to-latest", is_flag=True, help="Behind the last record there is.")
 @click.option("--to-time", metavar="TIME", help=f"To the first record at or after a time: {EXAMPLES}.")
-@click.option("--to-offset", type=click.IntRange(0), help="To this offset.")
+@click.option("--to-offset", type=click.IntRange(0), help="To this offset, or the nearest there is.")
 @click.option("--shift", type=int, help="So many records forth, or back if negative.")
 @click.option("--dry-run", is_flag=True, help="Only show what would become of it.")
 @yes_option
@@ -152,7 +153,7 @@ def reset(
         if dry_run:
             return
         if not yes:
-            click.confirm(f'reset {count_text(len(planned), "partition")} of group "{name}"?', abort=True, err=True)
+            confirm(f'reset {count_text(len(planned), "partition")} of group "{name}"?')
         outcomes = admin.commit_group_offsets(name, {move.partition: move.after for move in planned})
     fail_on_errors({str(part): outcome for part, outcome in outcomes.items()}, "cannot reset")
 
@@ -164,7 +165,7 @@ def reset(
 def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
     """Delete groups without members, and their offsets."""
     if not yes:
-        click.confirm(f"delete {count_text(len(names), 'group')} and all their offsets?", abort=True, err=True)
+        confirm(f"delete {count_text(len(names), 'group')} and all their offsets?")
     with Admin(bootstrap) as admin:
         outcomes = admin.delete_groups(names)
     for name, outcome in outcomes.items():
@@ -175,11 +176,11 @@ def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
 
 def _described(admin: Admin, names: Sequence[str]) -> list[GroupDescription]:
     found = admin.describe_groups(names)
-    for group in found.values():
-        if group.state == DEAD:
-            raise Failure(f'group "{group.group}" does not exist (headrace groups list shows all)')
-        if group.error is not ErrorCode.NONE:
-            raise Failure(f'group "{group.group}" cannot be described: {group.error.name}')
+    outcomes = {
+        name: Outcome(ErrorCode.GROUP_ID_NOT_FOUND if group.state == DEAD else group.error)
+        for name, group in found.items()
+    }
+    fail_on_errors(named(outcomes, "group"), "cannot describe")
     return list(found.values())
 
 
@@ -236,6 +237,9 @@ def _show_moves(planned: Sequence[Move], as_json: bool) -> None:
     if as_json:
         print_json([{**move._asdict(), **move.partition._asdict()} for move in planned])
         return
+    for move in planned:
+        if move.asked != move.after:
+            click.echo(f"{move.partition} has no offset {move.asked}: the nearest is {move.after}", err=True)
     print_table(
         ("topic", "partition", "before", "after"),
         ((move.partition.topic, move.partition.partition, _shown(move.before), move.after) for move in planned),

@@ -10,6 +10,7 @@ import click
 
 from headrace.cli.console import clean, count_text, print_json, print_table, progress, size_text
 from headrace.cli.failures import EXIT_FAILED, Failure
+from headrace.cli.group import CommandGroup
 from headrace.cli.options import json_option, yes_option
 from headrace.log import inspect
 from headrace.log.dump import Value
@@ -21,7 +22,7 @@ from headrace.wire.records.compression import Compression
 _path_argument = click.argument("path", type=click.Path(exists=True, path_type=Path))
 
 
-@click.group("log")
+@click.group("log", cls=CommandGroup)
 def command() -> None:
     """Dump, verify and repair segment files.
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import click
 
 from headrace.cli.failures import EXIT_INTERRUPTED, failure_of
+from headrace.cli.group import CommandGroup, guess
 
 COMPLETION_VARIABLE = "_HEADRACE_COMPLETE"
 
@@ -28,12 +29,12 @@ COMMANDS = {
     "doctor": _Lazy("doctor", "Tell what is wrong with this machine or this broker, and what to do."),
     "log": _Lazy("log", "Dump, verify and repair segment files."),
     "bench": _Lazy("bench", "Measure a broker: rates, CPU, latency, memory and start, also beside Apache Kafka."),
-    "sim": _Lazy("sim", "Run a broker in a virtual world, break it, and check what it promises."),
+    "sim": _Lazy("sim", "Run a broker in a virtual world, with faults, and check what it promises."),
     "completion": _Lazy("completion", "Print the completion script of a shell."),
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """A group that imports `headrace.cli.NAME` when command NAME is called, and turns failures into messages."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -47,18 +48,6 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0] if args else ""
-        if name not in COMMANDS and not name.startswith("-"):
-            from difflib import get_close_matches
-
-            nearest = get_close_matches(name, COMMANDS, n=1)
-            guess = f'did you mean "{nearest[0]}"?' if nearest else f"there are {', '.join(COMMANDS)}."
-            raise click.UsageError(f'unknown command "{name}": {guess}', ctx)
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy.help) for name, lazy in COMMANDS.items()])
@@ -68,6 +57,10 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             ctx.exit(EXIT_INTERRUPTED)
+        except click.NoSuchOption as wrong:
+            names = [name for name in wrong.possibilities or () if name.startswith("--")]
+            nearest = f": {guess(wrong.option_name, names)}" if names else ""
+            raise click.UsageError(f'unknown option "{wrong.option_name}"{nearest}', wrong.ctx) from None
         except Exception as error:
             failure = failure_of(error)
             if failure is None:
@@ -86,7 +79,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Every command has its own --help. Documentation: docs/guide.",
+    epilog="Every command has its own --help. To begin: headrace broker, and headrace topics create NAME beside it.",
 )
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version."

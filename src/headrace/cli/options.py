@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 import click
 
+from headrace.cli.failures import Failure
+
 BOOTSTRAP_DEFAULT = "127.0.0.1:9092"
 COMPLETION_TIMEOUT_MS = 1000
 
@@ -29,6 +31,17 @@ def json_option(function: Decorated) -> Decorated:
 
 def yes_option(function: Decorated) -> Decorated:
     return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(function)
+
+
+def confirm(question: str) -> None:
+    """Go on only after a yes; where nobody can answer, say how to do without."""
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort as abort:
+        if isinstance(abort.__context__, EOFError):
+            click.echo(err=True)
+            raise Failure("nothing was changed, as standard input holds no answer: --yes does not ask") from None
+        raise
 
 
 def assignments(texts: Iterable[str], option: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from headrace.cli.console import count_text
 from headrace.model.configs import TOPIC_CONFIGS
 from headrace.model.configs.definition import parse_value
 
@@ -146,7 +147,11 @@ def plan(wanted: Sequence[WantedTopic], existing: Sequence[ExistingTopic], *, pr
         names = {topic.name for topic in wanted}
         steps.extend(
             Step(
-                action=Action.DELETE, topic=old.name, what="topic", before=f"{old.partitions} partitions", after="gone"
+                action=Action.DELETE,
+                topic=old.name,
+                what="topic",
+                before=count_text(old.partitions, "partition"),
+                after="gone",
             )
             for old in existing
             if old.name not in names and not old.internal

@@ -5,7 +5,8 @@ import click
 from headrace.cli.apply import apply
 from headrace.cli.console import count_text, print_json, print_table
 from headrace.cli.failures import Failure
-from headrace.cli.options import assignments, bootstrap_option, complete_topics, json_option, yes_option
+from headrace.cli.group import CommandGroup
+from headrace.cli.options import assignments, bootstrap_option, complete_topics, confirm, json_option, yes_option
 from headrace.cli.outcomes import fail_on_errors, named
 from headrace.cli.topic_details import TopicDetails, print_details, topic_details
 from headrace.client import Admin
@@ -14,6 +15,7 @@ from headrace.client.types import (
     ConfigOperation,
     ConfigResource,
     NewTopic,
+    Outcome,
     ResourceType,
     TopicDescription,
 )
@@ -22,7 +24,7 @@ from headrace.model.errors import ErrorCode
 BROKER_DEFAULT = -1
 
 
-@click.group("topics")
+@click.group("topics", cls=CommandGroup)
 def command() -> None:
     """List, create, describe, alter, delete and apply topics."""
 
@@ -104,7 +106,7 @@ def describe(bootstrap: str, names: tuple[str, ...], all_configs: bool, as_json:
     """Describe topics: partitions, leaders, offsets, sizes and configs; all topics if none is named."""
     with Admin(bootstrap) as admin:
         found = admin.topics(names or None)
-        _fail_on_missing(found)
+        _fail_on_missing(found, "cannot describe")
         details = topic_details(admin, found)
     if as_json:
         print_json([_details_json(topic) for topic in details])
@@ -128,10 +130,8 @@ def _details_json(topic: TopicDetails) -> dict[str, object]:
     }
 
 
-def _fail_on_missing(topics: tuple[TopicDescription, ...]) -> None:
-    from headrace.client.types import Outcome
-
-    fail_on_errors(named({topic.name: Outcome(topic.error) for topic in topics}), "cannot describe")
+def _fail_on_missing(topics: tuple[TopicDescription, ...], doing: str) -> None:
+    fail_on_errors(named({topic.name: Outcome(topic.error) for topic in topics}), doing)
 
 
 @command.command("alter")
@@ -160,7 +160,7 @@ def alter(
 
 def _grow(admin: Admin, name: str, partitions: int) -> None:
     (topic,) = admin.topics([name])
-    _fail_on_missing((topic,))
+    _fail_on_missing((topic,), "cannot alter")
     current = len(topic.partitions)
     if partitions < current:
         raise Failure(
@@ -178,12 +178,12 @@ def _grow(admin: Admin, name: str, partitions: int) -> None:
 @yes_option
 @bootstrap_option
 def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
-    """Delete topics and all their records."""
+    """Delete topics and all their records; none of them if one does not exist."""
     with Admin(bootstrap) as admin:
-        _fail_on_missing(admin.topics(names))
+        _fail_on_missing(admin.topics(names), "nothing deleted, cannot delete" if len(names) > 1 else "cannot delete")
         if not yes:
             shown = ", ".join(f'"{name}"' for name in names)
-            click.confirm(f"delete {count_text(len(names), 'topic')} and all records ({shown})?", abort=True, err=True)
+            confirm(f"delete {count_text(len(names), 'topic')} and all records ({shown})?")
         outcomes = admin.delete_topics(names)
     for name, outcome in outcomes.items():
         if outcome.error == ErrorCode.NONE:

@@ -6,9 +6,10 @@ from headrace.cli.bench.compaction import compaction
 from headrace.cli.bench.compare import compare
 from headrace.cli.bench.loads import consume, durable, floor, latency, metadata, produce
 from headrace.cli.bench.states import connections, partitions, recovery, start
+from headrace.cli.group import CommandGroup
 
 
-@click.group("bench")
+@click.group("bench", cls=CommandGroup)
 def command() -> None:
     """Measure a broker: rates, CPU, latency, memory and start, also beside Apache Kafka.
 

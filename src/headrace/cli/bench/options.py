@@ -24,6 +24,8 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 HIDDEN_FIGURES = ("client_cpu_us_per_request",)
 """Only in JSON: they say what the load cost, not what the broker did."""
+REACHED_MS_MAX = 2_000
+"""How long a broker that was named may take for its first answer, before anything is prepared for it."""
 
 
 class Run(NamedTuple):
@@ -92,7 +94,11 @@ def benchmark_failures() -> Iterator[None]:
 @contextmanager
 def setup(run: Run, *, compiled: bool = True) -> Iterator["Setup"]:
     from headrace.bench.setup import prepared
+    from headrace.client import Admin
 
+    if run.bootstrap is not None:
+        with Admin(run.bootstrap, timeout_ms=REACHED_MS_MAX) as admin:
+            admin.cluster()
     with prepared(
         folder=run.folder,
         bootstrap=run.bootstrap,
