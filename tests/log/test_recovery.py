@@ -44,6 +44,27 @@ def small_log(disk: VirtualDisk, batches: int = 4, config: LogConfig = CONFIG) -
     return ends
 
 
+def test_damage_below_the_logs_start_keeps_nothing_closed() -> None:
+    disk = virtual_disk()
+    config = LogConfig(segment_bytes=500)
+    log = open_log(disk, config)
+    for number in range(12):
+        append(log, batch_of(b"value-%d" % number, b"x" * 100))
+    bases = list(log.bases)
+    assert len(bases) > 4
+    log.close()
+    disk.kill()
+    for base, content in ((bases[0], b""), (bases[1], bytes(400)), (bases[2], b"damaged")):
+        put_content(disk, f"{FOLDER}/{base:020d}.log", content)
+    log = open_log(disk, config, recovery_point=24, start_offset=bases[3])
+    assert (log.start_offset, log.end_offset) == (bases[3], 24)
+    assert [offset for offset, _ in read_all(log)] == list(range(bases[3], 24))
+    work = log.retention_work(NOW_MS, 24)
+    assert work is not None
+    work.here()
+    assert log.bases == bases[3:]
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_what_a_failed_sync_did_not_cover_is_written_again_before_it_is_trusted(seed: int) -> None:
     disk = virtual_disk()

@@ -54,6 +54,8 @@ class Loader:
     wall_ms: int
     gaps: bool = False
     """Whether compaction may have taken offsets out of the log."""
+    left: list[Segment] = field(default_factory=list)
+    """Damaged segments that nobody will read."""
     report: RecoveryReport = field(default_factory=RecoveryReport)
 
     @property
@@ -72,7 +74,7 @@ class Loader:
             segment = Segment(self.files, self.folder, base_offset, self.config, self.wall_ms)
             segments.append(segment)
             with self.files.held(segment.all_files()):
-                whole = self._settle(segment, above)
+                whole = self._settle_or_leave(segment, above)
                 if suspect:
                     self._write_again(segment)
             for file in segment.all_files():
@@ -101,6 +103,18 @@ class Loader:
             raise DamagedLog(segment.log.path, segment.size, text)
         if not segments:
             raise DamagedLog(self.folder, 0, f"it has no segments, {self.recovery_point} was synced")
+
+    def _settle_or_leave(self, segment: Segment, above: int | None) -> bool:
+        """A damaged segment below the log's start was deleted, and perhaps never synced: it waits to be taken away."""
+        try:
+            return self._settle(segment, above)
+        except DamagedLog:
+            if above is None or above > self.start_offset:
+                raise
+            segment.size = segment.allocated = self.disk.file_size(segment.log.path)
+            segment.next_offset = above
+            self.left.append(segment)
+            return True
 
     def _settle(self, segment: Segment, above: int | None) -> bool:
         """Find the segment's end and check its indexes; False if what follows it no longer does."""
@@ -317,7 +331,7 @@ class Loader:
     ) -> None:
         """Apply the headers from `begin` on: producers from the snapshot on, leader epochs all the way."""
         for segment in segments:
-            if segment.next_offset > begin and segment.size:
+            if segment.next_offset > begin and segment.size and segment not in self.left:
                 with self.files.held(segment.all_files()):
                     self._replay_segment(segment, producers, epochs, snapshot=snapshot, begin=begin)
 

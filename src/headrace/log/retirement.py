@@ -97,7 +97,7 @@ class Retirement:
         excess = log.size_bytes - config.retention_bytes if by_config and config.retention_bytes >= 0 else -1
         for count, segment in enumerate(log.segments):
             is_active = segment is log.active
-            if segment.next_offset > high_watermark or not segment.size:
+            if segment.next_offset > high_watermark or (is_active and not segment.size):
                 return count
             newest_ms = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
             too_old = by_config and 0 <= config.retention_ms < wall_ms - newest_ms
