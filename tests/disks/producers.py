@@ -8,6 +8,7 @@ from collections import deque
 from contextlib import suppress
 from struct import Struct
 
+from headrace.model.errors import ErrorCode
 from headrace.wire import frames
 from headrace.wire.apis import ApiKey, codec
 from headrace.wire.messages import create_topics, delete_records, delete_topics, fetch, init_producer_id, produce
@@ -20,6 +21,7 @@ VALUE_BYTES_MAX = 600
 RETRY_S = 0.02
 ANSWER_S_MAX = 20.0
 FETCH_BYTES = 4 << 20
+READS_MAX = 50
 SIZE = Struct(">i")
 
 
@@ -76,6 +78,10 @@ class Connection:
 
     def __exit__(self, *_):
         self.close()
+
+
+class StartMoved(Exception):
+    """Records were deleted while they were read."""
 
 
 class Ledger:
@@ -242,6 +248,8 @@ def read_from(connection, topic, partition, offset):
     found = []
     while True:
         answer = fetch_once(connection, topic, partition, offset)
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and offset < answer.log_start_offset:
+            raise StartMoved
         assert answer.error_code == 0, f"{topic}-{partition} at offset {offset}: error {answer.error_code}"
         if not answer.records:
             assert offset >= answer.high_watermark, "nothing came though the high watermark is above"
@@ -265,8 +273,7 @@ class Checker:
         place = (topic, partition)
         with self._ledger.lock:
             acked = dict(self._ledger.acked.get(place, {}))
-        begin = max(self._ends.get(place, 0), self._visible(connection, topic, partition, max(acked, default=-1)))
-        found = read_from(connection, topic, partition, begin)
+        begin, found = self._read_on(connection, topic, partition, max(acked, default=-1))
         assert [offset for offset, _ in found] == list(range(begin, begin + len(found))), f"{topic} has a gap"
         seen = self._seen.setdefault(place, {})
         for offset, value in found:
@@ -279,6 +286,15 @@ class Checker:
         )
         self._ends[place] = begin + len(found)
         self.read += len(found)
+
+    def _read_on(self, connection, topic, partition, last_acked):
+        """Where it began, and what it read; again if retention was faster."""
+        for _ in range(READS_MAX):
+            start = self._visible(connection, topic, partition, last_acked)
+            begin = max(self._ends.get((topic, partition), 0), start)
+            with suppress(StartMoved):
+                return begin, read_from(connection, topic, partition, begin)
+        raise AssertionError(f"the start of {topic}-{partition} does not stand still")
 
     def check_whole(self, connection, topic, partition):
         """From the log's start, whatever was read before."""
