@@ -83,7 +83,7 @@ def test_wrong_use(headrace: Headrace, topic: str) -> None:
     missing = headrace("consume", topic, "--partition", "7", "--from-beginning", exit_code=1)
     assert f'topic "{topic}" has no partition 7: it has 0 to 2' in missing.stderr
     unknown = headrace("consume", "no-such-topic", "--from-beginning", exit_code=1)
-    assert "UNKNOWN_TOPIC_OR_PARTITION" in unknown.stderr
+    assert "it does not exist (headrace topics list shows all)" in unknown.stderr
 
 
 def test_following_sees_what_comes_and_ends_quietly(broker: EmbeddedBroker, headrace: Headrace, topic: str) -> None:
@@ -116,3 +116,11 @@ def test_a_reader_that_goes_away_is_no_error(broker: EmbeddedBroker, headrace: H
         process.stdout.close()
         assert process.stderr.read() == b""
         process.wait(timeout=30)
+
+
+def test_internal_topics_are_not_written_to(headrace: Headrace, topic: str) -> None:
+    headrace("groups", "reset", "first-of-all", "--topic", topic, "--to-latest", "--yes")  # makes the topic of offsets
+    refused = headrace("produce", "__consumer_offsets", input="x\n", exit_code=1).stderr
+    assert "it is internal: only the broker writes to it" in refused
+    named = headrace("consume", "a b", "--from-beginning", exit_code=1).stderr
+    assert "no topic can have this name" in named

@@ -10,11 +10,12 @@ import click
 from headrace.cli.console import clean
 from headrace.cli.failures import Failure
 from headrace.cli.options import bootstrap_option, complete_topics
+from headrace.cli.outcomes import fail_on_errors, named
 from headrace.cli.record_text import record_json, record_line
 from headrace.cli.times import EXAMPLES, parse_time
 from headrace.client import Admin, Consumer
 from headrace.client.errors import BrokerError
-from headrace.client.types import EARLIEST, LATEST, ConsumerRecord
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, Outcome
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
 
@@ -84,8 +85,7 @@ def _time(text: str) -> int:
 
 def _partitions(admin: Admin, topic: str, only: tuple[int, ...]) -> list[TopicPartition]:
     (described,) = admin.topics([topic])
-    if described.error != ErrorCode.NONE:
-        raise BrokerError(described.error, f'cannot read topic "{clean(topic)}"')
+    fail_on_errors(named({topic: Outcome(described.error)}), "cannot read")
     existing = sorted(partition.partition for partition in described.partitions)
     missing = sorted(set(only) - set(existing))
     if missing:

@@ -11,6 +11,8 @@ from headrace.cli.failures import Failure
 from headrace.cli.options import bootstrap_option, complete_topics
 from headrace.cli.record_text import LINE_LENGTH_MAX, InputRecord, LineError, input_records
 from headrace.client import Delivery, Producer
+from headrace.client.errors import BrokerError
+from headrace.model.errors import ErrorCode
 
 UNCONFIRMED_MAX = 10_000
 """Records sent whose acknowledgement has not been looked at yet."""
@@ -104,5 +106,10 @@ def _send_all(
 
 def _confirm(unconfirmed: deque[Delivery]) -> None:
     """Raises what the broker refused, which the client's error explains."""
-    while unconfirmed:
-        unconfirmed.popleft().result(DELIVERY_TIMEOUT_MS)
+    try:
+        while unconfirmed:
+            unconfirmed.popleft().result(DELIVERY_TIMEOUT_MS)
+    except BrokerError as refused:
+        if refused.code == ErrorCode.INVALID_TOPIC_EXCEPTION:
+            raise Failure(f"{refused} (it is internal: only the broker writes to it)") from None
+        raise
