@@ -111,9 +111,9 @@ def api_versions_page() -> Iterator[str]:
     yield "# Kafka APIs served"
     yield ""
     yield "What a broker answers to an ApiVersions request. A version is listed only when its semantics are served,"
-    yield "with two exceptions that clients need. Produce is listed from 0, although record formats older than v2 are"
-    yield "refused, because older librdkafka ties compression to it. FindCoordinator is listed because librdkafka looks"
-    yield "for it before it offers LZ4; it answers `COORDINATOR_NOT_AVAILABLE` until consumer groups exist."
+    yield "with one exception that clients need: Produce is listed from 0, although record formats older than v2 are"
+    yield "refused, because older librdkafka ties compression to it. FindCoordinator finds the coordinators of groups;"
+    yield "those of transactions come with transactions."
     yield ""
     rows = sorted((api.key.value, api.key.name, api.min_version, api.max_version, api.module) for api in SERVED)
     yield from table(
