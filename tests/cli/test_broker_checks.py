@@ -71,10 +71,13 @@ def test_log_directories() -> None:
             node_id=1, path="/a", error=ErrorCode.NONE, total_bytes=9, usable_bytes=-1, replicas=(replica,)
         ),
         LogDirDescription(node_id=1, path="/b", error=ErrorCode.NONE, total_bytes=9, usable_bytes=5, replicas=()),
+        LogDirDescription(node_id=2, path="/b", error=ErrorCode.NONE, total_bytes=9, usable_bytes=5, replicas=()),
         LogDirDescription(
             node_id=1, path="/c", error=ErrorCode.KAFKA_STORAGE_ERROR, total_bytes=9, usable_bytes=5, replicas=()
         ),
     ]
-    findings = list(log_dir_findings(folders))
-    assert [finding.level for finding in findings] == [Level.OK, Level.WARNING, Level.PROBLEM]
+    findings = list(log_dir_findings(folders, {1: 5, 2: 6}))
+    assert [finding.level for finding in findings] == [Level.OK, Level.WARNING, Level.PROBLEM, Level.PROBLEM]
+    assert "/b is full" in findings[2].seen
+    assert "delete records or topics" in findings[2].advice
     assert "2.0 KiB in 1 partition" in findings[0].seen

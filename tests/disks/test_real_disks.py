@@ -67,6 +67,10 @@ def test_a_full_file_system_refuses_records_and_heals(tmp_path):
             with Connection(broker.address) as connection:
                 assert len(read_from(connection, "t", 0, 0)) == len(ledger.acked["t", 0]), "reads go on"
                 assert create_topic(connection, "new") == E.KAFKA_STORAGE_ERROR
+                doctor = [sys.executable, "-m", "headrace", "doctor", "--bootstrap", broker.address, "--json"]
+                told = subprocess.run([*doctor, "--data-dir", str(tmp_path)], capture_output=True, text=True)
+                assert told.returncode == 1
+                assert "records are refused" in told.stdout
                 ballast._abandoned = True
                 assert delete_topic(connection, "ballast") == 0, "deletions go on"
             os.unlink(tmp_path / "foreign")

@@ -10,7 +10,15 @@ from headrace.cli.machine_checks import DISK_FREE_BYTES_ADVISED
 from headrace.cli.topic_details import topic_configs
 from headrace.client import Admin
 from headrace.client.errors import ClientError
-from headrace.client.types import Broker, ConfigEntry, ConfigSource, LogDirDescription, TopicDescription
+from headrace.client.types import (
+    Broker,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    LogDirDescription,
+    ResourceType,
+    TopicDescription,
+)
 from headrace.model.errors import ErrorCode, error_name
 from headrace.model.ids import NO_NODE
 
@@ -45,7 +53,8 @@ def _check_contents(admin: Admin) -> Iterator[Finding]:
     topics = admin.topics()
     yield from partition_findings(topics)
     yield from config_findings(topics, topic_configs(admin, [topic.name for topic in topics]))
-    yield from log_dir_findings(admin.log_dirs())
+    folders = admin.log_dirs()
+    yield from log_dir_findings(folders, free_minimums(admin, {folder.node_id for folder in folders}))
 
 
 def address_finding(broker: Broker, bootstrap: str) -> Finding:
@@ -111,12 +120,28 @@ def _value(own: Mapping[str, ConfigEntry], name: str) -> str:
     return (entry.value or "") if entry is not None else ""
 
 
-def log_dir_findings(folders: Iterable[LogDirDescription]) -> Iterator[Finding]:
+def free_minimums(admin: Admin, nodes: Iterable[int]) -> dict[int, int]:
+    """Below how many free bytes each broker refuses records."""
+    resources = [ConfigResource(ResourceType.BROKER, str(node)) for node in nodes]
+    return {
+        int(resource.name): int(entry.value or 0)
+        for resource, entries in admin.describe_configs(resources).items()
+        for entry in entries
+        if entry.name == "headrace.disk.free.min.bytes"
+    }
+
+
+def log_dir_findings(folders: Iterable[LogDirDescription], free_bytes_min: Mapping[int, int]) -> Iterator[Finding]:
     for folder in folders:
         about = f"log directory of broker {folder.node_id}"
         if folder.error != ErrorCode.NONE:
             seen = f"{Path(folder.path)} is offline ({error_name(folder.error)})"
             yield problem(about, seen, "look at the broker's log and the disk, repair it, restart the broker")
+        elif 0 <= folder.usable_bytes < free_bytes_min.get(folder.node_id, 0):
+            minimum = size_text(free_bytes_min[folder.node_id])
+            seen = f"{Path(folder.path)} is full: {size_text(folder.usable_bytes)} left, less than {minimum}"
+            advice = "records are refused there (headrace.disk.free.min.bytes): delete records or topics, or free space"
+            yield problem(about, seen, advice)
         elif 0 <= folder.usable_bytes < DISK_FREE_BYTES_ADVISED:
             seen = f"{size_text(folder.usable_bytes)} left at {Path(folder.path)}"
             yield warning(about, seen, "free some, or shorten retention of large topics")

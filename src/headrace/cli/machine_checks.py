@@ -150,7 +150,7 @@ def free_space_finding(folder: Path, free_bytes_min: int) -> Finding:
     seen = f"{size_text(free)} free at {folder}"
     if free < free_bytes_min:
         advice = (
-            f"free some: with less than {size_text(free_bytes_min)} (headrace.disk.free.min.bytes) writes soon fail"
+            f"free some: with less than {size_text(free_bytes_min)} (headrace.disk.free.min.bytes) records are refused"
         )
         return problem("disk space", seen, advice)
     if free < DISK_FREE_BYTES_ADVISED:
