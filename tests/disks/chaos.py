@@ -31,7 +31,7 @@ def plans_of(counts, phase, *, numbers_max):
                 yield {"point": name, "number": number, "when": when, "phase": phase}
 
 
-def sweep(folder, *, seed, numbers_max, check_every, only=None):
+def sweep(folder, *, seed, numbers_max, check_every, only=None, census_s=CENSUS_S, point_s_max=POINT_S_MAX):
     """What was met: (points, ends there, points that the load did not come to, acknowledged)."""
     names, ends, missed = set(), 0, []
     with Campaign(folder, seed=seed) as campaign:
@@ -39,12 +39,12 @@ def sweep(folder, *, seed, numbers_max, check_every, only=None):
         campaign.broker.kill()
         plans = []
         for phase in PHASES:
-            counts = campaign.counted(phase, CENSUS_S, Path(folder) / "counts.json")
+            counts = campaign.counted(phase, census_s, Path(folder) / "counts.json")
             plans += plans_of(counts, phase, numbers_max=numbers_max)
         if only is not None:
             plans = campaign.source.sample(plans, min(only, len(plans)))
         for place, plan in enumerate(plans):
-            reached = campaign.run_until_dead(plan, POINT_S_MAX)
+            reached = campaign.run_until_dead(plan, point_s_max)
             names.add((plan["phase"], plan["point"]))
             ends += reached
             if not reached:

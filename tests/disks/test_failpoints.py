@@ -7,12 +7,14 @@ from tests.disks.chaos import pauses, plans_of, random_kills, sweep
 SEED = int(os.environ.get("DISKS_SEED", "1"))
 """Another draw of the points by `DISKS_SEED=7 make test ARGS=tests/disks/test_failpoints.py`."""
 
-POINTS = 8
+POINTS = 6
 KILLS = 4
 
 
 def test_an_end_at_named_points_loses_nothing_and_doubles_nothing(tmp_path):
-    _, ends, _, acked = sweep(tmp_path, seed=SEED, numbers_max=2, check_every=1, only=POINTS)
+    _, ends, _, acked = sweep(
+        tmp_path, seed=SEED, numbers_max=2, check_every=2, only=POINTS, census_s=1.0, point_s_max=1.5
+    )
     assert ends >= POINTS // 2, "the load comes to most of the points"
     assert acked > 100
 
