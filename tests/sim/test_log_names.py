@@ -9,6 +9,7 @@ from headrace.sim.clock import WALL_START_MS
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.trace import Trace
+from headrace.sim.world import CutOff
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.header import HEADER
 
@@ -63,3 +64,30 @@ def test_segments_made_by_a_killed_process_are_durable_after_a_flush_of_the_next
     assert log.recovery_point == BATCHES + 1
     disk.crash(SeededEntropy(seed))
     assert opened(disk).end_offset == BATCHES + 1
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_a_power_cut_while_retention_renames_brings_no_segment_back_without_those_behind_it(seed):
+    disk = VirtualDisk(SeededEntropy(seed), Trace())
+    disk.make_directory("data")
+    disk.sync_directory("")
+    log = opened(disk)
+    for _ in range(BATCHES):
+        append(log)
+    flush(log)
+    log.advance_start(BATCHES - 2)
+    work = log.retention_work(WALL_START_MS, BATCHES)
+    calls = 3 + seed
+
+    def cut_off(_operation, _path):
+        nonlocal calls
+        calls -= 1
+        if not calls:
+            raise CutOff
+
+    disk.on_operation = cut_off
+    with pytest.raises(CutOff):
+        work.run()
+    disk.on_operation = None
+    disk.crash(SeededEntropy(seed))
+    assert opened(disk).end_offset == BATCHES

@@ -110,7 +110,7 @@ class Retirement:
 
 
 def _rename_and_unlink(disk: Disk, folder: str, taken: list[str], expired: list[str]) -> None:
-    """Oldest first, so that a crash between two leaves no gap."""
+    """Oldest first, and each synced before the next, so that no crash brings one back without those behind it."""
     suffixes = (names.LOG, names.INDEX, names.TIME_INDEX, names.SNAPSHOT)
     for stem in taken:
         for suffix in suffixes:
@@ -118,7 +118,9 @@ def _rename_and_unlink(disk: Disk, folder: str, taken: list[str], expired: list[
                 disk.rename(stem + suffix, stem + suffix + names.DELETED)
             except FileNotFoundError:
                 continue
+        disk.sync_directory(folder)
     for stem in expired:
         for suffix in suffixes:
             unlink_if_present(disk, stem + suffix + names.DELETED)
-    disk.sync_directory(folder)
+    if expired:
+        disk.sync_directory(folder)
