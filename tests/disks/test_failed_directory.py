@@ -62,6 +62,21 @@ def test_any_failed_call_takes_its_directory_offline_and_nothing_else(operation,
     assert client.produce_error("t", lost) == 0
 
 
+def test_a_topic_made_anew_while_a_directory_was_offline_is_found_at_the_next_start():
+    broker, lost, _ = two_directories(flush_messages=1)
+    client = broker.client()
+    assert client.produce_error("t", lost, client.batch(b"old")) == 0
+    broker.disk.faults.fail("data_sync", path_contains="extra")
+    client.produce_error("t", lost)
+    assert [directory.path for directory in broker.directories] == ["meta"]
+    client.delete_topic("t")
+    broker.with_topic("t", partitions=2)
+    assert client.produce_error("t", lost, client.batch(b"new")) == 0
+    broker.machine.kill()
+    broker.boot()
+    assert broker.client().values("t", lost) == [b"new"]
+
+
 @pytest.mark.parametrize("what", ["recovery-point-offset-checkpoint", "__cluster_metadata-0", "t-"])
 def test_a_node_without_its_metadata_directory_stops_and_says_what_to_do(what):
     broker, _, kept = two_directories(flush_messages=1)

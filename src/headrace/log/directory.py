@@ -121,6 +121,15 @@ class LogDirectory:
             if topic_partition is not None and self.disk.is_directory(f"{self.path}/{topic_partition}")
         ]
 
+    def holds(self, topic_partition: TopicPartition, topic_id: TopicId) -> bool:
+        """Whether its folder is of this topic, and not of an earlier one of its name."""
+        path = f"{self.path}/{topic_partition}/{names.PARTITION_METADATA}"
+        try:
+            content = read_whole(self.disk, path, checkpoints.PROPERTIES_BYTES_MAX)
+            return checkpoints.decode_partition_metadata(content) == topic_id
+        except (FileNotFoundError, CorruptFile):
+            return False
+
     def open_log(
         self,
         topic_partition: TopicPartition,

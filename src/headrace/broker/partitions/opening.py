@@ -71,7 +71,8 @@ class Opener:
         self._timers = timers
         self._logger = logger
         self._held: dict[str, int] = {directory.path: 0 for directory in directories}
-        self._found: dict[TopicPartition, LogDirectory] = {}
+        self._found: dict[TopicPartition, list[LogDirectory]] = {}
+        """Where folders of its name are: in two places, if a directory was offline when the partition was made anew."""
         self._closed: dict[tuple[bytes, int], _Closed] = {}
         self._retrying: set[tuple[bytes, int]] = set()
         self._tries_again = False
@@ -98,16 +99,17 @@ class Opener:
             config = self._topic_config(led.name, image)
             for index, state in enumerate(states):
                 self._open_now(led, (index, state), config, image)
-        for topic_partition, directory in self._found.items():
-            if topic_partition.topic != CLUSTER_METADATA_TOPIC and directory in self._directories:
-                self._guarded(directory, partial(directory.put_aside, topic_partition))
+        for topic_partition, directories in self._found.items():
+            for directory in directories:
+                if topic_partition.topic != CLUSTER_METADATA_TOPIC and directory in self._directories:
+                    self._guarded(directory, partial(directory.put_aside, topic_partition))
         for directory in tuple(self._directories):
             self._guarded(directory, directory.sync_names)
         self._found.clear()
 
     def _find_folders(self, directory: LogDirectory) -> None:
         for topic_partition in directory.partitions():
-            self._found[topic_partition] = directory
+            self._found.setdefault(topic_partition, []).append(directory)
         for work in directory.leftover_removals():
             self._spawner.submit(*work)
 
@@ -121,7 +123,7 @@ class Opener:
 
     def _open_now(self, led: LedTopic, added: Added, config: TopicConfig, image: MetadataImage) -> None:
         topic_partition = TopicPartition(led.name, added[0])
-        home = self._found.pop(topic_partition, None)
+        home = self._take_found(topic_partition, led)
         if home is None and self._some_missing():
             self._keep_closed(_Closed(led, added[0], None, image, False), "its log directory is missing")
             return
@@ -129,6 +131,22 @@ class Opener:
         self._held[home.path] += 1
         outcome = self._try_to_open(led, added[0], home, self._log_config(config))
         self._end(led, added, home, image, config, outcome)
+
+    def _take_found(self, topic_partition: TopicPartition, led: LedTopic) -> LogDirectory | None:
+        """The directory that has the folder of this topic; what else is found under its name is put aside."""
+        found = self._found.pop(topic_partition, [])
+        if len(found) < 2:
+            return found[0] if found else None
+        ours = [home for home in found if self._holds(home, topic_partition, led)]
+        home = ours[0] if ours else found[0]
+        self._found[topic_partition] = [other for other in found if other is not home]
+        return home
+
+    def _holds(self, home: LogDirectory, topic_partition: TopicPartition, led: LedTopic) -> bool:
+        try:
+            return home.holds(topic_partition, led.topic_id)
+        except OSError:
+            return False  # opening it would fail too, and says so
 
     # Later
 
