@@ -1,5 +1,7 @@
 """The log directory: lock, identity, checkpoints, folders."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 from headrace.log import checkpoints, names
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
-from headrace.log.errors import CorruptFile, WrongDirectory
+from headrace.log.errors import CorruptFile, MissingLog, WrongDirectory
+from headrace.log.leader_epochs import LeaderEpochs
 from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk, DiskLockHeld
 from headrace.ports.real.disk import RealDisk
@@ -218,3 +221,79 @@ def test_any_bytes_are_a_checkpoint_or_refused(content: bytes) -> None:
             decode(content)
         except CorruptFile:
             continue
+
+
+def flipped(content: bytes) -> Iterator[bytes]:
+    for place in range(len(content) * 8):
+        changed = bytearray(content)
+        changed[place // 8] ^= 1 << place % 8
+        yield bytes(changed)
+
+
+def test_no_flipped_bit_changes_what_a_small_file_says() -> None:
+    """It is found, or it is in the checksum's own line and changes nothing else."""
+    offsets = {PARTITION: 120, TopicPartition("a", 3): 7}
+    for content in flipped(checkpoints.encode_offsets(offsets, {"orders": TOPIC_ID})):
+        with suppress(CorruptFile):
+            assert offsets.items() <= checkpoints.decode_offsets(content).items()
+            assert checkpoints.decode_topic_ids(content) == {"orders": TOPIC_ID}
+    for content in flipped(checkpoints.encode_partition_metadata(TOPIC_ID)):
+        with suppress(CorruptFile):
+            assert checkpoints.decode_partition_metadata(content) == TOPIC_ID
+    properties = {"version": "1", "cluster.id": "abc", "node.id": "1"}
+    for content in flipped(checkpoints.encode_properties(properties)):
+        with suppress(CorruptFile):
+            assert properties.items() <= checkpoints.decode_properties(content).items()
+    epochs = LeaderEpochs()
+    for epoch, start in ((0, 0), (3, 17), (4, 90)):
+        epochs.assign(epoch, start)
+    for content in flipped(epochs.encode()):
+        with suppress(CorruptFile):
+            found = LeaderEpochs.decode(content)
+            found.truncate_from(1 << 40)  # as a start does: no log is so long
+            assert (found.epochs, found.starts) == (epochs.epochs, epochs.starts)
+
+
+def test_files_without_a_checksum_are_taken_as_they_are() -> None:
+    assert checkpoints.decode_offsets(b"0\n1\norders 0 5\n") == {PARTITION: 5}
+    assert checkpoints.decode_topic_ids(b"0\n1\norders 0 5\n") == {}
+    assert checkpoints.decode_properties(b"#Mon\ncluster.id=x\n") == {"cluster.id": "x"}
+    plain = checkpoints.encode_partition_metadata(TOPIC_ID).split(b"headrace")[0]
+    assert checkpoints.decode_partition_metadata(plain) == TOPIC_ID
+    assert LeaderEpochs.decode(b"0\n1\n4 17\n").epochs == [4]
+
+
+def test_offsets_of_an_earlier_topic_of_the_same_name_do_not_count() -> None:
+    """The checkpoint on disk is still that of the deleted topic when the node dies."""
+    disk = virtual_disk()
+    directory = open_directory(disk)
+    old = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    for number in range(9):
+        append(old, batch_of(b"%d" % number))
+    old.advance_start(8)
+    old.close()
+    directory.checkpoint([old], {PARTITION: 9})
+    assert directory.delete_folder(PARTITION) is not None
+    other = TopicId(bytes(16 * [7]))
+    new = directory.open_log(PARTITION, other, LogConfig(), wall_ms=NOW_MS)
+    append(new, batch_of(b"mine"))
+    disk.kill()
+    again = open_directory(disk)
+    log = again.open_log(PARTITION, other, LogConfig(), wall_ms=NOW_MS)
+    assert read_all(log) == [(0, b"mine")]
+    assert (log.start_offset, log.recovery_point) == (0, 0)
+
+
+def test_a_folder_that_is_gone_is_not_made_anew() -> None:
+    disk = virtual_disk()
+    directory = open_directory(disk)
+    log = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    append(log, batch_of(b"a"))
+    log.close()
+    directory.checkpoint([log], {PARTITION: 1})
+    directory.close()
+    for name in disk.list_directory("data/orders-0"):
+        disk.unlink(f"data/orders-0/{name}")
+    disk.remove_directory("data/orders-0")
+    with pytest.raises(MissingLog, match="restore the folder from a copy"):
+        open_directory(disk).open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)

@@ -183,3 +183,29 @@ def test_repair_refuses_a_directory_in_use(tmp_path: Path) -> None:
             repair(RealDisk(), path, dry_run=False)
         assert repair(RealDisk(), path, dry_run=True).is_whole
     directory.close()
+
+
+def test_a_gap_and_a_short_end_are_told_and_accepted_by_repair() -> None:
+    disk = virtual_disk()
+    directory = LogDirectory.open(disk, "data", cluster_id="c", node_id=1, entropy=SeededEntropy(1))
+    log = directory.open_log(PARTITION, TOPIC_ID, CONFIG, wall_ms=NOW_MS)
+    for number in range(40):
+        append(log, batch_of(b"%02d" % number + bytes(100)))
+    log.close()
+    directory.checkpoint([log], {PARTITION: 40})
+    directory.close()
+    for segment in (log.segments[1], log.segments[-1]):
+        for file in segment.all_files():
+            disk.unlink(file.path)
+    report = verify(disk, "data")
+    texts = [finding.text for finding in report.findings if finding.remedy is Remedy.ACCEPT]
+    assert len(texts) == 2
+    assert f"the next segment begins at {log.bases[2]}" in texts[0]
+    assert "40 was synced: what is between is missing" in texts[1]
+    with pytest.raises(DamagedLog):
+        open_log(disk, CONFIG, recovery_point=40)
+    assert repair(disk, "data", dry_run=False).is_whole
+    assert verify(disk, "data").is_whole
+    again = open_log(disk, CONFIG, recovery_point=40)
+    assert again.end_offset == log.bases[-1]
+    assert [at for at, _ in read_all(again)] == [*range(log.bases[1]), *range(log.bases[2], log.bases[-1])]

@@ -124,7 +124,7 @@ class Flusher:
             return self._work(deep=deep)
         except OSError as error:
             if passes(error):
-                self._rest()
+                self._rest(error)
             else:
                 log.work_failed(error)
             return None
@@ -164,7 +164,7 @@ class Flusher:
                 self._flushed_bytes = appended
                 self._oldest_wall_ms = -1
             if put_off is not None:
-                self._take_up_again(plan, rolls if generation == self._generation else [], durable=durable)
+                self._take_up_again(plan, rolls if generation == self._generation else [], put_off)
             elif deep:
                 self._snapshot_bytes = appended
                 self.note_snapshot(end_offset)
@@ -177,17 +177,19 @@ class Flusher:
 
         return Work(_sync(log.disk, plan), done)
 
-    def _take_up_again(self, plan: _Plan, rolls: list[_Snapshot], *, durable: bool) -> None:
+    def _take_up_again(self, plan: _Plan, rolls: list[_Snapshot], put_off: PutOff) -> None:
         """Small files, or names, are still to be written: the next flush tries again after a rest."""
-        self._rest()
+        self._rest(put_off.error)
         self._snapshots[:0] = rolls
         self._strays = [*plan.stale, *(snapshot.offset for snapshot in plan.snapshots)]
-        self.directory_changed = self.directory_changed or (plan.named and not durable)
+        self.directory_changed = self.directory_changed or (plan.named and not put_off.durable)
         self._log.epochs.changed = self._log.epochs.changed or plan.epochs is not None
 
-    def _rest(self) -> None:
+    def _rest(self, error: OSError) -> None:
         self._put_off = True
         self._retry_ms = -1
+        if self._log.on_put_off is not None:
+            self._log.on_put_off(error)
 
     def _plan(self, *, deep: bool) -> _Plan:
         log = self._log

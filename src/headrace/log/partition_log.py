@@ -75,6 +75,8 @@ class PartitionLog:
         """Called on the loop with the end offset of what is now on the device."""
         self.on_failed: Callable[[BaseException], None] | None = None
         """Called on the loop when work of this log failed on the device; the log is then `failed`."""
+        self.on_put_off: Callable[[OSError], None] | None = None
+        """Called on the loop when a flush found no room, or no descriptor, for everything; it is tried again."""
         self.segments: list[Segment] = []
         self.bases: list[int] = []
         self.active: Segment

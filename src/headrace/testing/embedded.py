@@ -32,6 +32,7 @@ TEST_DEFAULTS: Mapping[str, str] = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "headrace.preallocate.bytes": "0",
+    "headrace.disk.free.min.bytes": "0",
     "headrace.log.level": "warning",
 }
 

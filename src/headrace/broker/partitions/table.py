@@ -4,6 +4,7 @@ The end of a turn is here: every partition that was appended to writes once, and
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
@@ -189,7 +190,7 @@ class PartitionTable:
             on_error=self._partition_error,
         )
         log.on_flushed = lambda end_offset: self._flushed(partition, end_offset)
-        log.on_failed = lambda error: self._partition_error(partition, error)
+        log.on_failed = log.on_put_off = partial(self._partition_error, partition)
         led.partitions[index] = partition
         self._homes[partition] = directory
         if directory not in self.directories:
