@@ -7,6 +7,8 @@ from headrace.broker.cluster.metadata_log import MetadataDamaged
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigSource
 from headrace.model.errors import ErrorCode
 from headrace.sim.faults import DISK_FULL
+from headrace.sim.node import HOST, PORT, VirtualNode
+from headrace.sim.world import World
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import (
     alter_configs,
@@ -23,8 +25,6 @@ from headrace.wire.messages import (
 )
 from tests.cluster.nodes import METADATA_FOLDER
 from tests.sim.kafka_client import KafkaClient
-from tests.sim.nodes import VirtualNode
-from tests.sim.workload import HOST, PORT
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS = 2, 4, 8, 16
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -37,14 +37,14 @@ def each_version(key):
 
 @pytest.fixture
 def node():
-    virtual = VirtualNode(seed=7)
+    virtual = VirtualNode(World(7))
     virtual.boot()
     return virtual
 
 
 @pytest.fixture
 def client(node):
-    return KafkaClient(node.world, HOST, PORT)
+    return KafkaClient(node.world)
 
 
 def image(node):
@@ -338,7 +338,7 @@ class TestAlterConfigs:
         alter(client, ("log.segment.bytes", SET, "1048576"), kind=BROKER, name="")
         node.stop()
         node.boot()
-        again = KafkaClient(node.world, HOST, PORT)
+        again = KafkaClient(node.world)
         told = {entry.name: entry.value for entry in describe(again, TOPIC, "orders").configs}
         assert (told["retention.ms"], told["segment.bytes"]) == ("123456", "1048576")
         partition = node.machine.node.broker.partitions.by_name[b"orders"].partitions[0]
@@ -461,7 +461,7 @@ class TestInitProducerId:
         before = {self.ask(client).producer_id for _ in range(5)}
         node.machine.kill()
         node.boot()
-        again = KafkaClient(node.world, HOST, PORT)
+        again = KafkaClient(node.world)
         assert self.ask(again).producer_id > max(before)
 
     def test_a_producer_that_brings_its_old_id_gets_a_new_one(self, client):
@@ -487,12 +487,12 @@ class TestTogether:
         """Changes that share a sync reach the partitions as one delta."""
         broker = node.machine.node.broker
         node.machine.spawner.hold(name_contains="sync_metadata")
-        first = KafkaClient(node.world, HOST, PORT)
+        first = KafkaClient(node.world)
         first.send(
             ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest(topics=(topic("early"),), timeout_ms=30_000)
         )
         node.world.run_until(lambda: node.machine.spawner.waiting_names() != [])
-        pending = KafkaClient(node.world, HOST, PORT)
+        pending = KafkaClient(node.world)
         pending.send(
             ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest(topics=(topic("late"),), timeout_ms=30_000)
         )

@@ -13,6 +13,7 @@ from headrace.sim.entropy import SeededEntropy
 from headrace.sim.operator import Operator
 from headrace.sim.spawner import METADATA_SYNC
 from headrace.sim.stage import Stage
+from headrace.sim.streams import WHOLE_EIGHTHS
 from headrace.sim.workloads.client import Client
 from headrace.sim.workloads.hostile import HostilePeers
 
@@ -23,12 +24,15 @@ ARMED_MS_MAX = 2_000
 STALL_MS_MAX = 4_000
 PAUSE_MS_MAX = 15_000
 LONG_PAUSE_MS = 60_000
+LONG_PAUSE_ONE_IN = 12
 WALL_JUMP_MS_MAX = 3_600_000
 DRIFT_RATES = (0.5, 0.9, 1.1, 2.0)
 DRIFT_MS_MAX = 8_000
 REPAIR_MS_MIN, REPAIR_MS_MAX = 1_000, 6_000
 FULL_DISK_FREE_BYTES_MAX = 20_000
-FLUSH = "Flusher"
+FLUSH = "_sync.<locals>.run"
+"""The name of the operation that syncs a partition's log."""
+SELDOM_SLICED_EIGHTHS = 6
 FAILING_PATHS = ("__cluster_metadata", "checkpoint", "")
 MANDATORY_CUT_SHARE = (2, 7)
 """Between these tenths of a run the power is cut once in any case; again until a page was torn."""
@@ -93,6 +97,7 @@ MET = (
     "pause",
     "completion delayed",
     "metadata commit delayed",
+    "metadata commit lost",
     "completion lost",
 )
 """Every fault that a report counts."""
@@ -220,7 +225,7 @@ class Nemesis:
         habits = self._habits
         self._machine.disk.faults.short_writes_one_in = habits.get("short write", 0)
         self._machine.disk.faults.cold_reads_one_in = habits.get("cold read", 0)
-        self._stage.world.fabric.whole_eighths = 4 if "slices" in habits else 7
+        self._stage.world.fabric.whole_eighths = WHOLE_EIGHTHS if "slices" in habits else SELDOM_SLICED_EIGHTHS
         spawner = self._machine.spawner
         spawner.long_delays_one_in = habits.get("delays", 0)
         spawner.losses_one_in = 2 * habits.get("losses", 0)
@@ -309,7 +314,7 @@ class Nemesis:
 
     def _pause(self) -> None:
         if self._stage.virtual.node is not None:
-            pause_ms = LONG_PAUSE_MS if self._entropy.one_in(8) else self._entropy.below(PAUSE_MS_MAX)
+            pause_ms = LONG_PAUSE_MS if self._entropy.one_in(LONG_PAUSE_ONE_IN) else self._entropy.below(PAUSE_MS_MAX)
             self._machine.paused_until_ms = self._stage.world.time.now_ms + pause_ms
             self._stage.world.trace.meet("pause")
 
@@ -331,4 +336,4 @@ class Nemesis:
                 client.connection.wire.stall()
         if self._stage.virtual.node is not None and machine.spawner.lost:
             self._operator.kill()
-        machine.spawner.long_delays_one_in = machine.spawner.losses_one_in = 0
+        machine.spawner.heal()

@@ -94,9 +94,6 @@ class VirtualTransport:
             self._network.let_go(self.token)
             self._endpoint.leave()
 
-    def reset(self) -> None:
-        self._endpoint.reset()
-
     def ready(self) -> int:
         """A peer that closed shows as the end of the stream; only a reset is BROKEN before a send has met it."""
         incoming, outgoing = self._endpoint.incoming, self._endpoint.outgoing
@@ -305,13 +302,18 @@ class VirtualNetwork:
             source.close()
 
     def kill(self) -> None:
-        """The process is gone: its listeners are, and its connections are reset, also those that it has closed."""
-        for source in self._sources.values():
-            source.reset()
+        """The process is gone, and its listeners are; what it sent before still arrives."""
+        for source in list(self._sources.values()):
+            if isinstance(source, VirtualListener):
+                source.reset()
+        self.close()
+
+    def lose_power(self) -> None:
+        """The whole machine is gone, with every connection it ever had: what was on its way is not."""
+        self.kill()
         for endpoint in self._endpoints:
             endpoint.reset()
         self._endpoints.clear()
-        self.close()
 
     def fail_accepts(self, code: int, times: int = 1) -> None:
         self._accept_failures.extend([code] * times)

@@ -142,6 +142,13 @@ class VirtualSpawner:
     def release(self) -> None:
         self._held.clear()
 
+    def heal(self) -> None:
+        """Nothing is late or lost from now on, also of what is under way."""
+        self.long_delays_one_in = self.losses_one_in = 0
+        for work in (*self._running, *self._queued):
+            work.lost = False
+            work.turns_left = min(work.turns_left, self.delay_turns_max)
+
     def waiting_names(self) -> list[str]:
         return [work.name for work in (*self._running, *self._queued)]
 
@@ -159,7 +166,7 @@ class VirtualSpawner:
             work.run()
         if work.lost:
             self._lost += 1
-            self._trace.meet("completion lost")
+            self._trace.meet("metadata commit lost" if METADATA_SYNC in work.name else "completion lost")
             self._trace.record(f"spawner lost {work.name}")
             return
         self._trace.record(f"spawner ended {work.name} {type(work.failure).__name__}")

@@ -51,13 +51,14 @@ class Machine:
         self.cut_off = False
         """Whether the last process was ended by an armed end."""
         self._end = self.cut_power
+        self._networks: list[VirtualNetwork] = []
+        """Of every process so far: what one that was killed has sent may still be on its way."""
         self._plug_in()
-        self._former_network = self.network
 
     def _plug_in(self) -> None:
-        """What the last process sent is still on its way."""
         boot = self.entropy.branch(f"boot {self.boots}")
         self.network = VirtualNetwork(self._world.fabric, self.disk, boot.branch("network"))
+        self._networks.append(self.network)
         self.spawner = VirtualSpawner(boot.branch("spawner"), self._world.trace)
 
     def boot(self, start: Callable[["Machine"], NodeT]) -> NodeT:
@@ -96,7 +97,6 @@ class Machine:
         self.node = None
         self.paused_until_ms = 0.0
         self.disk.on_operation = None
-        self._former_network = self.network
         self._plug_in()
 
     def kill(self) -> None:
@@ -112,8 +112,8 @@ class Machine:
         self.power_cuts += 1
         self._world.trace.record(f"machine {self.name} power cut")
         self.spawner.kill()
-        self.network.kill()
-        self._former_network.kill()
+        for network in self._networks:
+            network.lose_power()
         self.disk.crash(self.entropy.branch(f"power cut {self.power_cuts}"))
         self.stopped()
 

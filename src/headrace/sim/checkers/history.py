@@ -150,15 +150,18 @@ class PartitionHistory:
 
     def place(self, batch: SentBatch, base_offset: int) -> None:
         """The batch is there, as an acknowledgement or a read has told."""
-        require(batch.partition is self, NOTHING_FOREIGN, f"{batch} is at offset {base_offset} of {self}")
+        if batch.partition is not self:
+            raise Violation(NOTHING_FOREIGN, f"{batch} is at offset {base_offset} of {self}")
         if batch.offset != base_offset:
-            require(batch.offset is None, NO_DOUBLE, f"{batch} is at offsets {batch.offset} and {base_offset}")
+            if batch.offset is not None:
+                raise Violation(NO_DOUBLE, f"{batch} is at offsets {batch.offset} and {base_offset}")
             batch.offset = base_offset
             batch.was_stored = True
         entries = self.entries
         for offset in range(base_offset, base_offset + batch.count):
             known = entries.setdefault(offset, batch)
-            require(known is batch, ONE_SEQUENCE, f"offset {offset} of {self} held {known}, now {batch}")
+            if known is not batch:
+                raise Violation(ONE_SEQUENCE, f"offset {offset} of {self} held {known}, now {batch}")
         self.known_end = max(self.known_end, base_offset + batch.count)
 
     def promised_durable(self, end_offset: int, sync_level: int) -> None:
@@ -231,12 +234,10 @@ class Histories:
         while position < len(records):
             batch, base_offset, size = self._batch_at(partition, memoryview(records)[position:])
             end = base_offset + batch.count
-            first = expected == offset
-            require(
-                base_offset <= expected < end if first else base_offset == expected,
-                NO_GAP,
-                f"{partition}: a batch of offsets {base_offset} to {end} where {expected} was due",
-            )
+            follows = base_offset <= expected < end if expected == offset else base_offset == expected
+            if not follows:
+                detail = f"{partition}: a batch of offsets {base_offset} to {end} where {expected} was due"
+                raise Violation(NO_GAP, detail)
             partition.place(batch, base_offset)
             found.append(batch)
             position += size
@@ -253,8 +254,8 @@ class Histories:
         fields = HEADER.unpack_from(content)
         size = fields[LENGTH] + LOG_OVERHEAD
         stored = content[:size]
-        whole = len(stored) == size and checksum(stored) == fields[CRC]
-        require(whole, NO_GAP, f"{partition}: the batch at offset {fields[BASE_OFFSET]} is damaged")
+        if len(stored) != size or checksum(stored) != fields[CRC]:
+            raise Violation(NO_GAP, f"{partition}: the batch at offset {fields[BASE_OFFSET]} is damaged")
         number = int.from_bytes(stored[NUMBER_AT : NUMBER_AT + NUMBER_BYTES], "big")
         batch = self.sent[number] if number < len(self.sent) else None
         if batch is None or not _same(batch.content, stored, append_time=batch.partition.topic.append_time):

@@ -59,9 +59,9 @@ class TurnInvariants:
             self._check_resources()
 
     def _compare(self, partition: LedPartition, before: _Marks | None, now: _Marks) -> None:
-        name = f"{partition.topic}-{partition.index}"
-        if not partition.offline:
-            require(now[0] <= now[1] <= now[2], IN_ORDER, f"{name}: {now}")
+        name = partition.log.topic_partition
+        if not partition.offline and not now[0] <= now[1] <= now[2]:
+            raise Violation(IN_ORDER, f"{name}: {now}")
         if before is not None and any(new < old for new, old in zip(now, before, strict=True)):
             raise Violation(NEVER_BACK, f"{name}: (log start, high watermark, log end) went from {before} to {now}")
 

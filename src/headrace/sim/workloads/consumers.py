@@ -54,8 +54,6 @@ class Consumer(Client):
         self._waits = False
         self._next_ms = 0.0
         self._hurries = False
-        self.reached: dict[PartitionHistory, int] = {}
-        """How far each partition was read since it hurries."""
 
     def hurry(self) -> None:
         """Read on to the end, in large pieces and without detours."""
@@ -65,7 +63,7 @@ class Consumer(Client):
     def has_reached(self, ends: Mapping[PartitionHistory, int]) -> bool:
         """Whether it has read up to there, of the partitions that it can name."""
         return all(
-            self.reached.get(target, -1) >= ends.get(target, 0)
+            self.position(target) >= ends.get(target, 0)
             for target in self._targets
             if self._by_id or not target.topic.mortal
         )
@@ -166,7 +164,6 @@ class Consumer(Client):
             self._refused(partition, asked.offset, ErrorCode(part.error_code), part.log_start_offset)
             return
         partition.starts_at(part.log_start_offset)
-        self._moved_to(partition, asked.offset)
         if part.records:
             found = self.stage.histories.show(
                 partition,
@@ -177,19 +174,14 @@ class Consumer(Client):
             )
             last = found[-1]
             assert last.offset is not None
-            self._moved_to(partition, last.offset + last.count)
-
-    def _moved_to(self, partition: PartitionHistory, position: int) -> None:
-        self._positions[partition] = position
-        if self._hurries:
-            self.reached[partition] = position
+            self._positions[partition] = last.offset + last.count
 
     def _refused(self, partition: PartitionHistory, offset: int, error: ErrorCode, log_start: int) -> None:
         self._next_ms = self.now_ms + ERROR_PAUSE_MS
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             if offset < log_start:
                 partition.starts_at(log_start)
-                self._moved_to(partition, log_start)
+                self._positions[partition] = log_start
                 return
             fresh = partition.losses != self._losses.get(partition, 0)
             require(fresh, KEPT, f"offset {offset} of {partition} is out of range, and no power cut can have taken it")

@@ -1,0 +1,130 @@
+"""Nodes with a known fault put in: the simulator is tested by how soon it notices each.
+
+A patch gets pytest's MonkeyPatch. `make chaos` publishes how many seeds each one took.
+"""
+
+from headrace.broker.net.loop import Loop
+from headrace.broker.partitions import leader, reader
+from headrace.core.replication.leader import Leader
+from headrace.log import partition_log
+from headrace.log.partition_log import PartitionLog
+from headrace.log.retirement import Retirement
+from headrace.log.walk import BatchWalk
+from headrace.model.errors import ErrorCode
+from headrace.sim.disk import VirtualDisk
+from headrace.wire.records.header import CRC
+
+
+def skip_the_checksum_of_produced_batches(patch):
+    check = leader.check_produced
+
+    def believe(*arguments, **options):
+        error = check(*arguments, **options)
+        return ErrorCode.NONE if error is ErrorCode.CORRUPT_MESSAGE else error
+
+    patch.setattr(leader, "check_produced", believe)
+
+
+def acknowledge_before_the_write(patch):
+    begin = Loop.__init__
+
+    def send_first(loop, **options):
+        end_turn = options["end_turn"]
+
+        def end_turn_late():
+            loop._send_answers()
+            end_turn()
+
+        begin(loop, **(options | {"end_turn": end_turn_late}))
+
+    patch.setattr(Loop, "__init__", send_first)
+
+
+def acknowledge_before_the_sync(patch):
+    begin = Leader.__init__
+    patch.setattr(
+        Leader, "__init__", lambda leader, **options: begin(leader, **(options | {"flush_before_commit": False}))
+    )
+
+
+def believe_the_torn_tail(patch):
+    patch.setattr(BatchWalk, "_checksum", lambda walk, fields: fields[CRC])
+
+
+def lose_the_producer_snapshot(patch):
+    opened = PartitionLog.open
+
+    def open_and_forget(*arguments, **options):
+        log = opened(*arguments, **options)
+        log.producers.clear()
+        return log
+
+    patch.setattr(PartitionLog, "open", open_and_forget)
+
+
+def skip_the_sync_of_contents(patch):
+    sync = VirtualDisk.data_sync
+
+    def all_but_contents(disk, file):
+        if "/synced-" not in disk._opened(file).path:
+            sync(disk, file)
+
+    patch.setattr(VirtualDisk, "data_sync", all_but_contents)
+
+
+def skip_the_sync_of_metadata(patch):
+    sync = VirtualDisk.data_sync
+
+    def all_but_metadata(disk, file):
+        if "__cluster_metadata" not in disk._opened(file).path:
+            sync(disk, file)
+
+    patch.setattr(VirtualDisk, "data_sync", all_but_metadata)
+
+
+def skip_the_sync_of_names(patch):
+    patch.setattr(VirtualDisk, "sync_directory", lambda disk, path: None)
+
+
+def serve_above_the_high_watermark(patch):
+    read = reader.read_partition
+
+    def read_all(wanted, *arguments):
+        partition = reader.locate(wanted)
+        if isinstance(partition, ErrorCode):
+            return read(wanted, *arguments)
+        committed, partition.leader.high_watermark = partition.leader.high_watermark, partition.log.end_offset
+        try:
+            return read(wanted, *arguments)._replace(high_watermark=committed)
+        finally:
+            partition.leader.high_watermark = committed
+
+    patch.setattr(reader, "read_partition", read_all)
+
+
+def adopt_the_folder_of_another_topic(patch):
+    patch.setattr(partition_log, "claim_folder", lambda disk, path, topic_partition, topic_id: topic_id)
+
+
+def take_one_segment_too_many(patch):
+    count = Retirement._count_due
+    patch.setattr(
+        Retirement,
+        "_count_due",
+        lambda retirement, *arguments: max(count(retirement, *arguments), len(retirement._log.segments) - 2),
+    )
+
+
+KNOWN_BAD = (
+    skip_the_checksum_of_produced_batches,
+    acknowledge_before_the_write,
+    acknowledge_before_the_sync,
+    believe_the_torn_tail,
+    lose_the_producer_snapshot,
+    skip_the_sync_of_contents,
+    skip_the_sync_of_metadata,
+    skip_the_sync_of_names,
+    serve_above_the_high_watermark,
+    adopt_the_folder_of_another_topic,
+    take_one_segment_too_many,
+)
