@@ -154,7 +154,7 @@ def test_wrong_use(embedded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) ->
     assert "leave out --bootstrap" in invoke("start", *on, exit_code=2).stderr
     assert "--broker-pid" in invoke("connections", "--count", "1", *on, exit_code=1).stderr
     monkeypatch.setattr("headrace.bench.setup.ANSWER_SECONDS_MAX", 0.1)
-    assert "no broker answers" in invoke("produce", "--bootstrap", "127.0.0.1:1", exit_code=1).stderr
+    assert "cannot reach 127.0.0.1:1" in invoke("produce", "--bootstrap", "127.0.0.1:1", exit_code=1).stderr
 
 
 def test_a_broker_that_refuses_has_no_figure(embedded: EmbeddedBroker) -> None:
