@@ -93,7 +93,7 @@ def serve_above_the_high_watermark(patch):
         partition = reader.locate(wanted)
         if isinstance(partition, ErrorCode):
             return read(wanted, *arguments)
-        committed, partition.leader.high_watermark = partition.leader.high_watermark, partition.log.end_offset
+        committed, partition.leader.high_watermark = partition.leader.high_watermark, partition.log.end_offset  # type: ignore[assignment]
         try:
             return read(wanted, *arguments)._replace(high_watermark=committed)
         finally:
