@@ -6,9 +6,11 @@ from itertools import pairwise
 import pytest
 
 from headrace.broker.descriptors import UNLIMITED, shares
+from headrace.broker.logs import NodeLogger
 from headrace.broker.net.loop import ACCEPT_PAUSE_MS
 from headrace.log.open_files import PRESSED_FILES_MIN, OpenFile, OpenFiles
 from headrace.model.errors import ErrorCode as E
+from headrace.sim.clock import VirtualClock, VirtualTime
 from headrace.sim.network import VirtualListener
 from tests.disks.virtual_disks import DiskBroker
 from tests.log.world import virtual_disk
@@ -16,8 +18,9 @@ from tests.log.world import virtual_disk
 
 def test_log_files_and_connections_have_their_shares():
     assert shares(UNLIMITED, open_files_max=4096, connections_max=1 << 31) == (4096, 1 << 31)
-    assert shares(1024, open_files_max=4096, connections_max=1 << 31) == (512, 384)
-    assert shares(100_000, open_files_max=4096, connections_max=1 << 31) == (4096, 83_404)
+    assert shares(1024, open_files_max=4096, connections_max=1 << 31) == (492, 492)
+    assert shares(100_000, open_files_max=4096, connections_max=1 << 31) == (4096, 95_864)
+    assert shares(20, open_files_max=4096, connections_max=1 << 31) == (8, 8)
     assert shares(100_000, open_files_max=4096, connections_max=50) == (4096, 50)
 
 
@@ -42,6 +45,25 @@ def test_open_files_give_way_when_the_process_has_no_descriptor_left_and_come_ba
         files.close_idle()
     assert len(files) == 80, "the limit is the old one again"
     files.close_all()
+
+
+def test_a_line_of_the_log_is_written_though_nothing_can_be_loaded(monkeypatch):
+    lines = []
+    logger = NodeLogger(clock=VirtualClock(VirtualTime()), write=lines.append)
+
+    def no_descriptor(_format):
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr("headrace.broker.logs._renderer", no_descriptor)
+    logger.error("log directory failed", directory="data\n", cause=OSError("x"))
+    assert lines == ["[error] log directory failed directory=data\\n\n"]
+
+
+def test_a_log_that_cannot_be_written_stops_nobody():
+    def full(_text):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    NodeLogger(clock=VirtualClock(VirtualTime()), write=full).error("log directory is full", directory="data")
 
 
 def test_a_listener_without_a_descriptor_for_the_next_connection_rests_and_goes_on(monkeypatch):

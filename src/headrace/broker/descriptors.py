@@ -5,10 +5,12 @@ Without shares a crowd of connections would leave none for the log files that it
 
 from typing import NamedTuple
 
+SPARE = 40
+"""Descriptors for everything else: listeners, locks, metadata, what helpers open for a moment, modules loaded late."""
 LOG_FILES_SHARE = 2
-"""One in so many descriptors is for log files."""
-SPARE_SHARE = 8
-"""One in so many is for everything else: locks, directories, checkpoints, helpers."""
+"""Of the rest, one in so many is for log files."""
+LEAST = 16
+"""However few there are, so many are shared out."""
 UNLIMITED = -1
 
 
@@ -21,6 +23,6 @@ def shares(descriptors_max: int, *, open_files_max: int, connections_max: int) -
     """What the configs allow, as far as the process has descriptors for it."""
     if descriptors_max == UNLIMITED:
         return DescriptorShares(open_files_max, connections_max)
-    log_files = min(open_files_max, descriptors_max // LOG_FILES_SHARE)
-    connections = descriptors_max - log_files - descriptors_max // SPARE_SHARE
-    return DescriptorShares(log_files, min(connections_max, connections))
+    free = max(descriptors_max - SPARE, LEAST)
+    log_files = min(open_files_max, free // LOG_FILES_SHARE)
+    return DescriptorShares(log_files, min(connections_max, free - log_files))

@@ -16,6 +16,8 @@ from headrace.ports.clock import Clock
 from headrace.ports.disk import FileHandle
 
 PARTITIONS_PER_SLICE = 200
+SWEEP_AGAIN_MS = 50
+"""How soon open files are looked at again while there are too many."""
 
 
 class Housekeeping:
@@ -34,6 +36,7 @@ class Housekeeping:
         self._clock = clock
         self._timers = timers
         self._making_room = False
+        self._sweeps_again = False
 
     def start(self) -> None:
         config = self._table.config
@@ -98,6 +101,13 @@ class Housekeeping:
     def _close_idle_files(self) -> None:
         """Files of answers that are still being sent stay open, whatever else happens to them."""
         with_pins(self._files, tuple(self._files_in_use()), self._files.close_idle)
+        if self._files.too_many and not self._sweeps_again:
+            self._sweeps_again = True
+            self._timers.after(SWEEP_AGAIN_MS, self._sweep_again)
+
+    def _sweep_again(self) -> None:
+        self._sweeps_again = False
+        self._close_idle_files()
 
 
 def with_pins(files: OpenFiles, handles: Iterable[FileHandle], call: Callable[[], None]) -> None:

@@ -6,6 +6,7 @@ escaped, and one event can write only so many lines in a second.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from headrace.ports.clock import Clock
@@ -64,6 +65,18 @@ class NodeLogger:
         unsaid = self._admitted(event)
         if unsaid is None:
             return
+        try:
+            text = self._text(level, event, fields, unsaid, cause)
+        except (OSError, ImportError):
+            # What renders a line is loaded with the first, which takes file descriptors that may have run out.
+            told = " ".join(f"{name}={value}" for name, value in fields.items())
+            text = f"[{level}] {_clean(f'{event} {told}', FIELD_LENGTH_MAX)}\n"
+        with suppress(OSError, ValueError):  # a log on a full disk, or closed, is no reason to stop serving
+            self._write(text)
+
+    def _text(
+        self, level: str, event: str, fields: dict[str, FieldValue], unsaid: int, cause: BaseException | None
+    ) -> str:
         line: dict[str, object] = {"timestamp": _timestamp(self._clock.wall_ms()), "level": level}
         line["event"] = _clean(event, FIELD_LENGTH_MAX)
         for name, value in (*self._context.items(), *fields.items()):
@@ -78,7 +91,7 @@ class NodeLogger:
             self._renderer = _renderer(self._format)
         text = self._renderer(None, level, line)
         shown = text if isinstance(text, str) else text.decode()
-        self._write("".join(f"{part}\n" for part in (shown, *(f"    {step}" for step in traceback))))
+        return "".join(f"{part}\n" for part in (shown, *(f"    {step}" for step in traceback)))
 
     def _admitted(self, event: str) -> int | None:
         """How many lines of this event went unsaid before this one; None if this one does too."""

@@ -47,6 +47,11 @@ class OpenFiles:
     def __len__(self) -> int:
         return len(self._open)
 
+    @property
+    def too_many(self) -> bool:
+        """More than there may be: to be swept again soon."""
+        return len(self._open) > self.open_files_max
+
     def handle(self, file: OpenFile) -> FileHandle:
         """HOT. Its handle, opened again if it was closed meanwhile."""
         file.used = True
