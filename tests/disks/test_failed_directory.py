@@ -230,6 +230,21 @@ def test_a_stop_that_cannot_write_leaves_no_mark_of_a_clean_one():
     assert broker.client().values("t", lost) == [b"a"]
 
 
+def test_a_stop_that_cannot_write_metadata_closes_everything_else():
+    broker, lost, kept = two_directories()
+    client = broker.client()
+    for partition in (lost, kept):
+        assert client.produce_error("t", partition, client.batch(b"a")) == 0
+    broker.disk.faults.fail("rename", code=errno.ENOSPC, path_contains="__cluster_metadata-0", times=100)
+    broker.stop()
+    assert broker.events("the metadata log was not closed cleanly")
+    assert broker.disk.exists("extra/.kafka_cleanshutdown")
+    assert not broker.disk.exists("meta/.kafka_cleanshutdown")
+    broker.disk.faults.heal()
+    broker.boot()
+    assert [broker.client().values("t", partition) for partition in (lost, kept)] == [[b"a"], [b"a"]]
+
+
 def test_a_deleted_topic_leaves_a_failed_directory_alone():
     broker, lost, kept = two_directories()
     client = broker.client()

@@ -335,9 +335,18 @@ class Node:
         self._ports.spawner.close()
         self._scrubber.close()
         if self.ready and not self.failed:
-            self.broker.controller.close()
-            self.broker.partitions.close()
+            unclean = None if self._close_metadata() else self._directories[0]
+            self.broker.partitions.close(unclean=unclean)
         self._release()
+
+    def _close_metadata(self) -> bool:
+        """Whether it was written down that nothing needs to be looked through at the next start."""
+        try:
+            self.broker.controller.close()
+        except OSError as error:
+            self.logger.error("the metadata log was not closed cleanly", cause=error)
+            return False
+        return True
 
     def _release(self) -> None:
         if self._scrapes is not None:

@@ -325,14 +325,15 @@ class PartitionTable:
             if work is not None:
                 self._spawner.submit(*work)
 
-    def close(self) -> None:
-        """Write and sync everything, leave the marker that nothing needs to be scanned, unlock."""
+    def close(self, *, unclean: LogDirectory | None = None) -> None:
+        """Write and sync everything, and leave the marker that nothing needs to be scanned, but for `unclean`."""
         for directory, logs, high_watermarks in self._by_home():
             try:
                 for log in logs:
                     log.close()
                 directory.checkpoint(logs, high_watermarks)
-                directory.mark_clean()
+                if directory is not unclean:
+                    directory.mark_clean()
             except OSError as error:
                 self._logger.error("a log directory was not closed cleanly", directory=directory.path, cause=error)
 
