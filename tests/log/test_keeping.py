@@ -1,6 +1,7 @@
 """Flushing, preallocating, retention and deletion: work for helpers, and what it leaves behind."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from errno import EMFILE, ENOSPC
 
 import pytest
@@ -405,3 +406,32 @@ def test_truncation_takes_batches_segments_epochs_and_producers_back() -> None:
     disk.kill()
     again = open_log(disk, LogConfig(segment_bytes=600))
     assert [at for at, _ in read_all(again)] == list(range(7))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_log_that_retention_emptied_keeps_its_place_through_a_power_cut(seed: int) -> None:
+    """The segment that takes over is there by name before the old ones go."""
+    disk = virtual_disk(seed)
+    config = LogConfig(retention_ms=HOUR_MS)
+    log = filled(disk, config, batches=4)
+    for folder in ("", "data"):
+        disk.sync_directory(folder)
+    run(log.flush_work())
+    work = log.retention_work(NOW_MS + 2 * HOUR_MS, 4)
+    assert work is not None
+    done = 0
+
+    def cut(operation: str, path: str) -> None:
+        nonlocal done
+        done += 1
+        if done > seed:
+            raise KeyboardInterrupt
+
+    disk.on_operation = cut
+    with suppress(KeyboardInterrupt):
+        work.run()
+    disk.on_operation = None
+    disk.crash(SeededEntropy(seed))
+    again = open_log(disk, config, recovery_point=4)
+    assert again.end_offset == 4
+    assert append(again, batch_of(b"next")) == [4]

@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from headrace.log import producer_snapshot
 from headrace.log.errors import CorruptFile, SequenceRejected
-from headrace.log.producers import APPEND, EXPIRY_PRODUCERS_MAX, SEQUENCE_MAX, ProducerStates, sequence_after
+from headrace.log.producers import (
+    APPEND,
+    CACHED_BATCHES_MAX,
+    EXPIRY_PRODUCERS_MAX,
+    SEQUENCE_MAX,
+    ProducerStates,
+    sequence_after,
+)
 from headrace.model.errors import ErrorCode
 from headrace.wire.records.header import PRODUCER_EPOCH, PRODUCER_ID, HeaderFields
 
@@ -151,6 +158,19 @@ def test_what_is_taken_back_is_admitted_again_and_what_was_there_is_still_known(
     for offset, fields in enumerate(newest, end_offset):
         assert states.admit(fields) == APPEND
         states.appended(fields, offset, NOW_MS, NOW_MS)
+
+
+def test_as_many_as_are_remembered_are_taken_back_and_admitted_again() -> None:
+    states = ProducerStates()
+    for number in range(3):
+        states.appended(batch(number), number, NOW_MS, NOW_MS)
+    turn = [batch(3 + number) for number in range(CACHED_BATCHES_MAX)]
+    for number, fields in enumerate(turn):
+        states.appended(fields, 3 + number, NOW_MS, NOW_MS)
+    states.take_back({turn[0][PRODUCER_ID]}, 3)
+    for number, fields in enumerate(turn):
+        assert states.admit(fields) == APPEND
+        states.appended(fields, 3 + number, NOW_MS, NOW_MS)
 
 
 @given(first=st.lists(st.integers(0, 3), max_size=20), later=st.lists(st.integers(0, 3), max_size=20))

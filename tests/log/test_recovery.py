@@ -308,3 +308,39 @@ def test_what_an_unfinished_deletion_left_is_removed() -> None:
     open_log(disk, CONFIG)
     left = disk.list_directory(FOLDER)
     assert not [name for name in left if name.endswith((".deleted", ".tmp")) or "99" in name]
+
+
+def test_reserved_space_behind_a_segment_that_was_flushed_before_it_was_closed_is_cut() -> None:
+    """The recovery point is exactly where the next segment begins, and the flush that cuts the old one never came."""
+    disk = virtual_disk()
+    log = open_log(disk, CONFIG)
+    for number in range(5):
+        append(log, batch_of(b"%d" % number, timestamps=[NOW_MS + number]))
+    file = log.files.handle(log.active.log)
+    disk.allocate(file, log.active.size, 5000)
+    work = log.flush_work()
+    assert work is not None
+    work.here()
+    log.roll()
+    append(log, batch_of(b"next"))
+    disk.kill()
+    again = open_log(disk, CONFIG, recovery_point=5)
+    assert [value for _, value in read_all(again)] == [b"0", b"1", b"2", b"3", b"4", b"next"]
+    assert disk.file_size(again.segments[0].log.path) == again.segments[0].size < 5000
+    assert again.segments[0].max_timestamp == NOW_MS + 4
+
+
+def test_the_newest_time_of_a_closed_segment_is_known_without_the_end_of_its_time_index() -> None:
+    disk = virtual_disk()
+    log = open_log(disk, CONFIG)
+    for number in range(5):
+        append(log, batch_of(b"%d" % number, timestamps=[NOW_MS + number]))
+    log.roll()
+    append(log, batch_of(b"next"))
+    work = log.flush_work()
+    assert work is not None
+    work.here()
+    put_content(disk, log.segments[0].time_index.file.path, b"")
+    disk.kill()
+    again = open_log(disk, CONFIG, recovery_point=6)
+    assert (again.segments[0].max_timestamp, again.segments[0].max_timestamp_offset) == (NOW_MS + 4, 4)

@@ -27,7 +27,7 @@ from .files import read_whole, unlink_if_present, write_atomically
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
 from .open_files import OpenFiles
 from .producers import ProducerStates
-from .segment import RELATIVE_OFFSET_MAX, Segment, newest_time
+from .segment import NO_TIMESTAMP, RELATIVE_OFFSET_MAX, Segment, newest_time
 from .walk import NEVER_CHECK, BatchWalk
 
 
@@ -141,8 +141,8 @@ class Loader:
     def _take_closed(self, segment: Segment, file_bytes: int, above: int) -> bool:
         """A segment that was closed and synced: its last batch ends with the file and before the next segment.
 
-        Only the headers behind the last index entry are looked at. False if the indexes do not fit; what does not fit
-        in the segment itself is damage.
+        Only the headers behind the last index entry are looked at. False if the indexes do not fit, or if the file is
+        still as long as it was reserved; what does not fit in the segment itself is damage.
         """
         last, last_time = segment.index.last, segment.time_index.last
         position = last[1] if last is not None else 0
@@ -157,10 +157,13 @@ class Loader:
             next_offset=segment.base_offset,
             gaps=self.gaps,
         )
-        for _position, _fields in walk:
-            pass
+        newest = (NO_TIMESTAMP, segment.base_offset)
+        for _position, fields in walk:
+            newest = max(newest, (newest_time(fields), walk.next_offset - 1), key=lambda found: found[0])
+        if walk.damage:
+            raise DamagedLog(segment.log.path, walk.position, walk.damage)
         if walk.position != file_bytes:
-            raise DamagedLog(segment.log.path, walk.position, walk.damage or "zeros where a batch should be")
+            return False
         if walk.next_offset > above or (walk.next_offset < above and not self.gaps):
             text = f"it ends at offset {walk.next_offset}, the next segment begins at {above}"
             raise DamagedLog(segment.log.path, walk.position, text)
@@ -168,6 +171,8 @@ class Loader:
         if last_time is not None and not self._has_time(segment, *last_time):
             return False
         self._take_times(segment)
+        if newest[0] > segment.max_timestamp:  # the last entry of the time index was not synced
+            segment.max_timestamp, segment.max_timestamp_offset = newest
         return True
 
     def _has_time(self, segment: Segment, timestamp: int, relative_offset: int) -> bool:

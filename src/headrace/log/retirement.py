@@ -110,8 +110,13 @@ class Retirement:
 
 
 def _rename_and_unlink(disk: Disk, folder: str, taken: list[str], expired: list[str]) -> None:
-    """Oldest first, and each synced before the next, so that no crash brings one back without those behind it."""
+    """Oldest first, and each synced before the next, so that no crash brings one back without those behind it.
+
+    And not before the segment that takes over is there by name: a log without any would begin at its old start again.
+    """
     suffixes = (names.LOG, names.INDEX, names.TIME_INDEX, names.SNAPSHOT)
+    if taken:
+        disk.sync_directory(folder)
     for stem in taken:
         for suffix in suffixes:
             try:
