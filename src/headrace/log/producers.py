@@ -139,7 +139,8 @@ class ProducerStates:
         """Batches of these producers from `end_offset` on did not get into the log after all.
 
         Older ones that they had pushed out do not come back: a producer with at most five batches in flight had the
-        answers to those before it sent the new ones. A new epoch stays in force, because its producer has it.
+        answers to those before it sent the new ones. A new epoch stays in force, because its producer has it. A
+        producer of whom nothing is left that way is forgotten: it goes on where it likes, and not at sequence 0.
         """
         for producer_id in producer_ids:
             state = self._states.get(producer_id)
@@ -149,8 +150,11 @@ class ProducerStates:
                 del self._states[producer_id]
                 continue
             state = self._own(producer_id, state)
+            first_sequence = 0
             while state.batches and state.batches[-1][2] >= end_offset:
-                state.batches.pop()
+                first_sequence = state.batches.pop()[0]
+            if not state.batches and first_sequence and state.transaction_start_offset < 0:
+                del self._states[producer_id]
 
     def freeze(self) -> FrozenProducers:
         """For a helper that writes them down: one copy of the table, whatever each producer has to remember.
