@@ -98,7 +98,7 @@ def _check_entries(partition: PartitionHistory, batches: list[SentBatch]) -> Non
 
 def _check_sequences(partition: PartitionHistory, batches: list[SentBatch]) -> None:
     expected: dict[int, int] = {}
-    whole = partition.start == 0
+    whole = partition.start == 0 and not partition.losses
     for batch in batches:
         if batch.producer_id < 0:
             continue

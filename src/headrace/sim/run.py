@@ -32,7 +32,6 @@ STEP_MS_MAX = 50
 """Turns of a run are rarer than real ones, so that minutes of timers, pauses and retention fit into few of them."""
 PROGRESS_MS_MAX = 30_000
 BATCHES_MIN = 1_000
-EXTENSION_MS = 3_000
 TAIL_LINES = 50
 
 PROGRESS = "once everything is healed, every client makes progress within 30 s"
@@ -129,22 +128,16 @@ class Run:
             self.world.entropy.branch("nemesis"),
             duration_ms=self._duration_ms,
         )
-        self._work_under(nemesis, until_ms=self.world.time.now_ms + self._duration_ms)
+        end_ms = self.world.time.now_ms + self._duration_ms
+        while self.world.time.now_ms < end_ms:
+            nemesis.step()
+            self._step()
         nemesis.heal()
+        self._make_up_for_outages()
         self._await_progress()
         self._settle()
         Auditor(self.stage).check()
         self._cut_once_more()
-
-    def _work_under(self, nemesis: Nemesis, *, until_ms: float) -> None:
-        """For the asked time, and longer if outages left too few batches; at most three times as long."""
-        batches_min = BATCHES_MIN * min(1.0, self._duration_ms / MINUTE_MS)
-        latest_ms = until_ms + 2 * self._duration_ms
-        while self.world.time.now_ms < until_ms:
-            nemesis.step()
-            self._step()
-            if self.world.time.now_ms >= until_ms and self.stage.histories.stored() < batches_min:
-                until_ms = min(until_ms + EXTENSION_MS, latest_ms)
 
     # Phases
 
@@ -158,8 +151,15 @@ class Run:
             require(topic.error_code == 0, PROGRESS, f"{plan.name} cannot be created: {topic.error_message}")
             self.stage.histories.add(plan.created(topic.topic_id, plan.partitions))
 
-    def _await_progress(self) -> None:
+    def _make_up_for_outages(self) -> None:
+        """Go on until there are enough batches to prove anything, if the faults left too few."""
         self._run_until(lambda: self._virtual.serves, "the node does not serve")
+        batches_min = BATCHES_MIN * min(1.0, self._duration_ms / MINUTE_MS)
+        end_ms = self.world.time.now_ms + self._duration_ms
+        while self.world.time.now_ms < end_ms and self.stage.histories.stored() < batches_min:
+            self._step()
+
+    def _await_progress(self) -> None:
         answered, canary = self._administrator.answered, self._canary.answers
         self._administrator.cautious = True
         for producer in self._producers:

@@ -162,7 +162,11 @@ class PartitionHistory:
             known = entries.setdefault(offset, batch)
             if known is not batch:
                 raise Violation(ONE_SEQUENCE, f"offset {offset} of {self} held {known}, now {batch}")
-        self.known_end = max(self.known_end, base_offset + batch.count)
+        self.reaches(base_offset + batch.count)
+
+    def reaches(self, offset: int) -> None:
+        """A client was told that the log ends there or behind."""
+        self.known_end = max(self.known_end, offset)
 
     def promised_durable(self, end_offset: int, sync_level: int) -> None:
         """Told to a client who asked at `sync_level`; worth something if the topic was synced all the time since."""
@@ -173,6 +177,7 @@ class PartitionHistory:
         """A client was told that the log begins there."""
         if offset <= self.start:
             return
+        self.reaches(offset)
         require(not self.topic.keeps_all, KEPT, f"{self} begins at offset {offset}")
         for gone in range(self.start, offset):
             batch = self.entries.pop(gone, None)

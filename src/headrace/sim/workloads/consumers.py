@@ -164,6 +164,7 @@ class Consumer(Client):
             self._refused(partition, asked.offset, ErrorCode(part.error_code), part.log_start_offset)
             return
         partition.starts_at(part.log_start_offset)
+        partition.reaches(part.high_watermark)
         if part.records:
             found = self.stage.histories.show(
                 partition,
