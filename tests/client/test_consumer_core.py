@@ -5,8 +5,9 @@ import pytest
 from headrace.client.core.calls import Call, Errand
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
+from headrace.client.core.reading import open_batch
 from headrace.client.errors import BadAnswer, BrokerError, BrokerUnreachable
-from headrace.client.types import EARLIEST, LATEST, ConsumerRecord
+from headrace.client.types import EARLIEST, LATEST, Broker, ConsumerRecord, IsolationLevel
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import fetch, list_offsets, metadata
@@ -35,6 +36,10 @@ class World:
         self.starts = dict.fromkeys(range(partitions), 0)
         self.fetch_errors: dict[int, list[int]] = {}
         self.lookup_errors: list[int] = []
+        self.aborted: list[tuple[int, int]] = []
+        self.hints: list[tuple[int, int, str, int]] = []
+        """Node id, epoch, host and port of the leader that refusals name."""
+        self.preferred: list[int] = []
         self.now_ms = 0.0
         self.calls: list[Call] = []
         self.pending: list[Errand] = []
@@ -100,7 +105,13 @@ class World:
             index = wanted.partition
             errors = self.fetch_errors.get(index, [])
             if errors:
-                return fetch.FetchResponsePartition(partition_index=index, error_code=errors.pop())
+                leader = fetch.FetchResponseCurrentLeader(
+                    leader_id=self.hints[0][0] if self.hints else -1,
+                    leader_epoch=self.hints[0][1] if self.hints else -1,
+                )
+                return fetch.FetchResponsePartition(
+                    partition_index=index, error_code=errors.pop(), current_leader=leader
+                )
             if not self.starts[index] <= wanted.fetch_offset <= self._end(index):
                 return fetch.FetchResponsePartition(partition_index=index, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
             found = [
@@ -108,9 +119,22 @@ class World:
                 for one in self.logs[index]
                 if int.from_bytes(one[:8], "big") + int.from_bytes(one[23:27], "big") >= wanted.fetch_offset
             ]
-            return fetch.FetchResponsePartition(partition_index=index, records=b"".join(found))
+            return fetch.FetchResponsePartition(
+                partition_index=index,
+                records=b"".join(found),
+                high_watermark=self._end(index),
+                preferred_read_replica=self.preferred.pop() if self.preferred else -1,
+                aborted_transactions=tuple(
+                    fetch.FetchResponseAbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+                    for producer_id, first_offset in self.aborted
+                ),
+            )
 
         return fetch.FetchResponse(
+            node_endpoints=tuple(
+                fetch.FetchResponseNodeEndpoint(node_id=node, host=host, port=port)
+                for node, _epoch, host, port in self.hints
+            ),
             responses=tuple(
                 fetch.FetchResponseTopic(
                     topic="" if self.topic_id == TOPIC_ID else topic.topic,
@@ -118,7 +142,7 @@ class World:
                     partitions=tuple(map(read, topic.partitions)),
                 )
                 for topic in request.topics
-            )
+            ),
         )
 
 
@@ -198,12 +222,108 @@ def test_partitions_take_turns() -> None:
     assert taken[2] == taken[0]
 
 
-def test_a_partition_is_fetched_again_only_when_it_is_drained() -> None:
-    world = World()
+def test_a_partition_is_fetched_again_only_when_little_of_it_is_left() -> None:
+    world = World(partition_bytes_max=100)
     world.logs[0] = [batch(0, b"a", b"b")]
     for _ in range(6):
         world.step()
     assert sum(isinstance(call.message, fetch.FetchRequest) for call in world.calls) == 1
+    assert values(world.core.take(1)) == [b"a"]
+    world.step()
+    fetched = [call.message for call in world.calls if isinstance(call.message, fetch.FetchRequest)]
+    assert [request.topics[0].partitions[0].fetch_offset for request in fetched] == [0, 2]
+    assert values(world.core.take(9)) == [b"b"]
+
+
+def test_aborted_records_are_hidden_from_read_committed() -> None:
+    def marker(base_offset: int, kind: int, producer_id: int) -> bytes:
+        new = [NewRecord(1, bytes((0, 0, 0, kind)), bytes(6))]
+        options = {"control": True, "transactional": True, "producer_id": producer_id, "producer_epoch": 0}
+        return bytes(build_batch(new, base_offset=base_offset, **options))
+
+    one = {"transactional": True, "producer_id": 1, "producer_epoch": 0, "base_sequence": 0}
+    two = {**one, "producer_id": 2}
+    log = [
+        batch(0, b"aborted", **one),
+        batch(1, b"kept", **two),
+        batch(2, b"plain"),
+        marker(3, 0, 1),
+        batch(4, b"later", **one),
+        marker(5, 1, 1),
+        marker(6, 1, 2),
+    ]
+    for isolation, expected in (
+        (IsolationLevel.READ_COMMITTED, [b"kept", b"plain", b"later"]),
+        (IsolationLevel.READ_UNCOMMITTED, [b"aborted", b"kept", b"plain", b"later"]),
+    ):
+        world = World(isolation=isolation)
+        world.logs[0] = log
+        world.aborted = [(1, 0)]
+        assert values(world.read()) == expected
+        assert world.core.position(T0) == 7
+
+
+def test_whole_batches_and_records_share_a_position() -> None:
+    world = World()
+    world.logs[0] = [batch(0, b"a", b"b"), batch(2, b"c")]
+    for _ in range(4):
+        world.step()
+    assert values(world.core.take(1)) == [b"a"]
+    rest = world.core.take_batch()
+    assert rest is not None and values(list(open_batch(rest))) == [b"b"]
+    last = world.core.take_batch()
+    assert last is not None and (values(list(open_batch(last))), last.end) == ([b"c"], 3)
+    assert world.core.take_batch() is None
+    assert world.core.position(T0) == 3
+
+
+def test_a_paused_partition_keeps_what_it_has() -> None:
+    world = World(partitions=2)
+    world.logs = {0: [batch(0, b"zero")], 1: [batch(0, b"one")]}
+    for _ in range(4):
+        world.step()
+    world.core.pause([T0])
+    assert values(world.read()) == [b"one"]
+    assert world.core.paused() == (T0,)
+    world.core.resume([T0])
+    assert values(world.read()) == [b"zero"]
+
+
+def test_a_refusal_that_names_the_leader_needs_no_metadata() -> None:
+    world = World()
+    world.logs[0] = [batch(0, b"a")]
+    for _ in range(2):
+        world.step()
+    world.hints = [(2, 4, "there", 2)]
+    world.fetch_errors[0] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    world.core.seek(T0, 0)
+    world.calls.clear()
+    world.step()
+    assert world.cluster.leader(T0) == 2
+    world.step()
+    assert world.calls[-1].target == 2
+    assert values(world.core.take(9)) == [b"a"]
+
+
+def test_a_nearer_replica_is_read_until_it_refuses() -> None:
+    world = World(rack="here")
+    world.logs[0] = [batch(0, b"a")]
+    for _ in range(2):
+        world.step()
+    world.cluster.brokers[7] = Broker(7, "near", 7, "here")
+    world.preferred = [7]
+    world.core.seek(T0, 0)
+    world.calls.clear()
+    world.step()
+    world.step()
+    targets = [call.target for call in world.calls if isinstance(call.message, fetch.FetchRequest)]
+    assert targets == [1, 7]
+    world.fetch_errors[0] = [ErrorCode.OFFSET_OUT_OF_RANGE]
+    world.step()
+    world.step()
+    targets = [call.target for call in world.calls if isinstance(call.message, fetch.FetchRequest)]
+    assert targets == [1, 7, 7, 1]
+    assert world.core.position(T0) == 0
 
 
 def test_control_batches_and_gaps_move_the_position() -> None:

@@ -14,6 +14,13 @@ MAX_TIMESTAMP = -3
 """Instead of a time in milliseconds: the end of the partition, its beginning, and its newest record."""
 
 
+class IsolationLevel(IntEnum):
+    """Which records of transactions are given: all, or only those of committed ones."""
+
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1
+
+
 class ResourceType(IntEnum):
     """What a config belongs to."""
 

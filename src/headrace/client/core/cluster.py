@@ -5,6 +5,8 @@ wrong, and for topics that are not known yet, but not more often than a back-off
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Protocol
 
 from headrace.client.core.calls import ANY_BROKER, Call, Operation, ask
 from headrace.client.errors import BrokerError
@@ -15,6 +17,17 @@ from headrace.wire.messages import metadata
 
 METADATA_AGE_MS_MAX = 300_000
 METADATA_BACKOFF_MS = 100
+
+
+class Endpoint(Protocol):
+    """Where a node is, as several answers say it."""
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
 
 
 class Cluster:
@@ -30,6 +43,7 @@ class Cluster:
         self._names: dict[TopicId, str] = {}
         self._partitions: dict[TopicPartition, PartitionDescription] = {}
         self._wanted: set[str] = set()
+        self._wants_all = False
         self._age_ms_max = age_ms_max
         self._backoff_ms = backoff_ms
         self._asked_ms: float | None = None
@@ -44,8 +58,13 @@ class Cluster:
             self._wanted |= new
             self._is_wrong = True
 
+    def want_all(self) -> None:
+        """Keep every topic known, for those who choose among them by a pattern."""
+        if not self._wants_all:
+            self._wants_all = self._is_wrong = True
+
     def has_wanted(self) -> bool:
-        return bool(self._wanted)
+        return self._wants_all or bool(self._wanted)
 
     def mark_wrong(self) -> None:
         """An answer contradicted what is known here, so ask again soon."""
@@ -69,7 +88,7 @@ class Cluster:
         self._asked_ms = now_ms
         self._is_asking = True
         self._is_wrong = False
-        return metadata_call(sorted(self._wanted), create_topics=create_topics)
+        return metadata_call(None if self._wants_all else sorted(self._wanted), create_topics=create_topics)
 
     def refresh_failed(self) -> None:
         self._is_asking = False
@@ -78,6 +97,10 @@ class Cluster:
     def refreshed(self, response: metadata.MetadataResponse, now_ms: float) -> None:
         self._is_asking = False
         self._learned_ms = now_ms
+        if self._wants_all:
+            told = {topic.name for topic in response.topics}
+            for topic in [topic for name, topic in self.topics.items() if name not in told]:
+                self._forget_topic(topic)
         self.learn(response)
 
     def learn(self, response: metadata.MetadataResponse) -> None:
@@ -89,6 +112,21 @@ class Cluster:
             self._learn_topic(topic)
         if any(topic not in self.topics for topic in self._wanted):
             self._is_wrong = True
+
+    def learn_endpoints(self, endpoints: Iterable[Endpoint]) -> None:
+        """Brokers that an answer or a coordinator told of, beside Metadata (KIP-951)."""
+        for each in endpoints:
+            rack = self.brokers[each.node_id].rack if each.node_id in self.brokers else None
+            self.brokers[each.node_id] = Broker(each.node_id, each.host, each.port, rack)
+
+    def learn_leader(self, partition: TopicPartition, leader: int, leader_epoch: int) -> bool:
+        """The leader that a refusal named; whether that is news which can be used (KIP-951)."""
+        known = self._partitions.get(partition)
+        if known is None or leader not in self.brokers or leader_epoch <= known.leader_epoch:
+            return False
+        self._partitions[partition] = replace(known, leader=leader, leader_epoch=leader_epoch)
+        self._is_wrong = True
+        return True
 
     def _learn_topic(self, topic: TopicDescription) -> None:
         known = self.topics.get(topic.name)

@@ -1,8 +1,8 @@
 """The consumer's decisions: which partitions are read from where, what to fetch next, and the records in order.
 
 Without a clock or a socket: `poll` takes the time and gives errands, whose replies come back through `completed`, and
-`take` gives records. A partition is fetched again only when all its records were taken, so what is held is bounded by
-the fetch sizes; the partitions take turns.
+`take` gives records. A partition is fetched again when little of it is left to be given, so what is held is bounded by
+the fetch sizes; partitions that have records take turns, and drained ones have none.
 """
 
 from collections import deque
@@ -15,21 +15,19 @@ from headrace.client.core.admin.partitions import list_offsets_call, offsets_in
 from headrace.client.core.admin.routing import LEADER_ERRORS, by_topic
 from headrace.client.core.calls import Call, Errand
 from headrace.client.core.cluster import Cluster
-from headrace.client.errors import BadAnswer, BrokerError, ClientError
-from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, OffsetAt
+from headrace.client.core.reading import FetchedBatch, Reading
+from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, IsolationLevel, OffsetAt
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicPartition
 from headrace.wire.errors import ProtocolError
 from headrace.wire.messages import fetch
-from headrace.wire.records.header import (
-    ATTRIBUTES,
-    BASE_OFFSET,
-    CONTROL_BIT,
-    HEADER,
-    LAST_OFFSET_DELTA,
-    HeaderFields,
-)
-from headrace.wire.records.reader import batches, check_batch, records
+
+PREFERRED_REPLICA_MS = 300_000
+"""How long a nearer replica is read before the leader is asked again (KIP-392)."""
+
+FETCH_AHEAD_SHARE = 2
+"""The next fetch is made when less than this part of one is left."""
 
 _BATCHES_V2_FROM_VERSION = 4
 _TOPIC_IDS_FROM_VERSION = 13
@@ -45,37 +43,10 @@ class ConsumerSettings:
     fetch_bytes_max: int = 50 * 1024 * 1024
     partition_bytes_max: int = 1024 * 1024
     check_crcs: bool = True
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    rack: str = ""
     retry_pause_ms: float = 100
     request_timeout_ms: int = 30_000
-
-
-class _Reading:
-    """How far one partition is read."""
-
-    __slots__ = ("fetched", "generation", "is_asking", "position", "resume_ms", "start", "taken")
-
-    def __init__(self, start: int | None) -> None:
-        self.position: int | None = None
-        """The next offset to give; None while it is looked up."""
-        self.start = start
-        """What to look up: a time, EARLIEST or LATEST."""
-        self.generation = 0
-        """Grows with every seek, so that older answers are not taken for newer ones."""
-        self.is_asking = False
-        self.resume_ms = 0.0
-        self.fetched: deque[memoryview] = deque()
-        self.taken: Iterator[ConsumerRecord] | None = None
-
-    def move(self, position: int | None, start: int | None) -> None:
-        self.position, self.start = position, start
-        self.generation += 1
-        self.is_asking = False
-        self.resume_ms = 0.0
-        self.fetched.clear()
-        self.taken = None
-
-    def is_drained(self) -> bool:
-        return not self.fetched and self.taken is None
 
 
 class ConsumerCore:
@@ -83,8 +54,9 @@ class ConsumerCore:
         self._settings = settings
         self._cluster = cluster
         self._topics: tuple[str, ...] = ()
-        self._readings: dict[TopicPartition, _Reading] = {}
+        self._readings: dict[TopicPartition, Reading] = {}
         self._turns: deque[TopicPartition] = deque()
+        """The partitions that have something to give, each once."""
         self._fetching: set[int] = set()
         self._errors: deque[ClientError] = deque()
 
@@ -93,12 +65,16 @@ class ConsumerCore:
         self._topics = tuple(topics)
         self._cluster.want(self._topics)
 
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+    def assign(self, partitions: Iterable[TopicPartition], *, needs_committed: bool = False) -> None:
         """Read exactly these partitions; those that were read before go on where they are."""
         self._topics = ()
         wanted = dict.fromkeys(partitions)
-        self._readings = {p: self._readings.get(p) or _Reading(self._settings.reset_to) for p in wanted}
-        self._turns = deque(wanted)
+        reset_to = self._settings.reset_to
+        self._readings = {
+            each: self._readings.get(each) or Reading(each, reset_to, needs_committed=needs_committed)
+            for each in wanted
+        }
+        self._turns = deque(each for each in self._turns if each in wanted)
         self._cluster.want(partition.topic for partition in wanted)
 
     def assignment(self) -> tuple[TopicPartition, ...]:
@@ -115,8 +91,48 @@ class ConsumerCore:
         """Go on from the first record at or after this time, or from the end if there is none."""
         self._readings[partition].move(None, time_ms)
 
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give and fetch nothing of these until they are resumed; what was fetched is kept."""
+        for partition in partitions:
+            self._readings[partition].is_paused = True
+        self._turns = deque(each for each in self._turns if not self._readings[each].is_paused)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            reading = self._readings[partition]
+            if reading.is_paused:
+                reading.is_paused = False
+                self._join_turns(partition, reading)
+
+    def paused(self) -> tuple[TopicPartition, ...]:
+        return tuple(partition for partition, reading in self._readings.items() if reading.is_paused)
+
     def position(self, partition: TopicPartition) -> int | None:
         return self._readings[partition].position
+
+    def last_epoch(self, partition: TopicPartition) -> int:
+        return self._readings[partition].last_epoch
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """How many offsets are between the position and the end that the last answer told of."""
+        reading = self._readings[partition]
+        is_committed = self._settings.isolation == IsolationLevel.READ_COMMITTED
+        end = reading.last_stable_offset if is_committed else reading.high_watermark
+        return max(0, end - reading.position) if end >= 0 and reading.position is not None else None
+
+    def awaiting_committed(self) -> tuple[TopicPartition, ...]:
+        """The partitions that begin where their group committed, which is not known yet."""
+        return tuple(partition for partition, reading in self._readings.items() if reading.needs_committed)
+
+    def begin_at_committed(self, partition: TopicPartition, offset: int) -> None:
+        """What the group committed; -1 if nothing, and the reset decides."""
+        reading = self._readings.get(partition)
+        if reading is not None and reading.needs_committed:
+            reading.needs_committed = False
+            if offset >= 0:
+                reading.position = offset
+            else:
+                self._require_start(partition, reading)
 
     def poll(self, now_ms: float) -> tuple[list[Errand], float]:
         """What to ask now, and when to call again at the latest, unless a reply comes first."""
@@ -128,8 +144,11 @@ class ConsumerCore:
         lookups: dict[int, dict[TopicPartition, int]] = {}
         fetches: dict[int, list[TopicPartition]] = {}
         wakeup_ms = self._cluster.next_refresh_ms()
+        bytes_enough = self._settings.partition_bytes_max // FETCH_AHEAD_SHARE
         for partition, reading in self._readings.items():
-            if reading.is_asking or not reading.is_drained():
+            if reading.is_asking or reading.is_paused or reading.needs_committed:
+                continue
+            if reading.fetched_bytes > bytes_enough:
                 continue
             if reading.resume_ms > now_ms:
                 wakeup_ms = min(wakeup_ms, reading.resume_ms)
@@ -141,62 +160,67 @@ class ConsumerCore:
             elif reading.position is None:
                 if reading.start is not None:
                     lookups.setdefault(leader, {})[partition] = reading.start
-            elif leader not in self._fetching:
-                fetches.setdefault(leader, []).append(partition)
+            else:
+                node = self._source(reading, leader, now_ms)
+                if node not in self._fetching:
+                    fetches.setdefault(node, []).append(partition)
         errands.extend(self._lookup(leader, times) for leader, times in lookups.items())
-        errands.extend(self._fetch(leader, partitions) for leader, partitions in fetches.items())
+        errands.extend(self._fetch(node, partitions) for node, partitions in fetches.items())
         return errands, wakeup_ms
+
+    def _source(self, reading: Reading, leader: int, now_ms: float) -> int:
+        """The node to fetch from: the leader, or the replica that it said is nearer."""
+        node = reading.preferred_node
+        if node is None or now_ms >= reading.preferred_until_ms or node not in self._cluster.brokers:
+            reading.preferred_node = None
+            return leader
+        return node
 
     def take(self, records_max: int) -> list[ConsumerRecord]:
         """Records that have come, in order within each partition; raises what went wrong."""
         taken: list[ConsumerRecord] = []
-        for _ in range(len(self._turns)):
-            if len(taken) >= records_max:
-                break
-            partition = self._turns[0]
-            self._turns.rotate(-1)
-            reading = self._readings[partition]
-            if not reading.is_drained():
-                self._take_from(partition, reading, taken, records_max)
+        turns = self._turns
+        while turns and len(taken) < records_max:
+            partition = turns.popleft()
+            reading = self._readings.get(partition)
+            if reading is None:
+                continue
+            try:
+                taken += reading.take(records_max - len(taken), check_crcs=self._settings.check_crcs)
+            except ProtocolError as error:
+                self._tell_damage(partition, reading, error)
+            self._join_turns(partition, reading)
         if not taken and self._errors:
             raise self._errors.popleft()
         return taken
 
-    def _take_from(
-        self, partition: TopicPartition, reading: _Reading, taken: list[ConsumerRecord], records_max: int
-    ) -> None:
-        try:
-            while len(taken) < records_max:
-                if reading.taken is None:
-                    if not reading.fetched:
-                        break
-                    reading.taken = self._open(partition, reading, reading.fetched.popleft())
-                for record in reading.taken:
-                    taken.append(record)
-                    reading.position = record.offset + 1
-                    if len(taken) >= records_max:
-                        return
-                reading.taken = None
-        except ProtocolError as error:
-            position = reading.position
-            reading.move(position, None)
-            self._errors.append(
-                BadAnswer(f"{partition} is damaged at offset {position}: {error}; seek behind it to go on")
-            )
+    def take_batch(self) -> FetchedBatch | None:
+        """The next whole batch of the partition whose turn it is."""
+        while self._turns:
+            partition = self._turns.popleft()
+            reading = self._readings.get(partition)
+            if reading is None:
+                continue
+            batch = None
+            try:
+                batch = reading.take_batch(check_crcs=self._settings.check_crcs)
+            except ProtocolError as error:
+                self._tell_damage(partition, reading, error)
+            self._join_turns(partition, reading)
+            if batch is not None:
+                return batch
+        if self._errors:
+            raise self._errors.popleft()
+        return None
 
-    def _open(self, partition: TopicPartition, reading: _Reading, batch: memoryview) -> Iterator[ConsumerRecord]:
-        """The records of a batch from the position on; its end moves the position also where records are missing."""
-        fields: HeaderFields = check_batch(batch) if self._settings.check_crcs else HEADER.unpack_from(batch)
-        assert reading.position is not None
-        begin = reading.position
-        end = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1
-        if not fields[ATTRIBUTES] & CONTROL_BIT and end > begin:
-            topic, index = partition
-            new = tuple.__new__
-            for record in records(batch):
-                if record.offset >= begin:
-                    yield new(ConsumerRecord, (topic, index, *record))
-        reading.position = max(end, begin)
+    def _join_turns(self, partition: TopicPartition, reading: Reading) -> None:
+        if not reading.is_drained() and not reading.is_paused and partition not in self._turns:
+            self._turns.append(partition)
+
+    def _tell_damage(self, partition: TopicPartition, reading: Reading, error: ProtocolError) -> None:
+        position = reading.position
+        reading.move(position, None)
+        self._errors.append(BadAnswer(f"{partition} is damaged at offset {position}: {error}; seek behind it to go on"))
 
     def follow_topics(self) -> None:
         for topic in self._topics:
@@ -205,11 +229,11 @@ class ConsumerCore:
             for index in range(count):
                 partition = TopicPartition(topic, index)
                 if partition not in self._readings:
-                    self._readings[partition] = _Reading(EARLIEST if is_grown else self._settings.reset_to)
-                    self._turns.append(partition)
-                    self._require_start(partition, self._readings[partition])
+                    reading = Reading(partition, EARLIEST if is_grown else self._settings.reset_to)
+                    self._readings[partition] = reading
+                    self._require_start(partition, reading)
 
-    def _require_start(self, partition: TopicPartition, reading: _Reading) -> None:
+    def _require_start(self, partition: TopicPartition, reading: Reading) -> None:
         if reading.start is None:
             what = f"where to begin reading {partition} is not said"
             self._errors.append(BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, what))
@@ -235,19 +259,21 @@ class ConsumerCore:
             else:
                 self._begin(reading, at)
 
-    def _begin(self, reading: _Reading, at: OffsetAt) -> None:
+    def _begin(self, reading: Reading, at: OffsetAt) -> None:
         if at.offset >= 0:
             reading.position = at.offset
         else:
             reading.start = LATEST  # Nothing is as new as the time asked for.
 
-    def _fetch(self, leader: int, partitions: list[TopicPartition]) -> Errand:
+    def _fetch(self, node: int, partitions: list[TopicPartition]) -> Errand:
         settings = self._settings
         has_ids = all(self._cluster.topic_id(partition.topic) != NO_TOPIC_ID for partition in partitions)
         request = fetch.FetchRequest(
             max_wait_ms=settings.fetch_wait_ms_max,
             min_bytes=settings.fetch_bytes_min,
             max_bytes=settings.fetch_bytes_max,
+            isolation_level=settings.isolation,
+            rack_id=settings.rack,
             topics=tuple(
                 fetch.FetchRequestTopic(
                     topic=topic,
@@ -260,16 +286,16 @@ class ConsumerCore:
         call = Call(
             fetch,
             request,
-            leader,
+            node,
             min_version=_BATCHES_V2_FROM_VERSION,
             max_version=fetch.MAX_VERSION if has_ids else _TOPIC_IDS_FROM_VERSION - 1,
             wait_ms_max=settings.fetch_wait_ms_max,
         )
-        self._fetching.add(leader)
-        return Errand(call, partial(self._fetched, leader, self._ask(partitions)))
+        self._fetching.add(node)
+        return Errand(call, partial(self._fetched, node, self._ask(partitions)))
 
     def _wanted(self, partition: TopicPartition) -> fetch.FetchRequestPartition:
-        position = self._readings[partition].position
+        position = self._readings[partition].fetch_position()
         assert position is not None
         return fetch.FetchRequestPartition(
             partition=partition.partition,
@@ -278,32 +304,62 @@ class ConsumerCore:
             partition_max_bytes=self._settings.partition_bytes_max,
         )
 
-    def _fetched(self, leader: int, asked: dict[TopicPartition, int], reply: Any, now_ms: float) -> None:
-        self._fetching.discard(leader)
+    def _fetched(self, node: int, asked: dict[TopicPartition, int], reply: Any, now_ms: float) -> None:
+        self._fetching.discard(node)
         answers: dict[TopicPartition, fetch.FetchResponsePartition] = {}
-        if isinstance(reply, ClientError):
+        is_failure = isinstance(reply, ClientError)
+        if is_failure:
             self._cluster.mark_wrong()
+            if isinstance(reply, UnsupportedByBroker):
+                self._errors.append(reply)
         else:
+            self._cluster.learn_endpoints(reply.node_endpoints)
             for topic in reply.responses:
                 name = topic.topic or self._cluster.topic_name(topic.topic_id) or ""
                 answers.update((TopicPartition(name, one.partition_index), one) for one in topic.partitions)
         for partition, reading in self._answered(asked):
             answer = answers.get(partition)
             if answer is None:
-                if isinstance(reply, ClientError) or reply.error_code:
+                if is_failure or reply.error_code:
+                    reading.preferred_node = None
                     self._pause(reading, now_ms)
             elif answer.error_code:
-                self._stumble(partition, reading, answer.error_code, now_ms)
-            elif answer.records:
-                self._keep(partition, reading, answer.records, now_ms)
+                self._fetch_refused(partition, reading, answer, now_ms)
+            else:
+                self._keep(partition, reading, answer, now_ms)
 
-    def _keep(self, partition: TopicPartition, reading: _Reading, fetched: Any, now_ms: float) -> None:
+    def _keep(
+        self, partition: TopicPartition, reading: Reading, answer: fetch.FetchResponsePartition, now_ms: float
+    ) -> None:
+        reading.high_watermark = answer.high_watermark
+        reading.last_stable_offset = answer.last_stable_offset
+        reading.log_start = answer.log_start_offset
+        if answer.preferred_read_replica >= 0:
+            reading.preferred_node = answer.preferred_read_replica
+            reading.preferred_until_ms = now_ms + PREFERRED_REPLICA_MS
+        if not answer.records:
+            return
+        is_committed = self._settings.isolation == IsolationLevel.READ_COMMITTED
+        aborted = [(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()]
         try:
-            reading.fetched.extend(batches(fetched, allow_truncated_end=True))
+            reading.keep(answer.records, aborted if is_committed else None)
         except ProtocolError as error:
-            reading.fetched.clear()
+            reading.move(reading.position, None)
             self._pause(reading, now_ms)
             self._errors.append(BadAnswer(f"the records of {partition} at {reading.position} cannot be read: {error}"))
+            return
+        # Those that just got something are asked for last, so that one answer's limit does not starve the others.
+        self._readings[partition] = self._readings.pop(partition)
+        self._join_turns(partition, reading)
+
+    def _fetch_refused(
+        self, partition: TopicPartition, reading: Reading, answer: fetch.FetchResponsePartition, now_ms: float
+    ) -> None:
+        leader = answer.current_leader
+        if reading.preferred_node is not None:
+            reading.preferred_node = None  # A replica that cannot serve us: the leader knows better.
+        elif not self._cluster.learn_leader(partition, leader.leader_id, leader.leader_epoch):
+            self._stumble(partition, reading, answer.error_code, now_ms)
 
     def _ask(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         asked: dict[TopicPartition, int] = {}
@@ -313,7 +369,7 @@ class ConsumerCore:
             asked[partition] = reading.generation
         return asked
 
-    def _answered(self, asked: dict[TopicPartition, int]) -> Iterator[tuple[TopicPartition, _Reading]]:
+    def _answered(self, asked: dict[TopicPartition, int]) -> Iterator[tuple[TopicPartition, Reading]]:
         """The partitions that are still read from where they were when this was asked."""
         for partition, generation in asked.items():
             reading = self._readings.get(partition)
@@ -321,10 +377,10 @@ class ConsumerCore:
                 reading.is_asking = False
                 yield partition, reading
 
-    def _pause(self, reading: _Reading, now_ms: float) -> None:
+    def _pause(self, reading: Reading, now_ms: float) -> None:
         reading.resume_ms = now_ms + self._settings.retry_pause_ms
 
-    def _stumble(self, partition: TopicPartition, reading: _Reading, code: int, now_ms: float) -> None:
+    def _stumble(self, partition: TopicPartition, reading: Reading, code: int, now_ms: float) -> None:
         """An error for one partition: look again, begin again, or tell."""
         self._pause(reading, now_ms)
         if code == ErrorCode.OFFSET_OUT_OF_RANGE and self._settings.reset_to is not None:

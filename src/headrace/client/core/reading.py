@@ -1,0 +1,213 @@
+"""How far one partition is read: its position, the batches fetched for it, and which of their records are given.
+
+With read_committed, batches of aborted transactions are left out, by the list that came with them (KIP-98).
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from headrace.client.types import ConsumerRecord
+from headrace.model.ids import TopicPartition
+from headrace.wire.errors import ProtocolError
+from headrace.wire.records.header import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    CONTROL_BIT,
+    HEADER,
+    LAST_OFFSET_DELTA,
+    LEADER_EPOCH,
+    PRODUCER_ID,
+    TRANSACTIONAL_BIT,
+    HeaderFields,
+)
+from headrace.wire.records.reader import ControlType, batches, check_batch, control_type, records
+
+UNKNOWN_OFFSET = -1
+
+
+class FetchedBatch(NamedTuple):
+    """A whole batch as it came, and the records of it that are asked for."""
+
+    partition: TopicPartition
+    data: memoryview
+    begin: int
+    """Records below this offset were given before."""
+    end: int
+    """The offset behind the batch."""
+
+
+class AbortedTransactions:
+    """Which batches of one fetch belong to transactions that were aborted; asked batch by batch, in order."""
+
+    __slots__ = ("_aborted", "_producers")
+
+    def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
+        """`aborted` are producer ids and first offsets."""
+        self._aborted = deque(sorted(aborted, key=lambda each: each[1]))
+        self._producers: set[int] = set()
+
+    def hides(self, batch: memoryview, fields: HeaderFields) -> bool:
+        last_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
+        while self._aborted and self._aborted[0][1] <= last_offset:
+            self._producers.add(self._aborted.popleft()[0])
+        if fields[ATTRIBUTES] & CONTROL_BIT:
+            marker = next(iter(records(batch)), None)
+            if marker is not None and control_type(marker) == ControlType.ABORT:
+                self._producers.discard(fields[PRODUCER_ID])
+            return True
+        return bool(fields[ATTRIBUTES] & TRANSACTIONAL_BIT) and fields[PRODUCER_ID] in self._producers
+
+
+class Reading:
+    __slots__ = (
+        "_batch",
+        "_damage",
+        "_given_count",
+        "_opened",
+        "_partition",
+        "_waiting",
+        "fetched_bytes",
+        "generation",
+        "high_watermark",
+        "is_asking",
+        "is_paused",
+        "last_epoch",
+        "last_stable_offset",
+        "log_start",
+        "needs_committed",
+        "position",
+        "preferred_node",
+        "preferred_until_ms",
+        "resume_ms",
+        "start",
+    )
+
+    def __init__(self, partition: TopicPartition, start: int | None, *, needs_committed: bool = False) -> None:
+        self.position: int | None = None
+        """The next offset to give; None while it is looked up."""
+        self.start = start
+        """What to look up: a time, EARLIEST or LATEST."""
+        self.needs_committed = needs_committed
+        """The position is what the group committed, or `start` if that is nothing."""
+        self.generation = 0
+        """Grows with every seek, so that older answers are not taken for newer ones."""
+        self.is_asking = False
+        self.is_paused = False
+        self.resume_ms = 0.0
+        self.fetched_bytes = 0
+        """Of the batches that wait to be opened."""
+        self.high_watermark = self.last_stable_offset = self.log_start = UNKNOWN_OFFSET
+        self.last_epoch = -1
+        """The leader epoch of the last batch given."""
+        self.preferred_node: int | None = None
+        """A replica nearer than the leader, by the leader's own word (KIP-392)."""
+        self.preferred_until_ms = 0.0
+        self._partition = partition
+        self._waiting: deque[tuple[memoryview, AbortedTransactions | None]] = deque()
+        self._opened: list[ConsumerRecord] = []
+        self._given_count = 0
+        self._batch: FetchedBatch | None = None
+        """What was opened."""
+        self._damage: ProtocolError | None = None
+
+    def move(self, position: int | None, start: int | None, *, needs_committed: bool = False) -> None:
+        self.position, self.start, self.needs_committed = position, start, needs_committed
+        self.generation += 1
+        self.is_asking = False
+        self.resume_ms = 0.0
+        self._waiting.clear()
+        self.fetched_bytes = 0
+        self._opened, self._given_count, self._damage = [], 0, None
+
+    def is_drained(self) -> bool:
+        return not self._waiting and self._given_count >= len(self._opened) and self._damage is None
+
+    def fetch_position(self) -> int | None:
+        """The offset to fetch next: behind all that was fetched."""
+        if not self._waiting:
+            return self.position if self._given_count >= len(self._opened) else self._opened[-1].offset + 1
+        fields = HEADER.unpack_from(self._waiting[-1][0])
+        end: int = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1
+        return end if self.position is None else max(end, self.position)
+
+    def keep(self, fetched: bytes | bytearray | memoryview, aborted: Iterable[tuple[int, int]] | None) -> None:
+        """Hold the whole batches of an answer; `aborted` is None where all records are wanted."""
+        whole = list(batches(fetched, allow_truncated_end=True))
+        filter_ = AbortedTransactions(aborted) if aborted is not None else None
+        self._waiting.extend((batch, filter_) for batch in whole)
+        self.fetched_bytes += sum(map(len, whole))
+
+    def take(self, count_max: int, *, check_crcs: bool) -> list[ConsumerRecord]:
+        """The next records, at most so many; raises CorruptBatch with the position before the damage."""
+        if self._damage is not None:
+            raise self._damage
+        taken: list[ConsumerRecord] = []
+        while len(taken) < count_max:
+            opened, first = self._opened, self._given_count
+            if first >= len(opened):
+                try:
+                    if not self._open_next(check_crcs=check_crcs):
+                        break
+                except ProtocolError as damage:
+                    if not taken:
+                        raise
+                    self._damage = damage  # What is whole before it is given first.
+                    break
+                continue
+            some = opened[first : first + count_max - len(taken)] if first or len(opened) > count_max else opened
+            self._given_count = first + len(some)
+            taken = taken + some if taken else some
+            assert self._batch is not None
+            self.position = some[-1].offset + 1 if self._given_count < len(opened) else self._batch.end
+        return taken
+
+    def take_batch(self, *, check_crcs: bool) -> FetchedBatch | None:
+        """The next batch as a whole, or what is left of one that was begun."""
+        if self._damage is not None:
+            raise self._damage
+        if self._given_count < len(self._opened):
+            assert self._batch is not None and self.position is not None
+            batch: FetchedBatch | None = self._batch._replace(begin=self.position)
+            self._given_count = len(self._opened)
+        else:
+            batch = self._next_visible(check_crcs=check_crcs)
+        if batch is not None:
+            self.position = batch.end
+        return batch
+
+    def _open_next(self, *, check_crcs: bool) -> bool:
+        """Open the next batch that has records to give."""
+        batch = self._next_visible(check_crcs=check_crcs)
+        if batch is None:
+            self._opened, self._given_count, self._batch = [], 0, None
+            return False
+        opened = list(open_batch(batch))
+        self._opened, self._given_count, self._batch = opened, 0, batch
+        if not opened:
+            self.position = batch.end
+        return True
+
+    def _next_visible(self, *, check_crcs: bool) -> FetchedBatch | None:
+        """Pass over control batches, aborted ones and those given before; the position moves behind them."""
+        while self._waiting:
+            data, aborted = self._waiting.popleft()
+            self.fetched_bytes -= len(data)
+            fields: HeaderFields = check_batch(data) if check_crcs else HEADER.unpack_from(data)
+            assert self.position is not None
+            end = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1
+            is_hidden = aborted.hides(data, fields) if aborted is not None else fields[ATTRIBUTES] & CONTROL_BIT
+            if end > self.position:
+                self.last_epoch = fields[LEADER_EPOCH]
+                if not is_hidden:
+                    return FetchedBatch(self._partition, data, self.position, end)
+                self.position = end
+        return None
+
+
+def open_batch(batch: FetchedBatch) -> Iterator[ConsumerRecord]:
+    """The records of a batch that were not given before."""
+    (topic, index), begin, new = batch.partition, batch.begin, tuple.__new__
+    for record in records(batch.data):
+        if record.offset >= begin:
+            yield new(ConsumerRecord, (topic, index, *record))
