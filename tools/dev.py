@@ -163,6 +163,12 @@ def bench(arguments: Sequence[str]) -> int:
     return run(VENV / "bin" / "headrace", "bench", "compare", *page, *arguments)
 
 
+def chaos(arguments: Sequence[str]) -> int:
+    """Run what is left of the long runs (simulator, kills, fuzzing) and write docs/reliability.md (hours)."""
+    environment(requirements="dev")
+    return run(PYTHON, "-m", "tools.chaos", *arguments)
+
+
 def clean(arguments: Sequence[str]) -> int:
     """Remove .venv, caches and build results."""
     for name in LITTER:
@@ -182,6 +188,7 @@ CHORES: dict[str, Callable[[Sequence[str]], int]] = {
     "compat": compat,
     "lock": lock,
     "bench": bench,
+    "chaos": chaos,
     "clean": clean,
 }
 

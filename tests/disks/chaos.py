@@ -31,8 +31,21 @@ def plans_of(counts, phase, *, numbers_max):
                 yield {"point": name, "number": number, "when": when, "phase": phase}
 
 
-def sweep(folder, *, seed, numbers_max, check_every, only=None, census_s=CENSUS_S, point_s_max=POINT_S_MAX):
-    """What was met: (points, ends there, points that the load did not come to, acknowledged)."""
+def sweep(
+    folder,
+    *,
+    seed,
+    numbers_max,
+    check_every,
+    only=None,
+    part=(0, 1),
+    census_s=CENSUS_S,
+    point_s_max=POINT_S_MAX,
+):
+    """What was met: (points, ends there, points that the load did not come to, acknowledged).
+
+    `part` (k, n) takes every n-th end from the k-th on, so that n runs make a whole sweep.
+    """
     names, ends, missed = set(), 0, []
     with Campaign(folder, seed=seed) as campaign:
         time.sleep(0.5)
@@ -43,9 +56,11 @@ def sweep(folder, *, seed, numbers_max, check_every, only=None, census_s=CENSUS_
             plans += plans_of(counts, phase, numbers_max=numbers_max)
         if only is not None:
             plans = campaign.source.sample(plans, min(only, len(plans)))
+        place, parts = part
+        plans = plans[place::parts]
         for place, plan in enumerate(plans):
             reached = campaign.run_until_dead(plan, point_s_max)
-            names.add((plan["phase"], plan["point"]))
+            names.add(f"{plan['point']} at {plan['phase']}")
             ends += reached
             if not reached:
                 missed.append(f"{plan['point']} {plan['number']} at {plan['phase']}")
@@ -57,7 +72,7 @@ def sweep(folder, *, seed, numbers_max, check_every, only=None, census_s=CENSUS_
                     raise AssertionError(f"after {plans[max(0, place + 1 - check_every) : place + 1]}") from error
                 campaign.broker.kill()
         acked = campaign.finish()
-    return len(names), ends, missed, acked
+    return names, ends, missed, acked
 
 
 def random_kills(folder, *, seed, count, check_every, wait_s_max=0.4):
@@ -93,6 +108,9 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--numbers", type=int, default=5, help="calls of one point to end at")
     parser.add_argument("--points", type=int, help="only so many ends, drawn at random")
+    parser.add_argument(
+        "--part", type=_part, default=(0, 1), metavar="K/N", help="only every N-th end, from the K-th on"
+    )
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--pauses", type=int, default=5)
     parser.add_argument("--pause-s", type=float, default=10.0)
@@ -110,12 +128,23 @@ def main():
     return 0 if green else 1
 
 
+def _part(text):
+    place, _, parts = text.partition("/")
+    return int(place), int(parts)
+
+
 def _line(run, folder, arguments):
     if run == "sweep":
         names, ends, missed, acked = sweep(
-            folder, seed=arguments.seed, numbers_max=arguments.numbers, check_every=5, only=arguments.points
+            folder,
+            seed=arguments.seed,
+            numbers_max=arguments.numbers,
+            check_every=5,
+            only=arguments.points,
+            part=arguments.part,
         )
-        return f"sweep: {names} points, {ends} ends there, {len(missed)} not met, {acked} acknowledged, 0 lost, 0 twice"
+        met = f"{len(names)} points, {ends} ends there, {len(missed)} not met"
+        return f"sweep: {met}, {acked} acknowledged, 0 lost, 0 twice"
     if run == "kills":
         kills, acked = random_kills(folder, seed=arguments.seed, count=arguments.kills, check_every=10)
         return f"kills: {kills} at random under load, {acked} acknowledged, 0 lost, 0 twice"

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -73,10 +74,22 @@ def _refusal(name, real):
     return refuse
 
 
-@pytest.fixture
-def virtual_world_only(monkeypatch):
-    """Real files, sockets, threads, clocks and randomness raise until the test ends."""
-    with monkeypatch.context() as patch:
+@contextmanager
+def _only_the_virtual_world():
+    with pytest.MonkeyPatch.context() as patch:
         for owner, name in FORBIDDEN:
             patch.setattr(owner, name, _refusal(f"{owner.__name__}.{name}", getattr(owner, name)))
+        yield
+
+
+@pytest.fixture
+def virtual_world():
+    """Within it, real files, sockets, threads, clocks and randomness raise."""
+    return _only_the_virtual_world
+
+
+@pytest.fixture
+def virtual_world_only():
+    """They raise until the test ends."""
+    with _only_the_virtual_world():
         yield

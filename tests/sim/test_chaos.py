@@ -1,0 +1,63 @@
+"""The record of the long runs: nothing is counted twice, nothing that failed is counted, and the page tells it."""
+
+from tools.chaos import __main__ as chaos
+from tools.chaos import page
+from tools.chaos.campaigns import SIMULATOR, campaigns
+from tools.chaos.record import Failure, Outcome, Record, Slice
+
+PASSED = Outcome({"batches": 3, "too easy": [1]})
+FAILED = Outcome({}, (Failure("offset 3 is gone", "headrace sim --seed 25"),))
+
+
+def record_of(path):
+    return Record(path / "record.json")
+
+
+def test_a_run_that_was_cut_short_goes_on_where_it_was(tmp_path):
+    record = record_of(tmp_path)
+    progress = record.of("some")
+    first, second = progress.take(20, 50), progress.take(20, 50)
+    assert (first, second) == (Slice(0, 20), Slice(20, 20))
+    progress.ended(first, 1.5, PASSED, "abc")
+    record.save()
+    again = record_of(tmp_path).of("some")
+    assert (again.done, again.open) == (20, [second])
+    again.ended(second, 1.5, PASSED, "def")
+    assert again.take(20, 50) == Slice(40, 10)
+    assert again.take(20, 50) is None
+    assert (again.done, again.number("batches"), again.values("too easy")) == (40, 6, [1, 1])
+    assert (again.seconds, again.codes) == (3.0, ["abc", "def"])
+
+
+def test_what_failed_is_not_counted_and_is_run_again(tmp_path):
+    record = record_of(tmp_path)
+    campaign = campaigns()[0]
+    part = record.of(campaign.name).take(20, 50)
+    record.of(campaign.name).ended(part, 1.0, FAILED, "abc")
+    record.save()
+    progress = record_of(tmp_path).of(campaign.name)
+    assert progress.done == 0
+    assert progress.failures == {"0": list(FAILED.failures)}
+    assert next(chaos.slices([(0, campaign)], record_of(tmp_path))) == (0, campaign, part)
+    progress.ended(part, 1.0, PASSED, "def")
+    assert (progress.done, progress.failures) == (20, {})
+
+
+def test_the_page_has_a_place_for_everything(tmp_path):
+    copy = tmp_path / "reliability.md"
+    copy.write_text(page.PAGE.read_text())
+    record = record_of(tmp_path)
+    progress = record.of(SIMULATOR)
+    progress.ended(progress.take(20, 50), 60.0, Outcome({"batches": 1_234_567}), "abc")
+    page.write(record, copy)
+    assert "20 seeds on commit abc" in copy.read_text()
+    assert "1,234,567 batches stored" in copy.read_text()
+
+
+def test_a_fault_that_few_seeds_met_fails_the_run(tmp_path):
+    record = record_of(tmp_path)
+    progress = record.of(SIMULATOR)
+    progress.ended(progress.take(100, 100), 1.0, Outcome({"seeds with kill -9": 5, "seeds with pause": 4}), "abc")
+    rare = page.rare(record)
+    assert "pause" in rare
+    assert "kill -9" not in rare

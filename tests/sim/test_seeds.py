@@ -1,0 +1,48 @@
+"""Three hundred runs of the simulator, and the seeds that once failed."""
+
+import pathlib
+import pickle
+import tomllib
+
+import pytest
+
+from headrace.sim.report import Report, failure_text
+from headrace.sim.run import run_seed
+
+SEEDS = 300
+SEEDS_PER_TEST = 30
+REGRESSIONS = tomllib.loads((pathlib.Path(__file__).parent / "regressions.toml").read_text())["seed"]
+
+
+@pytest.fixture
+def all_results(tmp_path_factory, worker_id):
+    """Of the parts that are done, in whichever worker: adds those of this part, and gives what there is by then."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "seeds"
+    folder.mkdir(exist_ok=True)
+
+    def add(first, results):
+        part = folder / f"{first}.part"
+        part.write_bytes(pickle.dumps(results))
+        part.rename(folder / f"{first}.done")
+        return [result for path in folder.glob("*.done") for result in pickle.loads(path.read_bytes())]
+
+    return add
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
+def test_what_the_broker_promises_holds(first, all_results, virtual_world):
+    with virtual_world():
+        report = Report([run_seed(seed) for seed in range(first, first + SEEDS_PER_TEST)])
+    assert not report.failed, "\n".join(failure_text(result) for result in report.failed)
+    assert not report.uncounted, [result.seed for result in report.uncounted]
+    results = all_results(first, report.results)
+    assert len(results) < SEEDS or not Report(results).rare(), "these faults are hardly met"
+
+
+@pytest.mark.usefixtures("virtual_world_only")
+@pytest.mark.parametrize("found", REGRESSIONS, ids=lambda found: f"seed {found['seed']}")
+def test_what_once_failed_holds(found):
+    result = run_seed(found["seed"], minutes=found["minutes"])
+    assert result.ok, failure_text(result)

@@ -1,0 +1,121 @@
+"""Run the campaigns as far as they are not done, show how far they are, and write docs/reliability.md.
+
+make chaos                                   # everything that is left; may be cut short and goes on where it was
+make chaos ARGS="simulator 'random kills'"   # only these
+make chaos ARGS="--minutes 30 --jobs 1"      # for so long, one at a time
+make chaos ARGS="--anew simulator"           # from the beginning
+"""
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from typing import NamedTuple
+
+from tools.chaos import page
+from tools.chaos.campaigns import Campaign, campaigns, run_slice
+from tools.chaos.record import Outcome, Record, Slice, code_now
+
+BAR_CELLS = 30
+
+
+class Ran(NamedTuple):
+    campaign: Campaign
+    part: Slice
+    seconds: float
+    outcome: Outcome
+
+
+class Bar:
+    """One line a campaign: overwritten on a terminal, now and then a new one in a file."""
+
+    SHOWN_EVERY_S = 60.0
+
+    def __init__(self) -> None:
+        self._overwrites = sys.stdout.isatty()
+        self._shown_s = -self.SHOWN_EVERY_S
+        self._name = ""
+
+    def show(self, campaign: Campaign, done: int, failed: int) -> None:
+        now_s = time.monotonic()
+        changed = campaign.name != self._name or done >= campaign.goal
+        if not self._overwrites and not changed and now_s - self._shown_s < self.SHOWN_EVERY_S:
+            return
+        if self._overwrites and campaign.name != self._name and self._name:
+            print()
+        self._shown_s, self._name = now_s, campaign.name
+        filled = BAR_CELLS * min(done, campaign.goal) // campaign.goal
+        cells = "#" * filled + "-" * (BAR_CELLS - filled)
+        line = f"[{cells}] {campaign.name}: {done:,} of {campaign.goal:,} {campaign.unit}, {failed} failed"
+        print(f"\r{line}" if self._overwrites else line, end="" if self._overwrites else "\n", flush=True)
+
+
+def slices(chosen: Sequence[tuple[int, Campaign]], record: Record) -> Iterator[tuple[int, Campaign, Slice]]:
+    """What is left, in order: first what was begun or failed before."""
+    for number, campaign in chosen:
+        progress = record.of(campaign.name)
+        for part in tuple(progress.open):
+            yield number, campaign, part
+        while taken := progress.take(campaign.slice, campaign.goal):
+            yield number, campaign, taken
+
+
+def run_all(chosen: Sequence[tuple[int, Campaign]], record: Record, *, jobs: int, until_s: float) -> Iterator[Ran]:
+    left = slices(chosen, record)
+    running: dict[Future[tuple[float, Outcome]], tuple[Campaign, Slice]] = {}
+    # A pool that forks would copy the state of a worker's campaign into the next one.
+    with ProcessPoolExecutor(max_workers=jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        while True:
+            while len(running) < jobs and time.monotonic() < until_s and (taken := next(left, None)):
+                number, campaign, part = taken
+                running[pool.submit(run_slice, number, part)] = (campaign, part)
+            if not running:
+                return
+            ended, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in ended:
+                campaign, part = running.pop(future)
+                yield Ran(campaign, part, *future.result())
+
+
+def main(arguments: Sequence[str]) -> int:
+    known = {campaign.name: (number, campaign) for number, campaign in enumerate(campaigns())}
+    parser = argparse.ArgumentParser(
+        prog="make chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("campaigns", nargs="*", help="which of them (default: all)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="slices at once")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing new after so long")
+    parser.add_argument("--anew", action="store_true", help="forget what the chosen campaigns have reached")
+    parser.add_argument("--list", action="store_true", help="only show how far each is")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.campaigns if name not in known]
+    if unknown:
+        parser.error(f"no such campaign: {', '.join(unknown)}; there are {', '.join(known)}")
+    record, bar = Record(), Bar()
+    chosen = [known[name] for name in options.campaigns or known]
+    if options.list:
+        for _, campaign in chosen:
+            print(f"{record.of(campaign.name).done:>12,} of {campaign.goal:>12,} {campaign.unit:8} {campaign.name}")
+        return 0
+    if options.anew:
+        for _, campaign in chosen:
+            record.forget(campaign.name)
+    code, until_s = code_now(), time.monotonic() + 60 * options.minutes
+    for ran in run_all(chosen, record, jobs=options.jobs, until_s=until_s):
+        progress = record.of(ran.campaign.name)
+        progress.ended(ran.part, ran.seconds, ran.outcome, code)
+        record.save()
+        for failure in ran.outcome.failures:
+            print(f"\n{failure.what}\nagain: {failure.again}", flush=True)
+        bar.show(ran.campaign, progress.done, len(progress.failures))
+    page.write(record)
+    failed = sum(len(record.of(campaign.name).failures) for _, campaign in chosen)
+    print(f"\n{failed} slices failed; docs/reliability.md tells what was reached")
+    return 1 if failed or page.rare(record) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

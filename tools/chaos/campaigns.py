@@ -1,0 +1,191 @@
+"""The campaigns of `make chaos`, each cut into slices that can be run by themselves and in any process."""
+
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from headrace.sim.report import failure_text
+from headrace.sim.run import run_seed
+from tests.disks import chaos as processes
+from tests.sim.known_bad import KNOWN_BAD
+from tools.chaos.record import Failure, Outcome, Slice
+from tools.fuzz.campaign import attack, bounded_address_space
+from tools.fuzz.catalog import DECODES_OF_FIRST, DECODES_OF_OTHERS, FIRST, targets
+
+SIMULATOR = "simulator"
+KNOWN_FAULTS = "known faults"
+SWEEP = "failpoint sweep"
+KILLS = "random kills"
+PAUSES = "pauses"
+
+SEEDS = 5_000
+TRIES = 5
+"""Each known fault is put in this often, beginning at other seeds."""
+SEEDS_OF_A_TRY = 1_000
+SEEDS_TO_NOTICE_MAX = 200
+SWEEP_PARTS = 20
+SWEEP_CALLS_OF_A_POINT = 5
+KILLS_GOAL = 1_000
+PAUSES_GOAL, PAUSE_S = 20, 10.0
+CHECK_EVERY = 10
+FUZZ_SLICE = 20_000
+FUZZ_SEED_FIRST = 1_000
+"""Above the seeds of runs that were counted by hand: inputs of one seed are counted once."""
+
+TOGETHER = {
+    "Produce": ("produce-request", "produce-scan"),
+    "Fetch": ("fetch-request", "fetch-scan"),
+}
+"""Read by a generated decoder and by a tuned scanner: their inputs count together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    name: str
+    unit: str
+    goal: int
+    slice: int
+    """How many of them are run at a time; what was begun and not finished is begun again."""
+    run: Callable[[int, int], Outcome]
+    """Of the first and how many."""
+
+
+def campaigns() -> list[Campaign]:
+    return [
+        Campaign(name=SIMULATOR, unit="seeds", goal=SEEDS, slice=20, run=simulate),
+        Campaign(name=KNOWN_FAULTS, unit="tries", goal=TRIES * len(KNOWN_BAD), slice=1, run=notice),
+        Campaign(name=KILLS, unit="kills", goal=KILLS_GOAL, slice=50, run=kill),
+        Campaign(name=SWEEP, unit="parts", goal=SWEEP_PARTS, slice=1, run=sweep),
+        Campaign(name=PAUSES, unit="pauses", goal=PAUSES_GOAL, slice=5, run=pause),
+        *(
+            Campaign(name=fuzz_name(name), unit="inputs", goal=goal, slice=FUZZ_SLICE, run=partial(fuzz, name))
+            for name, goal in fuzz_goals().items()
+        ),
+    ]
+
+
+def run_slice(number: int, part: Slice) -> tuple[float, Outcome]:
+    """For a process of a pool, which knows campaigns by their place: the seconds it took, and what it brought."""
+    began = time.monotonic()
+    outcome = campaigns()[number].run(part.first, part.size)
+    return time.monotonic() - began, outcome
+
+
+def fuzz_name(target: str) -> str:
+    return f"fuzz {target}"
+
+
+def fuzz_goals() -> dict[str, int]:
+    """By target, or by the name of two that are counted together."""
+    single = [name for name in targets() if not any(name in names for names in TOGETHER.values())]
+    goals = dict.fromkeys(TOGETHER, DECODES_OF_FIRST)
+    return goals | {name: DECODES_OF_FIRST if name in FIRST else DECODES_OF_OTHERS for name in single}
+
+
+# --- the simulator ---------------------------------------------------------------------------------------------------
+
+
+def simulate(first: int, count: int) -> Outcome:
+    figures: Counter[str] = Counter()
+    failures = []
+    uncounted = []
+    for seed in range(first, first + count):
+        result = run_seed(seed)
+        figures.update(starts=result.restarts, batches=result.batches, milliminutes=int(1_000 * result.minutes))
+        for fault, times in result.met.items():
+            figures.update({f"seeds with {fault}": int(times > 0), f"times {fault}": times})
+        if not result.ok:
+            failures.append(Failure(failure_text(result), result.command))
+        elif not result.counts:
+            uncounted.append(seed)
+    return Outcome({**figures, "too easy": uncounted}, tuple(failures))
+
+
+def notice(first: int, count: int) -> Outcome:
+    """How many seeds it takes until a known fault is noticed; 0 if none of many does."""
+    figures: dict[str, int | list[int] | list[str]] = {}
+    failures = []
+    for number in range(first, first + count):
+        put_in = KNOWN_BAD[number // TRIES]
+        seeds = _seeds_to_notice(put_in, SEEDS_OF_A_TRY * (number % TRIES))
+        figures[put_in.__name__] = [seeds]
+        if not seeds:
+            failures.append(Failure(f"{put_in.__name__} is not noticed", "make test ARGS=tests/sim/test_known_bad.py"))
+    return Outcome(figures, tuple(failures))
+
+
+def _seeds_to_notice(put_in: Callable[[pytest.MonkeyPatch], None], first: int) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        put_in(patch)
+        for count in range(SEEDS_TO_NOTICE_MAX):
+            if not run_seed(first + count).ok:
+                return count + 1
+    return 0
+
+
+# --- broker processes ------------------------------------------------------------------------------------------------
+
+
+def kill(first: int, count: int) -> Outcome:
+    return _with_folder(
+        lambda folder: dict(
+            zip(
+                ("kills", "acknowledged"),
+                processes.random_kills(folder, seed=first, count=count, check_every=CHECK_EVERY),
+                strict=True,
+            )
+        ),
+        f"python -m tests.disks.chaos kills --seed {first} --kills {count}",
+    )
+
+
+def sweep(first: int, count: int) -> Outcome:
+    def run(folder: str) -> dict[str, int | list[str]]:
+        points, ends, missed, acknowledged = processes.sweep(
+            folder,
+            seed=first,
+            numbers_max=SWEEP_CALLS_OF_A_POINT,
+            check_every=5,
+            part=(first, SWEEP_PARTS),
+        )
+        return {"points": sorted(points), "ends": ends, "not met": len(missed), "acknowledged": acknowledged}
+
+    assert count == 1, "a slice of the sweep is one part of it"
+    return _with_folder(run, f"python -m tests.disks.chaos sweep --seed {first} --part {first}/{SWEEP_PARTS}")
+
+
+def pause(first: int, count: int) -> Outcome:
+    def run(folder: str) -> dict[str, int]:
+        pauses, acknowledged = processes.pauses(folder, seed=first, count=count, seconds=PAUSE_S)
+        return {"pauses": pauses, "acknowledged": acknowledged}
+
+    return _with_folder(run, f"python -m tests.disks.chaos pauses --seed {first} --pauses {count}")
+
+
+def _with_folder(run: Callable[[str], dict], again: str) -> Outcome:
+    try:
+        with tempfile.TemporaryDirectory(prefix="headrace-chaos-") as folder:
+            return Outcome(run(folder))
+    except Exception:
+        return Outcome({}, (Failure(traceback.format_exc(), again),))
+
+
+# --- fuzzing ---------------------------------------------------------------------------------------------------------
+
+
+def fuzz(name: str, first: int, count: int) -> Outcome:
+    seed = FUZZ_SEED_FIRST + first
+    names = TOGETHER.get(name, (name,))
+    target = targets()[names[first // FUZZ_SLICE % len(names)]]
+    with bounded_address_space():
+        outcome = attack(target, decodes=count, seed=seed)
+    failures = tuple(
+        Failure(kind, f"echo {data.hex()} >> tests/fuzz/findings/{target.name}.hex") for data, kind in outcome.findings
+    )
+    return Outcome({"accepted": outcome.accepted}, failures)

@@ -1,0 +1,130 @@
+"""The figures of docs/reliability.md, written between marks from what the record holds."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from headrace.sim.nemesis import MET
+from headrace.sim.report import MET_PERCENT_MIN, SEEDS_TO_JUDGE_MIN
+from tests.sim.known_bad import KNOWN_BAD
+from tools.chaos.campaigns import KILLS, KNOWN_FAULTS, PAUSES, SIMULATOR, SWEEP, TRIES, fuzz_goals, fuzz_name
+from tools.chaos.record import ROOT, Progress, Record
+from tools.fuzz.catalog import FIRST
+
+PAGE = ROOT / "docs" / "reliability.md"
+
+
+def write(record: Record, page: Path = PAGE) -> None:
+    text = page.read_text()
+    for name, tell in SECTIONS.items():
+        text = _replaced(text, name, tell(record))
+    page.write_text(text)
+
+
+def _replaced(text: str, name: str, content: str) -> str:
+    begin, end = f"<!-- {name}, written by make chaos -->", f"<!-- end of {name} -->"
+    before, found, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    assert found, f"the page has no place for {name}"
+    assert found_end, f"the place for {name} has no end"
+    return f"{before}{begin}\n\n{content}\n\n{end}{after}"
+
+
+def rare(record: Record) -> list[str]:
+    """Faults that too few seeds of the simulator met."""
+    progress = record.of(SIMULATOR)
+    if progress.done < SEEDS_TO_JUDGE_MIN:
+        return []
+    enough = progress.done * MET_PERCENT_MIN / 100
+    return [fault for fault in MET if progress.number(f"seeds with {fault}") < enough]
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    names = list(head)
+    lines = [names, ["---"] * len(names), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def _on_code(progress: Progress) -> str:
+    if not progress.codes:
+        return ""
+    first, last = progress.codes[0], progress.codes[-1]
+    return f"on commit {first}" if first == last else f"on commits {first} to {last}"
+
+
+def _simulator(record: Record) -> str:
+    progress = record.of(SIMULATOR)
+    seeds = max(progress.done, 1)
+    easy = progress.values("too easy")
+    text = (
+        f"{progress.done:,} seeds {_on_code(progress)}: {len(progress.failures)} slices failed, "
+        f"{len(easy)} too easy to count; "
+        f"{progress.number('milliminutes') / 60_000:,.0f} virtual hours, {progress.number('starts'):,} starts, "
+        f"{progress.number('batches'):,} batches stored, {progress.seconds / 60:,.0f} minutes of one core."
+    )
+    rows = []
+    for fault in MET:
+        met = progress.number(f"seeds with {fault}")
+        rows.append((fault, f"{met:,} ({100 * met / seeds:.0f} %)", f"{progress.number(f'times {fault}'):,}"))
+    return f"{text}\n\n{_table(('fault', 'seeds that met it', 'times'), rows)}"
+
+
+def _known_faults(record: Record) -> str:
+    progress = record.of(KNOWN_FAULTS)
+    rows = []
+    for put_in in KNOWN_BAD:
+        seeds = sorted(int(count) for count in progress.values(put_in.__name__))
+        if seeds:
+            most = "not noticed" if not seeds[0] else str(seeds[-1])
+            rows.append((put_in.__name__.replace("_", " "), len(seeds), seeds[len(seeds) // 2], most))
+    text = (
+        "Brokers with a known fault put in, and how many seeds it took until a promise was seen broken "
+        f"(up to {TRIES} tries, beginning at other seeds; {_on_code(progress)}):"
+    )
+    return f"{text}\n\n{_table(('known fault', 'tries', 'seeds: median', 'most'), rows)}"
+
+
+def _processes(record: Record) -> str:
+    kills, swept, paused = record.of(KILLS), record.of(SWEEP), record.of(PAUSES)
+    points = set(swept.values("points"))
+    rows = [
+        (
+            "killed at a random moment of the load",
+            f"{kills.number('kills'):,} kills",
+            f"{kills.number('acknowledged'):,}",
+            _on_code(kills),
+        ),
+        (
+            f"ended at a named point, before, in or after the call ({len(points)} points)",
+            f"{swept.number('ends'):,} ends, {swept.number('not met'):,} not met by the load",
+            f"{swept.number('acknowledged'):,}",
+            _on_code(swept),
+        ),
+        (
+            "stopped for 5 to 10 s (SIGSTOP)",
+            f"{paused.number('pauses'):,} pauses",
+            f"{paused.number('acknowledged'):,}",
+            _on_code(paused),
+        ),
+    ]
+    return _table(("broker process under load", "times", "batches acknowledged, none lost or doubled", "code"), rows)
+
+
+def _fuzzing(record: Record) -> str:
+    goals = fuzz_goals()
+    reached = {name: record.of(fuzz_name(name)).done for name in goals}
+    first = [name for name in goals if name in FIRST or name in ("Produce", "Fetch")]
+    others = [name for name in goals if name not in first]
+    complete = [name for name in others if reached[name] >= goals[name]]
+    rows = [(name, f"{reached[name]:,}", f"{goals[name]:,}") for name in first]
+    rows.append((f"each of {len(complete)} other targets", "500,000", "500,000"))
+    rows += [(name, f"{reached[name]:,}", f"{goals[name]:,}") for name in others if name not in complete]
+    rows.append(("all", f"{sum(reached.values()):,}", ""))
+    return _table(("target", "inputs", "goal"), rows)
+
+
+SECTIONS: dict[str, Callable[[Record], str]] = {
+    "inputs read": _fuzzing,
+    "seeds": _simulator,
+    "known faults": _known_faults,
+    "kills": _processes,
+}
