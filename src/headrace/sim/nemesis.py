@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.operator import Operator
-from headrace.sim.spawner import METADATA_SYNC
+from headrace.sim.spawner import LATER_ANSWERS, OTHER_WORK
 from headrace.sim.stage import Stage
 from headrace.sim.streams import WHOLE_EIGHTHS
+from headrace.sim.workloads.canary import SERVED_MEANWHILE
 from headrace.sim.workloads.client import Client
 from headrace.sim.workloads.hostile import HostilePeers
 
@@ -30,8 +31,6 @@ DRIFT_RATES = (0.5, 0.9, 1.1, 2.0)
 DRIFT_MS_MAX = 8_000
 REPAIR_MS_MIN, REPAIR_MS_MAX = 1_000, 6_000
 FULL_DISK_FREE_BYTES_MAX = 20_000
-FLUSH = "_sync.<locals>.run"
-"""The name of the operation that syncs a partition's log."""
 SELDOM_SLICED_EIGHTHS = 6
 FAILING_PATHS = ("__cluster_metadata", "checkpoint", "")
 MANDATORY_CUT_SHARE = (2, 7)
@@ -95,10 +94,10 @@ MET = (
     "wall clock jump",
     "wall clock drift",
     "pause",
-    "completion delayed",
-    "metadata commit delayed",
-    "metadata commit lost",
-    "completion lost",
+    *(f"{kind} delayed" for kind in LATER_ANSWERS),
+    *(f"{kind} lost" for kind in LATER_ANSWERS),
+    f"{OTHER_WORK} delayed",
+    SERVED_MEANWHILE,
 )
 """Every fault that a report counts."""
 
@@ -229,7 +228,6 @@ class Nemesis:
         spawner = self._machine.spawner
         spawner.long_delays_one_in = habits.get("delays", 0)
         spawner.losses_one_in = 2 * habits.get("losses", 0)
-        spawner.losable = (METADATA_SYNC, FLUSH)
 
     # The network
 

@@ -159,6 +159,10 @@ class VirtualClient:
             raise _error(errno.EPIPE)
         self._endpoint.outgoing.put(payload)
 
+    def has_news(self) -> bool:
+        """Whether anything has arrived that was not received yet."""
+        return self._endpoint.incoming.waiting() > 0
+
     def receive(self) -> bytearray:
         """Move what has arrived into `received` and return it all."""
         incoming = self._endpoint.incoming

@@ -14,8 +14,15 @@ HELPERS = 2
 """How many operations are under way at once, as in production: so many may overtake one another."""
 DELAY_TURNS_MAX = 3
 LONG_DELAY_TURNS_MAX = 200
-METADATA_SYNC = "sync_metadata"
-"""Part of the name of the operation that commits metadata."""
+METADATA_COMMIT = "metadata commit"
+LATER_ANSWERS = {
+    METADATA_COMMIT: "sync_metadata",
+    "sync": "_sync.<locals>.run",
+    "read of cold pages": "read_ahead",
+    "offset by time": "first_at_or_after",
+}
+"""What clients wait for, and a part of the name of the operation that answers it in a later turn."""
+OTHER_WORK = "other work"
 
 T = TypeVar("T")
 
@@ -49,14 +56,13 @@ class VirtualSpawner:
     """`delay_turns_max` 0 runs an operation at once; its completion still waits for `run_completions`.
 
     `long_delays_one_in` and `losses_one_in` are rates (0: never): of operations that take up to 200 turns, and of
-    those among `losable` whose completion never comes.
+    those that somebody waits for whose completion never comes.
     """
 
     def __init__(self, entropy: SeededEntropy, trace: Trace, *, delay_turns_max: int = DELAY_TURNS_MAX) -> None:
         self.delay_turns_max = delay_turns_max
         self.long_delays_one_in = 0
         self.losses_one_in = 0
-        self.losable: tuple[str, ...] = ()
         self._entropy = entropy
         self._trace = trace
         self._jobs = VirtualJobs(entropy, trace)
@@ -152,6 +158,10 @@ class VirtualSpawner:
     def waiting_names(self) -> list[str]:
         return [work.name for work in (*self._running, *self._queued)]
 
+    def holds_a_commit(self) -> bool:
+        """Whether metadata waits for a helper."""
+        return any(_kind(name) == METADATA_COMMIT for name in self.waiting_names())
+
     # Inside
 
     def _start(self) -> None:
@@ -166,7 +176,7 @@ class VirtualSpawner:
             work.run()
         if work.lost:
             self._lost += 1
-            self._trace.meet("metadata commit lost" if METADATA_SYNC in work.name else "completion lost")
+            self._trace.meet(f"{_kind(work.name)} lost")
             self._trace.record(f"spawner lost {work.name}")
             return
         self._trace.record(f"spawner ended {work.name} {type(work.failure).__name__}")
@@ -177,12 +187,12 @@ class VirtualSpawner:
 
     def _drawn_delay(self, name: str) -> int:
         if self._entropy.one_in(self.long_delays_one_in):
-            self._trace.meet("metadata commit delayed" if METADATA_SYNC in name else "completion delayed")
+            self._trace.meet(f"{_kind(name)} delayed")
             return self._entropy.below(LONG_DELAY_TURNS_MAX + 1)
         return self._entropy.below(self.delay_turns_max + 1)
 
     def _draws_loss(self, name: str) -> bool:
-        return any(part in name for part in self.losable) and self._entropy.one_in(self.losses_one_in)
+        return _kind(name) != OTHER_WORK and self._entropy.one_in(self.losses_one_in)
 
     def _planned_failure(self, name: str) -> BaseException | None:
         for index, (part, error) in enumerate(self._failures):
@@ -197,6 +207,10 @@ class VirtualSpawner:
                 del self._losses[index]
                 return True
         return False
+
+
+def _kind(name: str) -> str:
+    return next((kind for kind, part in LATER_ANSWERS.items() if part in name), OTHER_WORK)
 
 
 def _name(operation: Callable[..., object]) -> str:

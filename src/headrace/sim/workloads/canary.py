@@ -14,6 +14,7 @@ PAUSE_MS_MAX = 1_000
 ANSWER_MS_MAX = 5_000
 """Of time in which the node has its turns and lets clients in."""
 ANSWERED_SOON = "a healthy client gets its answers"
+SERVED_MEANWHILE = "answer while a commit waits"
 
 
 class Canary(Client):
@@ -56,4 +57,6 @@ class Canary(Client):
     def _answered(self, response: Any) -> None:
         self._waits = False
         self.answers += 1
+        if self.stage.virtual.machine.spawner.holds_a_commit():
+            self.stage.world.trace.meet(SERVED_MEANWHILE)
         self._next_ms = self.now_ms + self.entropy.below(PAUSE_MS_MAX)

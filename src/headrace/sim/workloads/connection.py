@@ -51,6 +51,8 @@ class KafkaConnection:
 
     def poll(self) -> list[tuple[Any, Any]]:
         """The answers that have arrived whole since the last call: (tag, message)."""
+        if not self.wire.has_news():
+            return []
         received = self.wire.receive()
         answers = []
         while len(received) >= frames.SIZE_BYTES:
