@@ -14,11 +14,12 @@ from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.nemesis import MET
 from headrace.sim.report import SEEDS_TO_JUDGE_MIN, Report
-from headrace.sim.run import BATCHES_MIN, SeedResult, run_seed
+from headrace.sim.run import PLAYS, SeedResult, run_seed
 from tests.sim.known_bad import serve_above_the_high_watermark
 
 ROOT = pathlib.Path(__file__).parents[2]
 SHORT_MINUTES = 0.3
+DEEDS_MIN = PLAYS["log"].deeds_min
 
 
 @pytest.mark.usefixtures("virtual_world_only")
@@ -95,14 +96,14 @@ def test_what_is_no_seed_is_refused(arguments):
     assert CliRunner().invoke(cli, ["sim", *arguments]).exit_code == 2
 
 
-def result(seed, *, batches=BATCHES_MIN, restarts=2, met=()):
+def result(seed, *, deeds=DEEDS_MIN, restarts=2, met=()):
     return SeedResult(
         seed=seed,
         minutes=1.0,
         trace_hash="",
         events=0,
         steps=0,
-        batches=batches,
+        deeds=deeds,
         restarts=restarts,
         met={fault: int(fault in met) for fault in MET},
     )
@@ -111,7 +112,7 @@ def result(seed, *, batches=BATCHES_MIN, restarts=2, met=()):
 def test_a_seed_counts_only_if_enough_happened():
     hard = ("unsynced page torn", "frame cut in the middle")
     assert result(1, met=hard).counts
-    assert not result(1, met=hard, batches=BATCHES_MIN - 1).counts
+    assert not result(1, met=hard, deeds=DEEDS_MIN - 1).counts
     assert not result(1, met=hard, restarts=1).counts
     for one in hard:
         assert not result(1, met=[one]).counts

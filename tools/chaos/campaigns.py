@@ -97,7 +97,7 @@ def simulate(first: int, count: int) -> Outcome:
     uncounted = []
     for seed in range(first, first + count):
         result = run_seed(seed)
-        figures.update(starts=result.restarts, batches=result.batches, milliminutes=int(1_000 * result.minutes))
+        figures.update(starts=result.restarts, batches=result.deeds, milliminutes=int(1_000 * result.minutes))
         for fault, times in result.met.items():
             figures.update({f"seeds with {fault}": int(times > 0), f"times {fault}": times})
         if not result.ok:

@@ -11,7 +11,7 @@ from headrace.cli.console import count_text, print_json, print_table, progress
 from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.options import json_option
 from headrace.sim.report import MET_PERCENT_MIN, Report, failure_text
-from headrace.sim.run import MINUTES, SeedResult, run_seed
+from headrace.sim.run import MINUTES, PLAYS, SeedResult, run_seed
 
 SEEDS_PER_TASK = 4
 RANGE_SIGN = ".."
@@ -40,6 +40,13 @@ def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 @click.command("sim")
 @click.option("--seed", callback=_seed, metavar="N", help="The run to do; 0 if none is given.")
 @click.option("--seeds", callback=_seeds, metavar=f"A{RANGE_SIGN}B", help="Many runs, from seed A to seed B.")
+@click.option(
+    "--play",
+    type=click.Choice(tuple(PLAYS)),
+    default="log",
+    show_default=True,
+    help="What clients do, and what is checked.",
+)
 @click.option("--minutes", default=MINUTES, show_default=True, type=click.FloatRange(min=0.01), help="Virtual minutes.")
 @click.option("--trace", is_flag=True, help="Print every event.")
 @click.option(
@@ -51,6 +58,7 @@ def command(
     ctx: click.Context,
     seed: int | None,
     seeds: Sequence[int] | None,
+    play: str,
     minutes: float,
     trace: bool,
     jobs: int | None,
@@ -64,7 +72,7 @@ def command(
     if seed is not None and seeds is not None:
         raise click.UsageError("give --seed or --seeds, not both")
     if seeds is None:
-        result = run_seed(seed or 0, minutes=minutes, show=click.echo if trace else None)
+        result = run_seed(seed or 0, play=play, minutes=minutes, show=click.echo if trace else None)
         _show_one(result, as_json=as_json)
         if not result.ok:
             ctx.exit(EXIT_FAILED)
@@ -73,7 +81,7 @@ def command(
         raise click.UsageError("--trace shows one seed: use it with --seed")
     results = []
     with progress("seeds", total=len(seeds)) as advance:
-        for result in _run(seeds, minutes=minutes, jobs=jobs or os.cpu_count() or 1):
+        for result in _run(seeds, play=play, minutes=minutes, jobs=jobs or os.cpu_count() or 1):
             results.append(result)
             advance(1)
     report = Report(results)
@@ -82,9 +90,9 @@ def command(
         ctx.exit(EXIT_FAILED)
 
 
-def _run(seeds: Sequence[int], *, minutes: float, jobs: int) -> Iterator[SeedResult]:
+def _run(seeds: Sequence[int], *, play: str, minutes: float, jobs: int) -> Iterator[SeedResult]:
     with ProcessPoolExecutor(max_workers=jobs) as pool:
-        yield from pool.map(partial(run_seed, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
+        yield from pool.map(partial(run_seed, play=play, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
 
 
 def _show_one(result: SeedResult, *, as_json: bool) -> None:
@@ -96,7 +104,7 @@ def _show_one(result: SeedResult, *, as_json: bool) -> None:
     else:
         click.echo(
             f"{result.steps} turns, {result.events} events, {count_text(result.restarts, 'start')}, "
-            f"{result.batches} batches stored"
+            f"{result.deeds} {PLAYS[result.play].deed}"
         )
         if result.met:
             click.echo("met: " + ", ".join(f"{fault} {times}" for fault, times in sorted(result.met.items())))
@@ -122,8 +130,12 @@ def _show_many(report: Report, *, as_json: bool) -> None:
         click.echo(result.last_line)
     click.echo(
         f"{count_text(total, 'seed')}, {len(report.failed)} failed, {len(report.uncounted)} too easy to count: "
-        f"{report.minutes:g} virtual minutes, {count_text(report.restarts, 'start')}, {report.batches} batches stored"
+        f"{report.minutes:g} virtual minutes, {count_text(report.restarts, 'start')}, {_deeds_text(report)}"
     )
+
+
+def _deeds_text(report: Report) -> str:
+    return f"{report.deeds} {PLAYS[report.results[0].play].deed}"
 
 
 def _fields(result: SeedResult) -> dict[str, object]:
@@ -137,7 +149,8 @@ def _fields(result: SeedResult) -> dict[str, object]:
         "turns": result.steps,
         "events": result.events,
         "starts": result.restarts,
-        "batches": result.batches,
+        "play": result.play,
+        "deeds": result.deeds,
         "met": dict(sorted(result.met.items())),
         "tail": list(result.tail),
         "again": result.command,

@@ -104,8 +104,17 @@ MET = (
 
 class Nemesis:
     def __init__(
-        self, stage: Stage, operator: Operator, clients: Sequence[Client], entropy: SeededEntropy, *, duration_ms: float
+        self,
+        stage: Stage,
+        operator: Operator,
+        clients: Sequence[Client],
+        entropy: SeededEntropy,
+        *,
+        duration_ms: float,
+        habits: Sequence[str] = (),
+        losses_factor: int = 1,
     ) -> None:
+        """`habits` are there in any case; a loss is `losses_factor` times as rare as its habit says."""
         self._stage = stage
         self._operator = operator
         self._clients = clients
@@ -118,12 +127,13 @@ class Nemesis:
         self._healed = False
         self._rates: dict[str, float] = {}
         self._habits: dict[str, int] = {}
-        self._draw_swarm(entropy.branch("swarm"))
+        self._losses_factor = losses_factor
+        self._draw_swarm(entropy.branch("swarm"), habits)
         self._plan_mandatory_cut(duration_ms)
         operator.before_start = self._before_start
         self._take_up_habits()
 
-    def _draw_swarm(self, entropy: SeededEntropy) -> None:
+    def _draw_swarm(self, entropy: SeededEntropy, habits: Sequence[str]) -> None:
         percent = PRESENT_PERCENT_WHEN_CALM if entropy.one_in(CALM_ONE_IN) else PRESENT_PERCENT
         for name, rate in STRIKES.items():
             present, place = entropy.below(100) < percent, entropy.below(1_000) / 1_000
@@ -132,7 +142,7 @@ class Nemesis:
                 self._plan_strike(name)
         for name in HABITS:
             present, one_in = entropy.below(100) < percent, 4 + entropy.below(30)
-            if present:
+            if present or name in habits:
                 self._habits[name] = one_in
 
     def _plan_mandatory_cut(self, duration_ms: float) -> None:
@@ -227,7 +237,7 @@ class Nemesis:
         self._stage.world.fabric.whole_eighths = WHOLE_EIGHTHS if "slices" in habits else SELDOM_SLICED_EIGHTHS
         spawner = self._machine.spawner
         spawner.long_delays_one_in = habits.get("delays", 0)
-        spawner.losses_one_in = 2 * habits.get("losses", 0)
+        spawner.losses_one_in = self._losses_factor * habits.get("losses", 0)
 
     # The network
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.sim.nemesis import MET
-from headrace.sim.run import SeedResult
+from headrace.sim.run import PLAYS, SeedResult
 
 MET_PERCENT_MIN = 5
 """A fault that fewer seeds meet is not tested, whatever the runs say."""
@@ -22,12 +22,18 @@ class Report:
 
     @property
     def uncounted(self) -> list[SeedResult]:
-        """Passed, but without a restart, a torn page, a cut frame or enough batches."""
+        """Passed, but without a restart, a torn page, a cut frame, or enough that was done."""
         return [result for result in self.results if result.ok and not result.counts]
 
     @property
-    def batches(self) -> int:
-        return sum(result.batches for result in self.results)
+    def deeds(self) -> int:
+        return sum(result.deeds for result in self.results)
+
+    @property
+    def faults(self) -> list[str]:
+        """All that these plays can meet."""
+        plays = dict.fromkeys(result.play for result in self.results)
+        return [*MET, *(fault for play in plays for fault in PLAYS[play].met)]
 
     @property
     def restarts(self) -> int:
@@ -40,7 +46,7 @@ class Report:
 
     def met(self) -> dict[str, int]:
         """How many seeds met each fault."""
-        return {fault: sum(result.met[fault] > 0 for result in self.results) for fault in MET}
+        return {fault: sum(result.met[fault] > 0 for result in self.results) for fault in self.faults}
 
     def times(self, fault: str) -> int:
         """How often all seeds together met it."""

@@ -40,11 +40,17 @@ class Administrator(Client):
         self._waits = False
         self._open: TopicPlan | None = None
         """The name whose last change was not answered."""
-        self.stopped = False
-        self.cautious = False
+        self._cautious = False
         """Deletes nothing any more, so that others can finish what they do."""
-        self.answered = 0
+        self._answered = self._answered_before = 0
         self._level = 1
+
+    def hurry(self) -> None:
+        self._cautious = True
+        self._answered_before = self._answered
+
+    def has_progressed(self) -> bool:
+        return self._answered > self._answered_before
 
     @property
     def settled(self) -> bool:
@@ -66,7 +72,7 @@ class Administrator(Client):
 
         def answered(response: Any) -> None:
             self._waits = False
-            self.answered += 1
+            self._answered += 1
             self._next_ms = self.now_ms + self.entropy.below(self._pause_ms_max)
             handle(response)
 
@@ -78,7 +84,7 @@ class Administrator(Client):
         if plan.mortal and plan.topic is None:
             self._create(plan)
             return
-        if plan.mortal and not self.cautious:
+        if plan.mortal and not self._cautious:
             self._delete(plan)
             return
         draw = self.entropy.below(4)

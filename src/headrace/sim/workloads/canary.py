@@ -26,7 +26,14 @@ class Canary(Client):
         self._waited_ms = 0.0
         self._waits = False
         self._last_step_ms = 0.0
-        self.answers = 0
+        self._answers = 0
+        self._answers_before = 0
+
+    def hurry(self) -> None:
+        self._answers_before = self._answers
+
+    def has_progressed(self) -> bool:
+        return self._answers > self._answers_before
 
     def connected(self) -> None:
         self._waits = False
@@ -56,7 +63,7 @@ class Canary(Client):
 
     def _answered(self, response: Any) -> None:
         self._waits = False
-        self.answers += 1
+        self._answers += 1
         if self.stage.virtual.machine.spawner.holds_a_commit():
             self.stage.world.trace.meet(SERVED_MEANWHILE)
         self._next_ms = self.now_ms + self.entropy.below(PAUSE_MS_MAX)

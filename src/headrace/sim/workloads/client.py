@@ -27,6 +27,8 @@ class Client:
         """Half-closed: it only takes the answers that still come."""
         self.excused = False
         """Whether the disk was in trouble while this connection stood: then storage errors are honest answers."""
+        self.stopped = False
+        """Begins nothing new any more, and waits for what is under way."""
         self._retry_ms = 0.0
 
     @property
@@ -43,6 +45,18 @@ class Client:
 
     def lost(self) -> None:
         """The connection is gone; what was asked on it gets no answer."""
+
+    def hurry(self) -> None:
+        """Everything is healed: do what shows progress."""
+
+    def has_progressed(self) -> bool:
+        """Whether it got on since it hurries."""
+        return True
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is under way."""
+        return True
 
     def ask(self, api_key: ApiKey, version: int, request: object, handle: Handler) -> None:
         """Send a request; `handle` gets the answer, unless the connection is lost before."""

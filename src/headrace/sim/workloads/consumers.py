@@ -1,6 +1,6 @@
 """Consumers: long polls with and without sessions, reads from the middle, and offsets by time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from headrace.model.errors import ErrorCode
@@ -53,15 +53,21 @@ class Consumer(Client):
         self._session_epoch = NEW_SESSION
         self._waits = False
         self._next_ms = 0.0
-        self._hurries = False
+        self._ends: dict[PartitionHistory, int] | None = None
+        """Where it must come to, once it hurries."""
 
     def hurry(self) -> None:
         """Read on to the end, in large pieces and without detours."""
-        self._hurries = True
+        self._ends = {target: target.known_end for target in self._targets}
         self._wait_ms, self._bytes_min, self._bytes_max = 0, 1, requests.FETCH_BYTES_MAX
 
-    def has_reached(self, ends: Mapping[PartitionHistory, int]) -> bool:
-        """Whether it has read up to there, of the partitions that it can name."""
+    @property
+    def _hurries(self) -> bool:
+        return self._ends is not None
+
+    def has_progressed(self) -> bool:
+        """Whether it has read up to where the partitions ended that it can name."""
+        ends = self._ends or {}
         return all(
             self.position(target) >= ends.get(target, 0)
             for target in self._targets

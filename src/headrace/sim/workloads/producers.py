@@ -50,8 +50,6 @@ class Producer(Client):
         self._unacknowledged: list[SentBatch] = []
         self._losses_seen = 0
         self._next_ms = 0.0
-        self.stopped = False
-        """Sends nothing new any more, and waits for what is in flight."""
         self._hurries = False
         self._acknowledged: set[PartitionHistory] = set()
         """Targets that took a batch; asked for, never walked through."""

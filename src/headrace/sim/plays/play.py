@@ -1,0 +1,65 @@
+"""A play: what a seed draws its run from, what counts as enough of it, and what more is checked."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from headrace.broker.node import Node
+from headrace.sim.audit import Auditor
+from headrace.sim.checkers.violation import require
+from headrace.sim.entropy import SeededEntropy
+from headrace.sim.stage import Stage, TopicPlan
+from headrace.sim.workloads import requests
+from headrace.sim.workloads.client import Client
+from headrace.wire.apis import ApiKey
+
+OPENS = "a healthy node takes what clients ask for"
+
+
+class Play:
+    """One object a run. A subclass draws; what is here holds for every play."""
+
+    name: ClassVar[str]
+    met: ClassVar[tuple[str, ...]] = ()
+    """Faults that only this play meets; each seed of it must meet those in `needed`."""
+    needed: ClassVar[tuple[str, ...]] = ()
+    habits: ClassVar[tuple[str, ...]] = ()
+    """Habits of the nemesis that every run of it has."""
+    losses_factor: ClassVar[int] = 2
+    """How much rarer than a delay is a loss."""
+    deed: ClassVar[str] = "batches stored"
+    deeds_min: ClassVar[int] = 1_000
+    """Of a minute; a seed with fewer proves nothing."""
+
+    def settings(self, entropy: SeededEntropy) -> dict[str, str]:
+        raise NotImplementedError
+
+    def plans(self, entropy: SeededEntropy) -> list[TopicPlan]:
+        raise NotImplementedError
+
+    def cast(self, stage: Stage, entropy: SeededEntropy) -> Sequence[Client]:
+        """Those who suffer from the nemesis, in the order of their turns."""
+        raise NotImplementedError
+
+    def deeds(self, stage: Stage) -> int:
+        """What has been done so far: batches that were stored."""
+        return stage.histories.stored()
+
+    def open(self, stage: Stage) -> None:
+        """The node serves for the first time: the topics are created."""
+        auditor = Auditor(stage)
+        for plan in stage.plans:
+            request = requests.new_topic(plan.name, plan.partitions, plan.configs)
+            topic = auditor.ask(ApiKey.CREATE_TOPICS, requests.CREATE_TOPICS, request).topics[0]
+            require(topic.error_code == 0, OPENS, f"{plan.name} cannot be created: {topic.error_message}")
+            stage.histories.add(plan.created(topic.topic_id, plan.partitions))
+
+    def check(self, stage: Stage, node: Node) -> None:
+        """After every turn of a node that serves."""
+
+    def audit(self, stage: Stage) -> None:
+        """Everything is healed and rests: the last look."""
+        Auditor(stage).check()
+
+
+def one_of(entropy: SeededEntropy, *choices: str) -> str:
+    return choices[entropy.below(len(choices))]
