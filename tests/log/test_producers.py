@@ -176,10 +176,10 @@ def test_as_many_as_are_remembered_are_taken_back_and_admitted_again() -> None:
 @given(first=st.lists(st.integers(0, 3), max_size=20), later=st.lists(st.integers(0, 3), max_size=20))
 def test_a_frozen_copy_does_not_change_with_the_log(first: list[int], later: list[int]) -> None:
     states, sequences = ProducerStates(), [0] * 4
-    frozen, taken = states.freeze(), b""
+    frozen, taken = states.freeze(1 << 62), b""
     for offset, producer_id in enumerate((*first, *later)):
         if offset == len(first):
-            frozen = states.freeze()
+            frozen = states.freeze(1 << 62)
             taken = producer_snapshot.encode(frozen, below=1000)
         states.appended(batch(sequences[producer_id], producer_id=producer_id), offset, NOW_MS, NOW_MS)
         sequences[producer_id] += 1
@@ -217,13 +217,13 @@ def test_a_snapshot_keeps_what_is_below_its_offset(runs: list[tuple[int, int, in
         offset += count
         if offset <= below:
             kept.appended(fields, offset - count, NOW_MS + offset - count, NOW_MS)
-    whole = producer_snapshot.decode(producer_snapshot.encode(states.freeze(), below=offset))
+    whole = producer_snapshot.decode(producer_snapshot.encode(states.freeze(1 << 62), below=offset))
     assert dict(described(whole)) == dict(described(states))
     if below >= offset:
         assert dict(described(kept)) == dict(described(states))
-    again = producer_snapshot.encode(whole.freeze(), below=offset)
-    assert again == producer_snapshot.encode(states.freeze(), below=offset)
-    for _, state in producer_snapshot.decode(producer_snapshot.encode(states.freeze(), below=below)).states():
+    again = producer_snapshot.encode(whole.freeze(1 << 62), below=offset)
+    assert again == producer_snapshot.encode(states.freeze(1 << 62), below=offset)
+    for _, state in producer_snapshot.decode(producer_snapshot.encode(states.freeze(1 << 62), below=below)).states():
         assert all(entry[3] < below for entry in state.batches)
 
 
@@ -240,7 +240,7 @@ def test_noise_is_no_snapshot(content: bytes) -> None:
 def test_the_snapshot_is_byte_for_byte_what_kafka_writes_for_one_batch() -> None:
     states = ProducerStates()
     states.appended(batch(4, 3, epoch=1, producer_id=9), 100, NOW_MS, NOW_MS)
-    content = producer_snapshot.encode(states.freeze(), below=103)
+    content = producer_snapshot.encode(states.freeze(1 << 62), below=103)
     assert content[:2] == b"\x00\x01"
     assert content[6:] == (
         (1).to_bytes(4, "big")

@@ -168,11 +168,10 @@ class Compactor:
 
     def _cleanable(self, partition: LedPartition) -> Cleanable:
         log = partition.log
-        high_watermark = int(partition.leader.last_stable_offset)
         return cleanable(
             log,
             clean_offset=self._clean_offsets.get(_directory(partition), {}).get(log.topic_partition, 0),
-            stable_offset=log.producers.last_stable_offset(high_watermark),
+            stable_offset=int(partition.leader.last_stable_offset),
             wall_ms=self._ports.clock.wall_ms(),
         )
 

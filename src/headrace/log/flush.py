@@ -7,7 +7,7 @@ A sync that fails, fails the log: what the device lost then is unknown. Small fi
 descriptor, are only put off; the recovery point waits for them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.ports.disk import Disk, FileHandle
@@ -45,6 +45,8 @@ class _Plan(NamedTuple):
     folder: str
     cuts: list[tuple[FileHandle, int]]
     handles: list[FileHandle]
+    indexed: list[Segment]
+    """Those whose index of aborted transactions is among the files."""
     snapshots: list[_Snapshot]
     epochs: bytes | None
     stale: list[int]
@@ -74,7 +76,7 @@ class Flusher:
         """The segment was rolled: it will be cut, synced and accompanied by a snapshot of the producers so far."""
         self._sealed.append(segment)
         self.directory_changed = True
-        self._snapshots.append(_Snapshot(next_base_offset, self._log.producers.freeze()))
+        self._snapshots.append(_Snapshot(next_base_offset, self._log.producers.freeze(next_base_offset)))
 
     def segments_taken(self, taken: list[Segment]) -> None:
         """They leave under other names: nothing of them is cut or synced any more, and their files may be closed."""
@@ -149,6 +151,8 @@ class Flusher:
         self.directory_changed = log.epochs.changed = self._put_off = False
         for handle in plan.handles:
             log.files.pin(handle)
+        for segment in plan.indexed:
+            segment.transactions.synced()
 
         def done(put_off: PutOff | None, error: BaseException | None) -> None:
             self.in_flight = False
@@ -195,30 +199,41 @@ class Flusher:
         log = self._log
         snapshots = list(self._snapshots)
         if deep:
-            snapshots.append(_Snapshot(log.end_offset, log.producers.freeze()))
+            snapshots.append(_Snapshot(log.end_offset, log.producers.freeze(log.end_offset)))
         epochs = log.epochs.encode() if log.epochs.changed else None
         kept = (log.end_offset, *log.bases)
         return _Plan(
             folder=log.path,
             cuts=[(log.files.handle(segment.log), segment.size) for segment in self._sealed],
-            handles=[log.files.handle(file) for file in self._dirty_files(self._sealed, deep=deep)],
+            handles=[log.files.handle(file) for file in self._dirty_files(deep=deep)],
+            indexed=[segment for segment in self._dirty_segments() if segment.transactions.is_unsynced],
             snapshots=snapshots,
             epochs=epochs,
             stale=[offset for offset in self._strays if offset not in kept] if deep else [],
             named=self.directory_changed or bool(snapshots) or epochs is not None,
         )
 
-    def _dirty_files(self, sealed: list[Segment], *, deep: bool) -> list[OpenFile]:
-        files: list[OpenFile] = []
+    def _dirty_segments(self) -> Iterator[Segment]:
+        """Those that something of is not on the device, the newest first."""
         for segment in reversed(self._log.segments):
-            is_sealed = segment in sealed
-            if segment.next_offset <= self._log.recovery_point and not is_sealed and segment.size:
-                break
+            is_open = segment in self._sealed or segment.transactions.is_unsynced or not segment.size
+            if segment.next_offset <= self._log.recovery_point and not is_open:
+                return
+            yield segment
+
+    def _dirty_files(self, *, deep: bool) -> list[OpenFile]:
+        files: list[OpenFile] = []
+        for segment in self._dirty_segments():
             files.append(segment.log)
-            if deep or is_sealed:
+            if deep or segment in self._sealed:
                 segment.index.spill()
                 segment.time_index.spill()
                 files += (segment.index.file, segment.time_index.file)
+            # This one every time: a snapshot of the producers tells nothing of transactions that have ended.
+            if segment.transactions.is_unsynced:
+                segment.transactions.spill()
+                self.directory_changed = self.directory_changed or segment.transactions.is_new
+                files += (segment.transactions.file,) if segment.transactions.exists else ()
         return files
 
     def note_snapshot(self, offset: int) -> None:

@@ -14,6 +14,10 @@ TRANSACTION_INDEX = ".txnindex"
 CLEANED = ".cleaned"
 SWAP = ".swap"
 
+INDEXES = (INDEX, TIME_INDEX, TRANSACTION_INDEX)
+SEGMENT_FILES = (LOG, *INDEXES, SNAPSHOT)
+"""All that may begin with a segment's base offset."""
+
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
@@ -36,7 +40,7 @@ DELETE_FOLDER = "-delete"
 STRAY_FOLDER = "-stray"
 FOLDER_NAME_BYTES_MAX = 255
 
-_SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex|snapshot)")
+_SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)")
 _PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]+)-(\d{1,10})")
 
 

@@ -36,6 +36,7 @@ from .recovery import Loader, RecoveryReport, claim_folder
 from .retirement import Retirement
 from .segment import BatchPlace, Segment
 from .times import TimestampedOffset
+from .transactions import LogTransactions
 from .work import Work
 
 RECENT_BATCHES_MAX = 2048
@@ -49,7 +50,6 @@ class PartitionLog:
         self, files: OpenFiles, path: str, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig
     ) -> None:
         self.files = files
-        self._owns_files = False
         self.disk = files.disk
         self.path = path
         self.topic_partition = topic_partition
@@ -65,6 +65,7 @@ class PartitionLog:
         """Since the log was opened; what is flushed is counted against it."""
         self.appended_wall_ms = 0
         self.producers = ProducerStates()
+        self.transactions = LogTransactions(self)
         self.epochs = LeaderEpochs()
         self.names_generation = 0
         """Odd while compaction exchanges the files of segments: what opened them by name meanwhile must look again."""
@@ -112,16 +113,8 @@ class PartitionLog:
         disk.make_directory(path)
         topic_id = claim_folder(disk, path, topic_partition, topic_id)
         log = cls(files if files is not None else OpenFiles(disk), path, topic_partition, topic_id, config)
-        log._owns_files = files is None
-        loader = Loader(
-            files=log.files,
-            folder=path,
-            config=config,
-            recovery_point=recovery_point,
-            start_offset=start_offset,
-            clean=clean_shutdown,
-            wall_ms=wall_ms,
-        )
+        log.recovery_point, log.start_offset = recovery_point, start_offset
+        loader = log._loader(clean=clean_shutdown, wall_ms=wall_ms)
         log.recovered = loader.report
         log._take_segments(loader.load_segments(), start_offset, wall_ms)
         log.appended_bytes = loader.report.scanned_bytes
@@ -134,6 +127,17 @@ class PartitionLog:
         log.synced_offset = log.recovery_point
         log._restore_state(loader)
         return log
+
+    def _loader(self, *, clean: bool, wall_ms: int) -> Loader:
+        return Loader(
+            files=self.files,
+            folder=self.path,
+            config=self.config,
+            recovery_point=self.recovery_point,
+            start_offset=self.start_offset,
+            clean=clean,
+            wall_ms=wall_ms,
+        )
 
     def _take_segments(self, segments: list[Segment], start_offset: int, wall_ms: int) -> None:
         self.appended_wall_ms = wall_ms
@@ -161,9 +165,12 @@ class PartitionLog:
             self.epochs = epochs
             begin = min(begin, self.recovery_point)
         self.epochs.truncate_from(self.end_offset)
-        if begin < self.end_offset:
-            loader.replay(self.segments, self.producers, self.epochs, snapshot=snapshot, begin=begin)
+        self._replay(loader, snapshot, begin)
         self.epochs.truncate_before(self.start_offset)
+
+    def _replay(self, loader: Loader, snapshot: int, begin: int) -> None:
+        state, point = (self.segments, self.producers, self.epochs), self.recovery_point
+        loader.replay(*state, snapshot=snapshot, begin=begin, recovery_point=point)
         self._flusher.note_snapshot(snapshot)
 
     def configure(self, config: LogConfig) -> None:
@@ -229,6 +236,7 @@ class PartitionLog:
     def discard_staged(self) -> None:
         """Of a log that may not be written any more."""
         self._staged, self._staged_places, self._staged_bytes = [], [], 0
+        self.transactions.staged.clear()
 
     def _take_back(self, batches: list[memoryview]) -> None:
         """As if what is not in the log had never been staged: the bytes, the offsets, the epoch and the producers.
@@ -241,6 +249,7 @@ class PartitionLog:
             segment.allocated = segment.size
         self._next_offset = self.end_offset
         self.epochs.truncate_from(self.end_offset + 1)
+        self.transactions.staged.clear()
         self.producers.take_back({HEADER.unpack_from(batch)[PRODUCER_ID] for batch in batches}, self.end_offset)
 
     def _write_group(self, batches: list[memoryview], places: list[BatchPlace], total: int) -> None:
@@ -260,6 +269,8 @@ class PartitionLog:
         self.size_bytes += total
         self.appended_bytes += total
         self.end_offset = segment.next_offset
+        if self.transactions.staged:
+            self.transactions.written_to(segment)
 
     def _write_across_segments(self, batches: list[memoryview], places: list[BatchPlace]) -> None:
         """The turn's batches do not all belong into the active segment: split them where the next must begin."""
@@ -280,6 +291,7 @@ class PartitionLog:
         old.index_time()
         old.index.spill()
         old.time_index.spill()
+        old.transactions.spill()
         base_offset = self.end_offset if base_offset is None else base_offset
         segment = self._create_segment(base_offset)
         self._flusher.segment_sealed(old, base_offset)
@@ -389,19 +401,10 @@ class PartitionLog:
         self.disk.data_sync(file)
 
     def _reload_state(self) -> None:
-        loader = Loader(
-            files=self.files,
-            folder=self.path,
-            config=self.config,
-            recovery_point=self.recovery_point,
-            start_offset=self.start_offset,
-            clean=True,
-            wall_ms=self.appended_wall_ms,
-        )
+        loader = self._loader(clean=True, wall_ms=self.appended_wall_ms)
         self.epochs.truncate_from(self.end_offset)
         self.producers, snapshot = loader.load_producers(self.segments)
-        loader.replay(self.segments, self.producers, self.epochs, snapshot=snapshot, begin=max(snapshot, 0))
-        self._flusher.note_snapshot(snapshot)
+        self._replay(loader, snapshot, max(snapshot, 0))
 
     def advance_start(self, offset: int) -> None:
         """DeleteRecords: readers see nothing below `offset` from now on; whole segments go with retention."""
@@ -446,8 +449,8 @@ class PartitionLog:
         for segment in segments:
             for file in segment.all_files():
                 self.files.retire(file)
-                unlink_if_present(self.disk, file.path)
-            unlink_if_present(self.disk, segment.stem + names.SNAPSHOT)
+            for suffix in names.SEGMENT_FILES:
+                unlink_if_present(self.disk, segment.stem + suffix)
         self.disk.sync_directory(self.path)
 
     # Work for helpers

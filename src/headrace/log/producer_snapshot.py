@@ -13,6 +13,7 @@ from .errors import CorruptFile
 from .producers import NEVER_SEEN, FrozenProducers, ProducerStates
 
 VERSION = 1
+NO_TRANSACTION = -1
 SNAPSHOT_BYTES_MAX = 1 << 30
 
 _HEAD = Struct(">hI")
@@ -24,12 +25,13 @@ def encode(producers: FrozenProducers, *, below: int) -> bytes:
     """For a helper. The states as of offset `below`: batches that are staged behind it are left to the replay."""
     entries: list[bytes] = []
     for producer_id, state in producers.items():
-        rest = (state.coordinator_epoch, state.transaction_start_offset)
+        start = state.transaction_start_offset if state.transaction_start_offset < below else NO_TRANSACTION
+        rest = (state.coordinator_epoch, start)
         batches = [batch for batch in state.batches if batch[3] < below]
         for _first, last_sequence, base_offset, last_offset, timestamp in batches:
             delta = last_offset - base_offset
             entries.append(_ENTRY.pack(producer_id, state.epoch, last_sequence, last_offset, delta, timestamp, *rest))
-        if not batches and not state.batches:
+        if not batches and (start >= 0 or not state.batches):
             entries.append(_ENTRY.pack(producer_id, state.epoch, -1, -1, 0, state.last_timestamp, *rest))
     body = _COUNT.pack(len(entries)) + b"".join(entries)
     return _HEAD.pack(VERSION, crc32c.crc32c(body)) + body
@@ -49,6 +51,7 @@ def decode(content: bytes, *, seen_ms: int = NEVER_SEEN) -> ProducerStates:
     producers = ProducerStates()
     for entry in _ENTRY.iter_unpack(body[_COUNT.size : _COUNT.size + count * _ENTRY.size]):
         _put(producers, entry, seen_ms)
+    producers.all_restored()
     return producers
 
 

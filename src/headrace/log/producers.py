@@ -1,11 +1,14 @@
-"""What the log knows of idempotent producers: who may append what next, and what was a retry.
+"""What the log knows of its producers: who may append what next, what was a retry, and whose transaction is open.
 
 The rules are those of Kafka 4's brokers for appends from clients: an old epoch is fenced, a new epoch begins at
 sequence 0, a producer the log does not know may begin anywhere, and the last five batches are recognised when they
 come again. Sequences wrap after 2^31-1.
 
 A producer is forgotten when it was not seen for long. What counts is when its batch came, not the time it wrote into
-it: one that replays old events is not silent.
+it: one that replays old events is not silent. One whose transaction is open is never forgotten.
+
+A transaction is open on this partition from its first batch to the marker that ends it. The marker may carry an epoch
+of its own, and fences what comes late of the transaction (KIP-890).
 """
 
 from collections import deque
@@ -15,14 +18,19 @@ from typing import NamedTuple
 
 from headrace.model.errors import ErrorCode
 from headrace.wire.records.header import (
+    ATTRIBUTES,
     BASE_SEQUENCE,
+    CONTROL_BIT,
     LAST_OFFSET_DELTA,
     PRODUCER_EPOCH,
     PRODUCER_ID,
+    TRANSACTIONAL_BIT,
     HeaderFields,
 )
+from headrace.wire.records.markers import Marker
 
 from .errors import SequenceRejected
+from .transaction_index import AbortedTransaction
 
 CACHED_BATCHES_MAX = 5
 """As many as a producer may have in flight."""
@@ -31,6 +39,8 @@ NO_SEQUENCE = -1
 APPEND = -1
 """What `admit` gives for a batch that is new."""
 NEVER_SEEN = -1
+STRICT_MARKERS_FROM = 2
+"""The transaction version from which every marker has a new epoch (KIP-890)."""
 EXPIRY_PRODUCERS_MAX = 20_000
 """How many producers one call of `expire` looks at, so that a turn stays short; the next call goes on from there."""
 
@@ -74,6 +84,17 @@ class ProducerState:
         self.generation = generation
 
 
+class EndedTransaction(NamedTuple):
+    """A marker that is staged or written, and not known to be committed yet."""
+
+    producer_id: int
+    first_offset: int
+    """-1 if its producer had written nothing here."""
+    marker_offset: int
+    before: ProducerState | None
+    """What was known of the producer until then, as the marker may have to be taken back."""
+
+
 FrozenProducers = dict[int, ProducerState]
 """The producers as they were at one instant, for a helper to read; nobody changes them any more."""
 
@@ -83,6 +104,9 @@ class ProducerStates:
         self._states: dict[int, ProducerState] = {}
         self._generation = 0
         self._to_look_at: Iterator[int] = iter(())
+        self.open: dict[int, int] = {}
+        """Producers within a transaction and the first offset of each, rising."""
+        self._ended: deque[EndedTransaction] = deque()
         self.duplicate_timestamp = -1
         """When the batch that `admit` last found to be a duplicate was appended."""
 
@@ -129,57 +153,155 @@ class ProducerStates:
             state.batches.clear()
         state.last_timestamp = timestamp
         state.seen_ms = seen_ms
+        if fields[ATTRIBUTES] & TRANSACTIONAL_BIT and state.transaction_start_offset < 0:
+            self._begin(producer_id, state, fields, base_offset)
         sequence = fields[BASE_SEQUENCE]
         if sequence < 0:
-            return  # a transaction marker has no sequence of its own
+            return  # a transaction marker, or what a coordinator writes for a producer
         delta = fields[LAST_OFFSET_DELTA]
         state.batches.append((sequence, sequence_after(sequence, delta), base_offset, base_offset + delta, timestamp))
+
+    def _begin(self, producer_id: int, state: ProducerState, fields: HeaderFields, base_offset: int) -> None:
+        if not fields[ATTRIBUTES] & CONTROL_BIT:
+            state.transaction_start_offset = base_offset
+            self.open[producer_id] = base_offset
+
+    def is_open(self, producer_id: int, epoch: int) -> bool:
+        """Whether the producer is within a transaction here, by that epoch of its."""
+        state = self._states.get(producer_id)
+        return state is not None and state.transaction_start_offset >= 0 and state.epoch == epoch
+
+    def refusal_of_marker(
+        self, producer_id: int, epoch: int, *, coordinator_epoch: int, transaction_version: int
+    ) -> ErrorCode:
+        """Why a marker may not be written; NONE for one that was written before, as its sender may not know."""
+        state = self._states.get(producer_id)
+        if state is None:
+            return ErrorCode.NONE
+        strict = transaction_version >= STRICT_MARKERS_FROM and state.transaction_start_offset >= 0
+        if epoch < state.epoch or (strict and epoch == state.epoch):
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if coordinator_epoch < state.coordinator_epoch:
+            return ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        return ErrorCode.NONE
+
+    def end_transaction(self, fields: HeaderFields, marker: Marker, offset: int) -> AbortedTransaction | None:
+        """A marker goes to `offset`; the transaction it throws away, if that had written anything here.
+
+        `appended` follows, which notes the time. Committed or not, the transaction counts as unstable until
+        `first_unstable_offset` is told that its marker is committed.
+        """
+        producer_id = fields[PRODUCER_ID]
+        before = self._states.get(producer_id)
+        first_offset = self.open.pop(producer_id, -1)
+        self._ended.append(EndedTransaction(producer_id, first_offset, offset, before))
+        if before is None:
+            state = ProducerState(fields[PRODUCER_EPOCH], first_offset=offset, generation=self._generation)
+        else:
+            state = self._copy(before)
+        if state.epoch != fields[PRODUCER_EPOCH]:
+            state.epoch = fields[PRODUCER_EPOCH]
+            state.batches.clear()
+        state.coordinator_epoch = marker.coordinator_epoch
+        state.transaction_start_offset = -1
+        self._states[producer_id] = state
+        if marker.commit or first_offset < 0:
+            return None
+        return AbortedTransaction(producer_id, first_offset, offset, next(iter(self.open.values()), offset + 1))
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where the oldest transaction begins whose end is not committed yet, as far as this log knows."""
+        ended = self._ended
+        while ended and ended[0].marker_offset < high_watermark:
+            ended.popleft()
+        first = next(iter(self.open.values()), None)
+        for transaction in ended:
+            if transaction.first_offset >= 0 and (first is None or transaction.first_offset < first):
+                first = transaction.first_offset
+        return first
+
+    @property
+    def has_transactions(self) -> bool:
+        """Cheap: whether any transaction is open, or ended so lately that its marker may not be committed."""
+        return bool(self.open or self._ended)
 
     def take_back(self, producer_ids: Iterable[int], end_offset: int) -> None:
         """Batches of these producers from `end_offset` on did not get into the log after all.
 
         Older ones that they had pushed out do not come back: a producer with at most five batches in flight had the
-        answers to those before it sent the new ones. A new epoch stays in force, because its producer has it. A
-        producer of whom nothing is left that way is forgotten: it goes on where it likes, and not at sequence 0.
+        answers to those before it sent the new ones. A new epoch stays in force, because its producer has it, unless a
+        marker brought it. A producer of whom nothing is left that way is forgotten: it goes on where it likes, and not
+        at sequence 0.
         """
+        self._take_back_markers(end_offset)
         for producer_id in producer_ids:
             state = self._states.get(producer_id)
             if state is None:
                 continue
             if state.first_offset >= end_offset:
-                del self._states[producer_id]
+                self._forget(producer_id)
                 continue
             state = self._own(producer_id, state)
             first_sequence = 0
             while state.batches and state.batches[-1][2] >= end_offset:
                 first_sequence = state.batches.pop()[0]
+            if state.transaction_start_offset >= end_offset:
+                state.transaction_start_offset = -1
+                self.open.pop(producer_id, None)
             if not state.batches and first_sequence and state.transaction_start_offset < 0:
                 del self._states[producer_id]
 
-    def freeze(self) -> FrozenProducers:
+    def _take_back_markers(self, end_offset: int) -> None:
+        taken = False
+        while self._ended and self._ended[-1].marker_offset >= end_offset:
+            taken = True
+            producer_id, _first, _marker, before = self._ended.pop()
+            if before is None:
+                self._forget(producer_id)
+            else:
+                self._states[producer_id] = before
+        if taken:
+            self._find_open()
+
+    def _forget(self, producer_id: int) -> None:
+        self._states.pop(producer_id, None)
+        self.open.pop(producer_id, None)
+
+    def _find_open(self) -> None:
+        starts = ((state.transaction_start_offset, producer_id) for producer_id, state in self._states.items())
+        self.open = {producer_id: start for start, producer_id in sorted(starts) if start >= 0}
+
+    def freeze(self, below: int) -> FrozenProducers:
         """For a helper that writes them down: one copy of the table, whatever each producer has to remember.
 
-        States are shared until they change, then the change goes to a copy of that state.
+        States are shared until they change, then the change goes to a copy of that state. Markers from `below` on are
+        left out; batches from there on are left to whoever writes it down.
         """
         self._generation += 1
-        return self._states.copy()
+        frozen = self._states.copy()
+        for ended in reversed(self._ended):
+            if ended.marker_offset < below:
+                break
+            if ended.before is None:
+                frozen.pop(ended.producer_id, None)
+            else:
+                frozen[ended.producer_id] = ended.before
+        return frozen
 
     def _own(self, producer_id: int, state: ProducerState) -> ProducerState:
         if state.generation == self._generation:
             return state
+        own = self._states[producer_id] = self._copy(state)
+        return own
+
+    def _copy(self, state: ProducerState) -> ProducerState:
         own = ProducerState(state.epoch, first_offset=state.first_offset, generation=self._generation)
         own.batches.extend(state.batches)
         own.last_timestamp = state.last_timestamp
         own.coordinator_epoch = state.coordinator_epoch
         own.transaction_start_offset = state.transaction_start_offset
         own.seen_ms = state.seen_ms
-        self._states[producer_id] = own
         return own
-
-    def last_stable_offset(self, high_watermark: int) -> int:
-        """The first offset of a transaction that is still open, or the high watermark."""
-        starts = [s.transaction_start_offset for s in self._states.values() if s.transaction_start_offset >= 0]
-        return min(high_watermark, *starts) if starts else high_watermark
 
     def expire(self, wall_ms: int, expiration_ms: int) -> int:
         """Forget producers that were not seen for so long; how many there were."""
@@ -220,11 +342,17 @@ class ProducerStates:
             state.seen_ms = seen_ms
         return state
 
+    def all_restored(self) -> None:
+        """Everything a snapshot tells is in."""
+        self._find_open()
+
     def get(self, producer_id: int) -> ProducerState | None:
         return self._states.get(producer_id)
 
     def clear(self) -> None:
         self._states.clear()
+        self._ended.clear()
+        self.open.clear()
 
     def _duplicate_of(self, state: ProducerState, fields: HeaderFields) -> int:
         sequence = fields[BASE_SEQUENCE]

@@ -11,11 +11,9 @@ from headrace.ports.disk import Disk
 from headrace.wire.records.header import (
     BASE_OFFSET,
     LAST_OFFSET_DELTA,
-    LEADER_EPOCH,
     LENGTH,
     LOG_OVERHEAD,
     MAX_TIMESTAMP,
-    PRODUCER_ID,
 )
 
 from . import names, producer_snapshot, unsynced
@@ -27,6 +25,7 @@ from .files import read_whole, unlink_if_present, write_atomically
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
 from .open_files import OpenFiles
 from .producers import ProducerStates
+from .replay import Replay
 from .segment import NO_TIMESTAMP, RELATIVE_OFFSET_MAX, Segment, newest_time
 from .walk import NEVER_CHECK, BatchWalk
 
@@ -56,6 +55,8 @@ class Loader:
     """Whether compaction may have taken offsets out of the log."""
     left: list[Segment] = field(default_factory=list)
     """Damaged segments that nobody will read."""
+    unindexed: list[Segment] = field(default_factory=list)
+    """Segments whose index of aborted transactions is damaged, until `replay`."""
     report: RecoveryReport = field(default_factory=RecoveryReport)
 
     @property
@@ -77,6 +78,8 @@ class Loader:
                 whole = self._settle_or_leave(segment, above)
                 if suspect:
                     self._write_again(segment)
+                if not segment.transactions.load(base_offset=base_offset, next_offset=segment.next_offset):
+                    self.unindexed.append(segment)
             for file in segment.all_files():
                 self.files.put_away(file)
             if not whole:
@@ -293,7 +296,7 @@ class Loader:
         """Segments behind a cut hold offsets that can no longer be reached in order."""
         for base_offset in bases:
             stem = names.segment_stem(self.folder, base_offset)
-            for suffix in (names.LOG, names.INDEX, names.TIME_INDEX, names.SNAPSHOT):
+            for suffix in names.SEGMENT_FILES:
                 unlink_if_present(self.disk, stem + suffix)
         self.report.segments_dropped += len(bases)
         if bases:
@@ -308,18 +311,19 @@ class Loader:
         except (CorruptFile, FileNotFoundError):
             return None
 
-    def load_producers(self, segments: list[Segment]) -> tuple[ProducerStates, int]:
+    def load_producers(self, segments: list[Segment], *, at_most: int | None = None) -> tuple[ProducerStates, int]:
         """The newest readable snapshot not above the log's end, and its offset; -1 without one.
 
         One below the first segment does not count: batches that retention took since are in neither, and a producer
         that sent them would be refused. Of the others only those at the begin of a segment are kept, as a truncation
-        may need them.
+        may need them. With `at_most`, one from the past is looked for, and nothing is removed.
         """
         bases = {segment.base_offset for segment in segments}
+        end = segments[-1].next_offset if at_most is None else at_most
         newest: tuple[ProducerStates, int] | None = None
         for offset in reversed(snapshot_offsets(self.disk, self.folder)):
             path = names.segment_stem(self.folder, offset) + names.SNAPSHOT
-            if newest is None and segments[0].base_offset <= offset <= segments[-1].next_offset:
+            if newest is None and segments[0].base_offset <= offset <= end:
                 try:
                     content = read_whole(self.disk, path, producer_snapshot.SNAPSHOT_BYTES_MAX)
                     newest = (producer_snapshot.decode(content, seen_ms=self.wall_ms), offset)
@@ -328,34 +332,35 @@ class Loader:
                     pass
             elif newest is not None and offset in bases:
                 continue
-            unlink_if_present(self.disk, path)
+            if at_most is None:
+                unlink_if_present(self.disk, path)
         return newest if newest is not None else (ProducerStates(), -1)
 
     def replay(
-        self, segments: list[Segment], producers: ProducerStates, epochs: LeaderEpochs, *, snapshot: int, begin: int
+        self,
+        segments: list[Segment],
+        producers: ProducerStates,
+        epochs: LeaderEpochs,
+        *,
+        snapshot: int,
+        begin: int,
+        recovery_point: int,
     ) -> None:
         """Apply the headers from `begin` on: producers from the snapshot on, leader epochs all the way."""
-        for segment in segments:
-            if segment.next_offset > begin and segment.size and segment not in self.left:
-                with self.files.held(segment.all_files()):
-                    self._replay_segment(segment, producers, epochs, snapshot=snapshot, begin=begin)
-
-    def _replay_segment(
-        self, segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, *, snapshot: int, begin: int
-    ) -> None:
-        found = segment.find(begin) if begin > segment.base_offset else (0, 0, segment.base_offset)
-        if found is None:
-            return
-        file = self.files.handle(segment.log)
-        walk = BatchWalk(self.disk, file, position=found[0], end=segment.size, next_offset=found[2])
-        for _position, fields in walk:
-            base = fields[BASE_OFFSET]
-            epochs.assign(fields[LEADER_EPOCH], base)
-            if fields[PRODUCER_ID] >= 0 and base >= snapshot:
-                producers.appended(fields, base, fields[MAX_TIMESTAMP], self.wall_ms)
-            self.report.batches_replayed += 1
-        if walk.position < segment.size:
-            raise DamagedLog(segment.log.path, walk.position, walk.damage or "zeros where a batch should be")
+        replay = Replay(
+            files=self.files,
+            segments=[segment for segment in segments if segment not in self.left],
+            wall_ms=self.wall_ms,
+            recovery_point=recovery_point,
+        )
+        for segment in self.unindexed:
+            if segment in segments:
+                earlier, offset = self.load_producers(segments, at_most=segment.base_offset)
+                replay.rebuild(segment, earlier, snapshot=offset)
+                self.report.indexes_rebuilt += 1
+        self.unindexed.clear()
+        replay.run(producers, epochs, snapshot=snapshot, begin=begin)
+        self.report.batches_replayed += replay.batches
 
 
 def tidy(disk: Disk, folder: str) -> list[int]:
@@ -368,7 +373,7 @@ def tidy(disk: Disk, folder: str) -> list[int]:
     bases = sorted(part[0] for _, part in parsed if part is not None and part[1] == names.LOG)
     known = set(bases)
     for name, part in parsed:
-        orphan = part is not None and part[1] in (names.INDEX, names.TIME_INDEX) and part[0] not in known
+        orphan = part is not None and part[1] in names.INDEXES and part[0] not in known
         if orphan or name.endswith((names.DELETED, names.TEMPORARY)):
             disk.unlink(f"{folder}/{name}")
     return bases

@@ -114,18 +114,17 @@ def _rename_and_unlink(disk: Disk, folder: str, taken: list[str], expired: list[
 
     And not before the segment that takes over is there by name: a log without any would begin at its old start again.
     """
-    suffixes = (names.LOG, names.INDEX, names.TIME_INDEX, names.SNAPSHOT)
     if taken:
         disk.sync_directory(folder)
     for stem in taken:
-        for suffix in suffixes:
+        for suffix in names.SEGMENT_FILES:
             try:
                 disk.rename(stem + suffix, stem + suffix + names.DELETED)
             except FileNotFoundError:
                 continue
         disk.sync_directory(folder)
     for stem in expired:
-        for suffix in suffixes:
+        for suffix in names.SEGMENT_FILES:
             unlink_if_present(disk, stem + suffix + names.DELETED)
     if expired:
         disk.sync_directory(folder)

@@ -1,4 +1,7 @@
-"""One segment: a run of batches in a `.log` file, with the two sparse indexes that find places in it."""
+"""One segment: a run of batches in a `.log` file, with the two sparse indexes that find places in it.
+
+Where transactions were aborted there is a third index, of these.
+"""
 
 from collections.abc import Sequence
 
@@ -24,6 +27,7 @@ from .errors import DamagedLog
 from .files import create_empty
 from .index import OFFSET_ENTRY, TIME_ENTRY, Entry, IndexFile
 from .open_files import OpenFile, OpenFiles
+from .transaction_index import TransactionIndex
 from .walk import HEADER_CHUNK_BYTES, BatchWalk, stands_at
 
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
@@ -57,6 +61,7 @@ class Segment:
         "size",
         "stem",
         "time_index",
+        "transactions",
     )
 
     def __init__(self, files: OpenFiles, folder: str, base_offset: int, config: LogConfig, created_ms: int) -> None:
@@ -67,6 +72,7 @@ class Segment:
         self.log = OpenFile(self.stem + names.LOG)
         self.index = IndexFile(files, self.stem + names.INDEX, OFFSET_ENTRY, config.segment_index_bytes)
         self.time_index = IndexFile(files, self.stem + names.TIME_INDEX, TIME_ENTRY, config.segment_index_bytes)
+        self.transactions = TransactionIndex(files, self.stem + names.TRANSACTION_INDEX)
         self.size = 0
         """Bytes that hold batches; the file may be longer by what is preallocated."""
         self.allocated = 0
@@ -182,6 +188,7 @@ class Segment:
         """Forget what is from `position` on; the caller cuts the file."""
         self.index.keep(self.index.count_through(next_offset - 1 - self.base_offset))
         self.time_index.keep(self.time_index.count_through_second(next_offset - 1 - self.base_offset))
+        self.transactions.keep_below(next_offset)
         self.size = self.allocated = position
         self.next_offset = next_offset
         last, last_time = self.index.last, self.time_index.last
@@ -202,5 +209,7 @@ class Segment:
         """The base offset of the batch at a boundary."""
         return int.from_bytes(self._disk.read(self._files.handle(self.log), 8, position), "big")
 
-    def all_files(self) -> tuple[OpenFile, OpenFile, OpenFile]:
-        return self.log, self.index.file, self.time_index.file
+    def all_files(self) -> tuple[OpenFile, ...]:
+        """Those that are there: not every segment has an index of aborted transactions."""
+        always = (self.log, self.index.file, self.time_index.file)
+        return (*always, self.transactions.file) if self.transactions.exists else always

@@ -76,7 +76,10 @@ class BatchWalk:
 
     def batch(self, position: int, fields: HeaderFields) -> bytes:
         """The whole bytes of a batch the walk gave."""
-        return self._disk.read(self._file, fields[LENGTH] + LOG_OVERHEAD, position)
+        at, size = position - self._buffer_at, fields[LENGTH] + LOG_OVERHEAD
+        if at >= 0 and at + size <= len(self._buffer):
+            return self._buffer[at : at + size]
+        return self._disk.read(self._file, size, position)
 
     def _header(self) -> HeaderFields | None:
         at = self.position - self._buffer_at

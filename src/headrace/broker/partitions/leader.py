@@ -3,6 +3,9 @@
 Within a turn the batches of many requests are staged and written by one call; the answers are sealed before the
 write and sent after it. Only an answer that must wait longer than its turn (for an fsync, for followers), or
 whose write fails, is touched again.
+
+Batches of a transaction are taken when the transaction is open here, or when its coordinator has said that this
+partition belongs to it; `verification` keeps what was said.
 """
 
 from collections import deque
@@ -10,6 +13,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from headrace.broker.net.connection import Answer
+from headrace.broker.partitions.acknowledgements import AckWait, mend
+from headrace.broker.partitions.verification import Verifications
 from headrace.broker.timers import Timers
 from headrace.core.replication.leader import Leader
 from headrace.log.errors import DamagedLog, SequenceRejected
@@ -18,9 +23,7 @@ from headrace.log.space import Space
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TIMESTAMP, Offset, TopicId
-from headrace.model.limits import PRODUCE_WAIT_MS_MAX
 from headrace.wire.errors import ProtocolError
-from headrace.wire.produce import with_error
 from headrace.wire.records.compression import INFLATED_BYTES_MAX, Compression
 from headrace.wire.records.header import (
     ATTRIBUTES,
@@ -34,6 +37,7 @@ from headrace.wire.records.header import (
     TRANSACTIONAL_BIT,
     HeaderFields,
 )
+from headrace.wire.records.markers import Marker, control_batch
 from headrace.wire.records.recompression import recompressed
 from headrace.wire.records.validation import all_records_have_keys, check_produced
 
@@ -60,52 +64,6 @@ class FetchWaiter(Protocol):
     """A parked fetch: told of every byte that became readable, it counts until it has enough."""
 
     def readable(self, partition: "LedPartition", new_bytes: int) -> None: ...
-
-
-class AckWait:
-    """An answer that waits until `end_offset` is committed here, or until its deadline."""
-
-    __slots__ = ("_answer", "_error_at", "_timer", "_timers", "end_offset")
-
-    def __init__(self, answer: Answer, end_offset: int, error_at: int, timers: Timers, timeout_ms: int) -> None:
-        self._answer: Answer | None = answer
-        self.end_offset = end_offset
-        self._error_at = error_at
-        self._timers = timers
-        self._timer = timers.after(min(timeout_ms, PRODUCE_WAIT_MS_MAX), self._expire)
-        answer.waits += 1
-
-    @property
-    def done(self) -> bool:
-        return self._answer is None
-
-    def end(self, error: ErrorCode = _NONE) -> None:
-        answer = self._answer
-        if answer is None:
-            return
-        self._answer = None
-        self._timers.cancel(self._timer)
-        if error is not _NONE:
-            mend(answer, self._error_at, error)
-        answer.waits -= 1
-        if not answer.waits:
-            answer.connection.mark_dirty()
-
-    def _expire(self) -> None:
-        self.end(ErrorCode.REQUEST_TIMED_OUT)
-
-
-def mend(answer: Answer, error_at: int, error: ErrorCode) -> None:
-    """Turn the success that was sealed into an answer into an error.
-
-    A producer with acks=0 is told nothing: its answer has no parts, and a failure shows by a closed connection.
-    """
-    if answer.parts is None:
-        answer.connection.closing = True
-        answer.connection.mark_dirty()
-        return
-    assert isinstance(answer.parts, bytes | bytearray)
-    answer.parts = with_error(answer.parts, error_at, error)
 
 
 class LedTopic:
@@ -137,20 +95,24 @@ class LedPartition:
         "_codec",
         "_fetch_waiters",
         "_on_error",
+        "_stable_waiters",
         "_timers",
         "_touched",
         "_unconfirmed",
         "_unseen_bytes",
+        "_unstable_bytes",
         "config",
         "index",
         "leader",
         "log",
         "offline",
         "offline_error",
+        "on_marker",
         "space",
         "topic",
         "topic_id",
         "touched",
+        "verifications",
     )
 
     def __init__(
@@ -187,12 +149,27 @@ class LedPartition:
         self._unconfirmed: list[tuple[Answer, int, int, int, int]] = []
         self._acks: deque[AckWait] = deque()
         self._fetch_waiters: dict[FetchWaiter, None] = {}
+        self._stable_waiters: dict[FetchWaiter, None] = {}
+        """Those that read no further than the last stable offset."""
         self._unseen_bytes = 0
+        self._unstable_bytes = 0
+        """Committed, but not to be seen by them yet."""
+        self.verifications = Verifications(log)
+        self.on_marker: Callable[[int, int, bool], None] | None = None
+        """Told of every transaction marker that is staged: producer, its epoch, and whether it commits."""
+        self._note_stability()
 
     # Produce
 
     def append(
-        self, frame: memoryview, start: int, end: int, api_version: int, acks: int, wall_ms: int
+        self,
+        frame: memoryview,
+        start: int,
+        end: int,
+        api_version: int,
+        acks: int,
+        wall_ms: int,
+        has_transactional_id: bool = False,
     ) -> tuple[ErrorCode, int, int, int]:
         """Check one record set and stage it: (error, base offset, append time, offset behind its last record)."""
         if start < 0 or end - start < HEADER_SIZE:
@@ -225,8 +202,10 @@ class LedPartition:
         log = self.log
         count = fields[RECORD_COUNT]
         if fields[PRODUCER_ID] >= 0:
-            if fields[ATTRIBUTES] & TRANSACTIONAL_BIT:
-                return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1, NO_APPEND_TIME, 0  # none was given out
+            if fields[ATTRIBUTES] & TRANSACTIONAL_BIT or log.producers.open:
+                error = self.verifications.refusal(fields, has_transactional_id=has_transactional_id)
+                if error is not _NONE:
+                    return error, -1, NO_APPEND_TIME, 0
             try:
                 original = log.producers.admit(fields)
             except SequenceRejected as rejected:
@@ -257,11 +236,54 @@ class LedPartition:
         view = memoryview(batch)
         fields: HeaderFields = _unpack_header(view)
         base_offset = self.log.stage(view, fields, self.leader.leader_epoch, wall_ms)
-        self._unseen_bytes += len(batch)
+        self._staged_own(len(batch))
+        return base_offset + fields[RECORD_COUNT]
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+        wall_ms: int,
+    ) -> ErrorCode | int:
+        """Stage the end of a producer's transaction: the offset behind the marker, or why it may not be written.
+
+        Whoever appends so waits as after `append_own`. An `ErrorCode` is an int too, so it is to be asked for first.
+        """
+        if self.offline:
+            return self.offline_error
+        if not self.leader.acks_all_allowed:
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        error = self.log.producers.refusal_of_marker(
+            producer_id, producer_epoch, coordinator_epoch=coordinator_epoch, transaction_version=transaction_version
+        )
+        if error is not _NONE:
+            return error
+        batch = control_batch(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+            timestamp=wall_ms,
+        )
+        view, marker = memoryview(batch), Marker(commit, coordinator_epoch)
+        offset = self.log.transactions.stage_marker(
+            view, _unpack_header(view), marker, self.leader.leader_epoch, wall_ms
+        )
+        self.verifications.forget(producer_id)
+        self._staged_own(len(batch))
+        if self.on_marker is not None:
+            self.on_marker(producer_id, producer_epoch, commit)
+        return offset + 1
+
+    def _staged_own(self, size: int) -> None:
+        self._unseen_bytes += size
         if not self.touched:
             self.touched = True
             self._touched.append(self)
-        return base_offset + fields[RECORD_COUNT]
 
     def confirm_later(self, answer: Answer, end_offset: int, acks: int, error_at: int, timeout_ms: int) -> None:
         """This turn's write decides the answer; with acks=all also the commit of everything below `end_offset`."""
@@ -314,9 +336,30 @@ class LedPartition:
         while acks and (acks[0].done or acks[0].end_offset <= high_watermark):
             acks.popleft().end()
         new_bytes, self._unseen_bytes = self._unseen_bytes, 0
+        stable_bytes = new_bytes
+        if self.log.producers.has_transactions or self._unstable_bytes:
+            stable_bytes = self._stable_bytes(new_bytes)
         if self._fetch_waiters:
             for waiter in tuple(self._fetch_waiters):
                 waiter.readable(self, new_bytes)
+        if stable_bytes and self._stable_waiters:
+            for waiter in tuple(self._stable_waiters):
+                waiter.readable(self, stable_bytes)
+
+    def _stable_bytes(self, new_bytes: int) -> int:
+        """How much more a reader of committed transactions may see, at most; 0 where the last stable offset stays."""
+        before = self.leader.first_unstable_offset
+        self._note_stability()
+        self._unstable_bytes += new_bytes
+        if before is not None and before == self.leader.first_unstable_offset:
+            return 0
+        stable_bytes, self._unstable_bytes = self._unstable_bytes, 0
+        return stable_bytes
+
+    def _note_stability(self) -> None:
+        """Tell the leader where the oldest transaction begins that is not known to have ended."""
+        first = self.log.producers.first_unstable_offset(self.leader.high_watermark)
+        self.leader.first_unstable_offset = None if first is None else Offset(max(first, self.log.start_offset))
 
     def log_flushed(self, end_offset: int) -> None:
         if self.leader.log_flushed(Offset(end_offset)):
@@ -335,15 +378,18 @@ class LedPartition:
 
     # Fetch
 
-    def add_waiter(self, waiter: FetchWaiter) -> None:
-        self._fetch_waiters[waiter] = None
+    def add_waiter(self, waiter: FetchWaiter, *, stable: bool = False) -> None:
+        """`stable`: only what is below the last stable offset counts for it."""
+        (self._stable_waiters if stable else self._fetch_waiters)[waiter] = None
 
     def remove_waiter(self, waiter: FetchWaiter) -> None:
         self._fetch_waiters.pop(waiter, None)
+        self._stable_waiters.pop(waiter, None)
 
     def wake_all(self) -> None:
         """What a parked fetch relies on has changed: let them all look again, and answer."""
-        for waiter in tuple(self._fetch_waiters):
+        self._note_stability()
+        for waiter in (*self._fetch_waiters, *self._stable_waiters):
             waiter.readable(self, ENOUGH_FOR_ANYONE_BYTES)
 
     def damage_found(self, damage: DamagedLog) -> None:

@@ -20,6 +20,7 @@ from headrace.wire.records.header import (
     RECORD_COUNT,
     HeaderFields,
 )
+from headrace.wire.records.markers import is_marker
 
 from .. import names
 from ..errors import DamagedLog
@@ -29,7 +30,7 @@ from .key_map import KeyMap
 from .plan import CleaningPlan, SourceSegment
 from .producer_ends import ProducerEnds
 from .records import delete_horizon, emptied, open_entries, rebuilt
-from .transactions import AbortedTransactions, EmptyTransactions, is_marker, is_transactional
+from .transactions import AbortedTransactions, EmptyTransactions, is_transactional
 from .writer import CleanedFiles, CleanedSegment
 
 GROUP_SEGMENTS_MAX = 50

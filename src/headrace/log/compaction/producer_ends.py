@@ -11,8 +11,7 @@ from headrace.wire.records.header import (
     PRODUCER_ID,
     HeaderFields,
 )
-
-from .transactions import is_marker
+from headrace.wire.records.markers import is_marker
 
 
 class ProducerEnds:

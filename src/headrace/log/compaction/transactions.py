@@ -5,16 +5,8 @@ further up in the log, and is looked for there.
 """
 
 from headrace.wire.errors import CorruptBatch
-from headrace.wire.records.header import (
-    ATTRIBUTES,
-    BASE_OFFSET,
-    CONTROL_BIT,
-    PRODUCER_ID,
-    RECORD_COUNT,
-    TRANSACTIONAL_BIT,
-    HeaderFields,
-)
-from headrace.wire.records.reader import ControlType, control_type, records
+from headrace.wire.records.header import ATTRIBUTES, BASE_OFFSET, PRODUCER_ID, TRANSACTIONAL_BIT, HeaderFields
+from headrace.wire.records.markers import read_marker
 
 
 class AbortedTransactions:
@@ -44,13 +36,16 @@ class AbortedTransactions:
 
 
 class EmptyTransactions:
-    """Follows the batches of a cleaning, in order: a marker none of whose batches is left has had its time."""
+    """Follows the batches of a cleaning, in order: a marker none of whose batches is left has had its time.
+
+    A batch of which only the header is left counts: without the marker it would look like a transaction that is open.
+    """
 
     def __init__(self) -> None:
         self._with_batches: set[int] = set()
 
     def data(self, fields: HeaderFields) -> None:
-        if fields[ATTRIBUTES] & TRANSACTIONAL_BIT and fields[RECORD_COUNT]:
+        if fields[ATTRIBUTES] & TRANSACTIONAL_BIT:
             self._with_batches.add(fields[PRODUCER_ID])
 
     def marker_is_last(self, fields: HeaderFields) -> bool:
@@ -62,10 +57,6 @@ class EmptyTransactions:
         return True
 
 
-def is_marker(fields: HeaderFields) -> bool:
-    return bool(fields[ATTRIBUTES] & CONTROL_BIT)
-
-
 def is_transactional(fields: HeaderFields) -> bool:
     return bool(fields[ATTRIBUTES] & TRANSACTIONAL_BIT)
 
@@ -73,6 +64,7 @@ def is_transactional(fields: HeaderFields) -> bool:
 def marks_abort(batch: bytes) -> bool:
     """Whether the control batch ends a transaction by throwing it away; an unknown kind does not."""
     try:
-        return any(control_type(record) is ControlType.ABORT for record in records(batch))
+        marker = read_marker(batch)
     except CorruptBatch:
         return False
+    return marker is not None and not marker.commit

@@ -1,0 +1,93 @@
+"""What a partition's leader knows of transactions that are not open there yet: may this producer begin one here?
+
+Its coordinator decides, and is asked before the first batch of a transaction is taken, so that none is left hanging
+that no marker will ever end (KIP-890). A marker that comes while the coordinator is asked makes the answer worthless:
+it may speak of the transaction that the marker ended.
+
+The lowest sequence that was seen meanwhile is kept as well. A producer's first batch may be refused for now, and the
+second must not be taken for the first then.
+"""
+
+from headrace.log.partition_log import PartitionLog
+from headrace.model.errors import ErrorCode
+from headrace.wire.records.header import (
+    ATTRIBUTES,
+    BASE_SEQUENCE,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    TRANSACTIONAL_BIT,
+    HeaderFields,
+)
+
+VERIFICATIONS_MAX = 10_000
+"""Producers of one partition that began something and did not get through; beyond it the oldest is forgotten."""
+
+_NONE = ErrorCode.NONE
+
+
+class Verification:
+    """What is known of one producer on one partition while its transaction is not open there."""
+
+    __slots__ = ("epoch", "is_added", "lowest_sequence", "passed")
+
+    def __init__(self, epoch: int, sequence: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        self.is_added = False
+        """The leader adds the partition to the transaction, so that each one begins an epoch, at sequence 0."""
+        self.passed = False
+        """The coordinator has agreed; good for the next append only."""
+
+
+class Verifications:
+    __slots__ = ("_by_producer", "_log")
+
+    def __init__(self, log: PartitionLog) -> None:
+        self._log = log
+        self._by_producer: dict[int, Verification] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_producer)
+
+    def begin(self, producer_id: int, epoch: int, sequence: int, *, add: bool) -> Verification | None:
+        """What is to be verified before the batch may be appended; None if its transaction is open here."""
+        if self._log.producers.is_open(producer_id, epoch):
+            return None
+        known = self._by_producer.pop(producer_id, None)
+        if known is None or known.epoch < epoch:
+            known = Verification(epoch, sequence)
+        known.lowest_sequence = min(known.lowest_sequence, sequence)
+        known.is_added = add
+        known.passed = False
+        self._by_producer[producer_id] = known
+        if len(self._by_producer) > VERIFICATIONS_MAX:
+            del self._by_producer[next(iter(self._by_producer))]
+        return known
+
+    def still_counts(self, producer_id: int, verification: Verification) -> bool:
+        """Whether no marker came since it began."""
+        return self._by_producer.get(producer_id) is verification
+
+    def forget(self, producer_id: int) -> None:
+        self._by_producer.pop(producer_id, None)
+
+    def refusal(self, fields: HeaderFields, *, has_transactional_id: bool) -> ErrorCode:
+        """Why a batch of a producer may not be appended, by the state of its transaction."""
+        producers, producer_id, epoch = self._log.producers, fields[PRODUCER_ID], fields[PRODUCER_EPOCH]
+        if not fields[ATTRIBUTES] & TRANSACTIONAL_BIT:
+            return ErrorCode.INVALID_TXN_STATE if producer_id in producers.open else _NONE
+        if not has_transactional_id:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if producers.is_open(producer_id, epoch):
+            return _NONE
+        state = producers.get(producer_id)
+        if state is not None and epoch < state.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        verification = self._by_producer.get(producer_id)
+        if verification is None or not verification.passed or verification.epoch != epoch:
+            return ErrorCode.INVALID_TXN_STATE
+        unknown = state is None or not state.batches
+        skips = verification.is_added and unknown and fields[BASE_SEQUENCE] != 0
+        if skips or fields[BASE_SEQUENCE] > verification.lowest_sequence:
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        return _NONE
