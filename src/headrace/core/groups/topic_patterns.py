@@ -18,13 +18,16 @@ STEPS_MAX = 2_000_000
 """Work for one look at all topic names."""
 
 _LETTERS = frozenset(ascii_letters + digits + "._-")
-_AT_START, _AT_END = frozenset(("^",)), frozenset(("$",))
+_OTHER = "\ue000"
+"""Stands for every letter that neither the alphabet nor the expression names."""
+
+_AT_START, _AT_END = frozenset(("\ue001",)), frozenset(("\ue002",))
 """Stand for the place before the first and after the last letter; no name has such letters."""
 
 _ESCAPED = {
     "d": frozenset(digits),
     "w": frozenset(ascii_letters + digits + "_"),
-    "s": frozenset[str](),
+    "s": frozenset(" "),
 }
 
 
@@ -35,10 +38,11 @@ class PatternRefused(ValueError):
 class _Parser:
     """Builds the states: each has letters that lead to one next state, or two next states that cost no letter."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, alphabet: frozenset[str]) -> None:
         if len(text) > PATTERN_LENGTH_MAX:
             raise PatternRefused(f"it has {len(text)} characters: at most {PATTERN_LENGTH_MAX} are allowed")
         self._text = text
+        self._alphabet = alphabet
         self._position = 0
         self._depth = 0
         self.letters: list[frozenset[str] | None] = []
@@ -153,7 +157,7 @@ class _Parser:
         if letter == "[":
             return self._one_of(self._letter_class())
         if letter == ".":
-            return self._one_of(_LETTERS)
+            return self._one_of(self._alphabet)
         if letter == "\\":
             return self._one_of(self._escape())
         if letter in "^$":
@@ -172,7 +176,7 @@ class _Parser:
         if letter in _ESCAPED:
             return _ESCAPED[letter]
         if letter.lower() in _ESCAPED:
-            return _LETTERS - _ESCAPED[letter.lower()]
+            return self._alphabet - _ESCAPED[letter.lower()]
         if letter in ascii_letters + digits:
             raise PatternRefused(f'"\\{letter}" is not supported')
         return frozenset(letter)
@@ -194,16 +198,18 @@ class _Parser:
                 last = self._take()
                 if last < letter:
                     raise PatternRefused(f"the range {letter}-{last} goes backwards")
-                found |= {each for each in _LETTERS if letter <= each <= last}
+                found |= {each for each in self._alphabet if letter <= each <= last}
             else:
                 found.add(letter)
         self._take()
-        return _LETTERS - found if negated else frozenset(found)
+        return self._alphabet - found if negated else frozenset(found)
 
 
 class TopicPattern:
-    def __init__(self, text: str) -> None:
-        parser = _Parser(text)
+    def __init__(self, text: str, *, more_letters: str = "") -> None:
+        """For names that are no topics': `more_letters` are usual in them, and any other one may be there as well."""
+        self._alphabet = _LETTERS | {*more_letters, *text, _OTHER} if more_letters else _LETTERS
+        parser = _Parser(text, self._alphabet)
         start, self._end = parser.parse()
         self._letters, self._next = parser.letters, parser.next
         self._steps_left = STEPS_MAX
@@ -220,7 +226,7 @@ class TopicPattern:
         for letter in name:
             if not states:
                 return False
-            states = self._after(states, letter)
+            states = self._after(states, letter if letter in self._alphabet else _OTHER)
         return self._end in states or self._end in self._closure(tuple(states), place=_AT_END)
 
     def _after(self, states: frozenset[int], letter: str) -> frozenset[int]:

@@ -79,6 +79,20 @@ class GroupConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionConfig:
+    """What transactions and the topic of their states obey."""
+
+    log_partitions: int
+    log_replication_factor: int
+    log_min_insync_replicas: int
+    log_segment_bytes: int
+    timeout_ms_max: int
+    id_expiration_ms: int
+    abort_interval_ms: int
+    expiry_interval_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerConfig:
     """How compaction works on this broker."""
 
@@ -131,6 +145,7 @@ class BrokerConfig:
     partitions_max: int
     shutdown_timeout_ms: int
     groups: GroupConfig
+    transactions: TransactionConfig
     metrics_address: tuple[str, int] | None
     log_format: str
     log_level: str
@@ -287,6 +302,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         partitions_max=values.whole("headrace.partitions.max"),
         shutdown_timeout_ms=values.whole("headrace.shutdown.timeout.ms"),
         groups=_groups(values),
+        transactions=_transactions(values),
         metrics_address=parse_address(metrics) if metrics else None,
         log_format=values.text("headrace.log.format"),
         log_level=values.text("headrace.log.level"),
@@ -311,6 +327,19 @@ def _groups(values: _Values) -> GroupConfig:
         consumer_heartbeat_interval_ms=values.whole("group.consumer.heartbeat.interval.ms"),
         consumer_members_max=values.whole("group.consumer.max.size"),
         consumer_assignors=values.items("group.consumer.assignors"),
+    )
+
+
+def _transactions(values: _Values) -> TransactionConfig:
+    return TransactionConfig(
+        log_partitions=values.whole("transaction.state.log.num.partitions"),
+        log_replication_factor=values.whole("transaction.state.log.replication.factor"),
+        log_min_insync_replicas=values.whole("transaction.state.log.min.isr"),
+        log_segment_bytes=values.whole("transaction.state.log.segment.bytes"),
+        timeout_ms_max=values.whole("transaction.max.timeout.ms"),
+        id_expiration_ms=values.whole("transactional.id.expiration.ms"),
+        abort_interval_ms=values.whole("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        expiry_interval_ms=values.whole("transaction.remove.expired.transaction.cleanup.interval.ms"),
     )
 
 

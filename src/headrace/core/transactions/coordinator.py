@@ -1,0 +1,390 @@
+"""The machine behind one partition of `__transaction_state`: its transactional ids, and what they are asked."""
+
+from collections.abc import Iterable
+from enum import IntEnum
+from math import ceil
+from typing import NamedTuple
+
+from headrace.core.coordination.deadlines import Deadlines
+from headrace.core.coordination.machine import Decision, Now, Outcome, Ticket
+from headrace.core.transactions import steps
+from headrace.core.transactions.commands import (
+    EPOCH_BUMPED_FROM,
+    AddPartitions,
+    DescribedTransaction,
+    Ending,
+    EndTransaction,
+    InitProducer,
+    ListedTransaction,
+    Producer,
+    ProducerIdNeeded,
+    ProducerResult,
+)
+from headrace.core.transactions.ends import bumping_end_error, plain_end_error
+from headrace.core.transactions.records import Partition, Transaction, TransactionRecord
+from headrace.core.transactions.settings import (
+    DEADLINES_PER_TURN,
+    ENDINGS_PER_ANSWER,
+    IDS_PER_SLICE,
+    PARTITIONS_PER_TRANSACTION_MAX,
+    SLICE_PAUSE_MS,
+    TRANSACTIONAL_IDS_MAX,
+    TransactionSettings,
+)
+from headrace.core.transactions.states import AT_REST, ENDING, TransactionState
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+_NONE = ErrorCode.NONE
+_ONGOING = TransactionState.ONGOING
+
+TransactionDecision = Decision[TransactionRecord]
+Effects = Outcome[TransactionRecord]
+
+
+class Wait(IntEnum):
+    TIMEOUT = 0
+    """For the producer to end its transaction."""
+    EXPIRY = 1
+    """For the next look at ids that nobody uses any more."""
+
+
+class Waiting(NamedTuple):
+    wait: Wait
+    transactional_id: str = ""
+
+
+class TransactionCoordinator:
+    def __init__(self, settings: TransactionSettings) -> None:
+        self.settings = settings
+        self.transactions: dict[str, Transaction] = {}
+        self._deadlines: Deadlines[Waiting] = Deadlines()
+        self._endings: dict[str, bool] = {}
+        """Ids whose markers were not asked for yet, in the order of their decisions: whether their time was up."""
+        self._marking: Ticket | None = None
+        """Whoever sends markers, while there are none to send."""
+        self._to_look_at: list[str] = []
+        """Ids that the round of expiry that is under way has not looked at yet."""
+
+    # Records
+
+    def apply(self, record: TransactionRecord) -> None:
+        if record.transaction is None:
+            self.transactions.pop(record.transactional_id, None)
+        else:
+            self.transactions[record.transactional_id] = record.transaction
+
+    def _write(self, out: Effects, transactional_id: str, transaction: Transaction) -> None:
+        out.write(TransactionRecord(transactional_id, transaction))
+
+    # Time
+
+    def loaded(self, now: Now) -> None:
+        for transactional_id, transaction in self.transactions.items():
+            if transaction.state is _ONGOING:
+                spent_ms = min(max(now.wall_ms - transaction.started_at_ms, 0), transaction.timeout_ms)
+                self._await_end(transactional_id, transaction.timeout_ms - spent_ms, now)
+            elif transaction.state in ENDING:
+                self._endings[transactional_id] = False
+        self._deadlines.set(Waiting(Wait.EXPIRY), now.monotonic_ms + self.settings.expiry_interval_ms)
+
+    def _await_end(self, transactional_id: str, wait_ms: float, now: Now) -> None:
+        interval_ms = self.settings.abort_interval_ms
+        due_ms = ceil((now.monotonic_ms + wait_ms) / interval_ms) * interval_ms
+        self._deadlines.set(Waiting(Wait.TIMEOUT, transactional_id), due_ms)
+
+    def next_deadline_ms(self) -> float | None:
+        return self._deadlines.next_ms()
+
+    def expire(self, now: Now) -> TransactionDecision:
+        out = self._outcome()
+        for waiting in self._deadlines.take_due(now.monotonic_ms, DEADLINES_PER_TURN):
+            if waiting.wait is Wait.EXPIRY:
+                self._look_at_expiry(out, now)
+                continue
+            transaction = self.transactions.get(waiting.transactional_id)
+            if transaction is not None and transaction.state is _ONGOING:
+                self._fence(waiting.transactional_id, transaction, out, now, timed_out=True)
+        return out.decision()
+
+    def _look_at_expiry(self, out: Effects, now: Now) -> None:
+        """Some ids of this round; the next ones in the next turn, and the next round after the interval."""
+        if not self._to_look_at:
+            self._to_look_at = list(reversed(self.transactions))
+        for _ in range(min(IDS_PER_SLICE, len(self._to_look_at))):
+            transactional_id = self._to_look_at.pop()
+            transaction = self.transactions.get(transactional_id)
+            if transaction is None or transaction.state not in AT_REST:
+                continue
+            if now.wall_ms - transaction.updated_at_ms >= self.settings.id_expiration_ms:
+                out.write(TransactionRecord(transactional_id, None))
+        wait_ms = SLICE_PAUSE_MS if self._to_look_at else self.settings.expiry_interval_ms
+        self._deadlines.set(Waiting(Wait.EXPIRY), now.monotonic_ms + wait_ms)
+
+    # Producers
+
+    def init_producer(self, command: InitProducer, ticket: Ticket, now: Now) -> TransactionDecision:
+        """Answered with a ProducerResult, or with ProducerIdNeeded."""
+        out = self._outcome()
+        out.answer(ticket, self._init_producer(command, out, now))
+        return out.decision()
+
+    def _init_producer(self, command: InitProducer, out: Effects, now: Now) -> ProducerResult | ProducerIdNeeded:
+        if not 0 < command.timeout_ms <= self.settings.timeout_ms_max:
+            return ProducerResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        before = self.transactions.get(command.transactional_id)
+        if before is None:
+            return self._create(command, out, now)
+        if command.expected is not None and not _may_resume(before, command.expected):
+            return ProducerResult(ErrorCode.PRODUCER_FENCED)
+        if before.state in ENDING:
+            return ProducerResult(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if before.state is _ONGOING:
+            if command.expected is not None and command.expected.producer_epoch != before.producer_epoch:
+                return ProducerResult(ErrorCode.PRODUCER_FENCED)  # a zombie must not abort what is not its own
+            # Its epoch is given to nobody: the producer asks again, and gets the next one when this one is over.
+            self._fence(command.transactional_id, before, out, now)
+            return ProducerResult(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return self._reinitialize(before, command, out, now)
+
+    def _create(self, command: InitProducer, out: Effects, now: Now) -> ProducerResult | ProducerIdNeeded:
+        if len(self.transactions) >= TRANSACTIONAL_IDS_MAX:
+            return ProducerResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if command.fresh_producer_id is None:
+            return ProducerIdNeeded()
+        transaction = steps.created(command.fresh_producer_id, command.timeout_ms, now.wall_ms)
+        self._write(out, command.transactional_id, transaction)
+        return ProducerResult(_NONE, _producer_of(transaction))
+
+    def _reinitialize(
+        self, before: Transaction, command: InitProducer, out: Effects, now: Now
+    ) -> ProducerResult | ProducerIdNeeded:
+        expected_epoch = None if command.expected is None else command.expected.producer_epoch
+        asked_before = expected_epoch is not None and expected_epoch == before.last_producer_epoch
+        if expected_epoch is not None and expected_epoch != before.producer_epoch:
+            if not asked_before:
+                return ProducerResult(ErrorCode.PRODUCER_FENCED)
+            producer, last_epoch = _producer_of(before), before.last_producer_epoch
+        else:
+            last_epoch = NO_PRODUCER_EPOCH if expected_epoch is None else before.producer_epoch
+            if not steps.is_exhausted(before.producer_epoch):
+                producer = Producer(before.producer_id, before.producer_epoch + 1)
+            elif command.fresh_producer_id is None:
+                return ProducerIdNeeded()
+            else:
+                producer = Producer(command.fresh_producer_id, 0)
+        transaction = steps.reinitialized(
+            before, producer=producer, last_epoch=last_epoch, timeout_ms=command.timeout_ms, now_ms=now.wall_ms
+        )
+        self._write(out, command.transactional_id, transaction)
+        return ProducerResult(_NONE, producer)
+
+    # Partitions
+
+    def add_partitions(self, command: AddPartitions, ticket: Ticket, now: Now) -> TransactionDecision:
+        """Answered with an ErrorCode, for all of them."""
+        out = self._outcome()
+        out.answer(ticket, self._add_partitions(command, out, now))
+        return out.decision()
+
+    def _add_partitions(self, command: AddPartitions, out: Effects, now: Now) -> ErrorCode:
+        before = self.transactions.get(command.transactional_id)
+        error = _refusal(before, command.producer)
+        if before is None or error is not _NONE:
+            return error
+        if before.state is _ONGOING and command.partitions <= before.partitions:
+            return _NONE
+        after = steps.with_partitions(
+            before, command.partitions, client_version=command.client_version, now_ms=now.wall_ms
+        )
+        if len(after.partitions) > PARTITIONS_PER_TRANSACTION_MAX:
+            return ErrorCode.UNKNOWN_SERVER_ERROR  # what Kafka makes of a record that is too large
+        if before.state is not _ONGOING:
+            self._await_end(command.transactional_id, after.timeout_ms, now)
+        self._write(out, command.transactional_id, after)
+        return _NONE
+
+    def verify_partitions(
+        self, transactional_id: str, producer: Producer, partitions: Iterable[Partition], ticket: Ticket
+    ) -> TransactionDecision:
+        """Answered with an ErrorCode for each: NONE if it is part of the transaction."""
+        out = self._outcome()
+        transaction = self.transactions.get(transactional_id)
+        error = _refusal(transaction, producer)
+        if transaction is None or error is not _NONE:
+            out.answer(ticket, dict.fromkeys(partitions, error))
+        else:
+            known, missing = transaction.partitions, ErrorCode.TRANSACTION_ABORTABLE
+            out.answer(ticket, {partition: _NONE if partition in known else missing for partition in partitions})
+        return out.decision()
+
+    # Ends
+
+    def end(self, command: EndTransaction, ticket: Ticket, now: Now) -> TransactionDecision:
+        """Answered with a ProducerResult, or with ProducerIdNeeded."""
+        out = self._outcome()
+        out.answer(ticket, self._end(command, out, now))
+        return out.decision()
+
+    def _end(self, command: EndTransaction, out: Effects, now: Now) -> ProducerResult | ProducerIdNeeded:
+        before = self.transactions.get(command.transactional_id)
+        if before is None:
+            return ProducerResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        if command.client_version < EPOCH_BUMPED_FROM:
+            error = plain_end_error(before, command)
+            if error is _NONE and before.state is _ONGOING:
+                self._prepare(before, command, out, now)
+            return ProducerResult(error)
+        return self._end_and_bump(before, command, out, now)
+
+    def _end_and_bump(
+        self, before: Transaction, command: EndTransaction, out: Effects, now: Now
+    ) -> ProducerResult | ProducerIdNeeded:
+        error, is_retry = bumping_end_error(before, command)
+        if error is not _NONE:
+            return ProducerResult(error)
+        if is_retry:
+            return ProducerResult(_NONE, _producer_of(before))
+        if not steps.is_exhausted(before.producer_epoch):
+            return ProducerResult(_NONE, _producer_of(self._prepare(before, command, out, now)))
+        if command.fresh_producer_id is None:
+            return ProducerIdNeeded()
+        self._prepare(before, command, out, now, next_producer_id=command.fresh_producer_id)
+        return ProducerResult(_NONE, Producer(command.fresh_producer_id, 0))
+
+    def _prepare(
+        self,
+        before: Transaction,
+        command: EndTransaction,
+        out: Effects,
+        now: Now,
+        next_producer_id: int = NO_PRODUCER_ID,
+    ) -> Transaction:
+        after = steps.prepared(
+            before,
+            commit=command.commit,
+            client_version=command.client_version,
+            now_ms=now.wall_ms,
+            next_producer_id=next_producer_id,
+        )
+        self._begin_end(command.transactional_id, after, out)
+        return after
+
+    def _fence(
+        self, transactional_id: str, before: Transaction, out: Effects, now: Now, *, timed_out: bool = False
+    ) -> None:
+        after = steps.fenced(before, server_version=self.settings.server_version, now_ms=now.wall_ms)
+        self._begin_end(transactional_id, after, out, timed_out=timed_out)
+
+    def _begin_end(self, transactional_id: str, after: Transaction, out: Effects, *, timed_out: bool = False) -> None:
+        self._deadlines.drop(Waiting(Wait.TIMEOUT, transactional_id))
+        self._write(out, transactional_id, after)
+        self._endings[transactional_id] = timed_out
+        if self._marking is not None:
+            ticket, self._marking = self._marking, None
+            self._hand_out_endings(ticket, out)
+
+    # Markers
+
+    def next_endings(self, ticket: Ticket, *, again: bool) -> TransactionDecision:
+        """Answered with a list of Ending, at least one, when there is one.
+
+        Only one may wait here. `again` gives all that are not completed, also those that were given before.
+        """
+        out = self._outcome()
+        if again:
+            ending = [key for key, transaction in self.transactions.items() if transaction.state in ENDING]
+            self._endings = dict.fromkeys(ending, False)
+        if self._endings:
+            self._marking = None
+            self._hand_out_endings(ticket, out)
+        else:
+            self._marking = ticket
+        return out.decision()
+
+    def _hand_out_endings(self, ticket: Ticket, out: Effects) -> None:
+        taken = list(self._endings.items())[:ENDINGS_PER_ANSWER]
+        for transactional_id, _ in taken:
+            del self._endings[transactional_id]
+        out.answer(ticket, [self._ending(*each) for each in taken])
+
+    def _ending(self, transactional_id: str, timed_out: bool) -> Ending:
+        transaction = self.transactions[transactional_id]
+        assert transaction.state in ENDING
+        commit = transaction.state is TransactionState.PREPARE_COMMIT
+        producer = _producer_of(transaction)
+        return Ending(transactional_id, producer, commit, transaction.partitions, transaction.client_version, timed_out)
+
+    def complete(
+        self, transactional_id: str, producer: Producer, fresh_producer_id: int | None, ticket: Ticket, now: Now
+    ) -> TransactionDecision:
+        """Every partition has its marker. Answered with an ErrorCode, or with ProducerIdNeeded."""
+        out = self._outcome()
+        before = self.transactions.get(transactional_id)
+        if before is None or before.state not in ENDING or _producer_of(before) != producer:
+            out.answer(ticket, ErrorCode.INVALID_TXN_STATE)  # it was told before
+        elif steps.needs_fresh_id(before) and fresh_producer_id is None:
+            out.answer(ticket, ProducerIdNeeded())
+        else:
+            fresh = fresh_producer_id if steps.needs_fresh_id(before) else None
+            self._endings.pop(transactional_id, None)
+            self._write(out, transactional_id, steps.completed(before, now_ms=now.wall_ms, fresh_producer_id=fresh))
+            out.answer(ticket, _NONE)
+        return out.decision()
+
+    # Looking
+
+    def describe(self, transactional_id: str, ticket: Ticket) -> TransactionDecision:
+        """Answered with a DescribedTransaction."""
+        out = self._outcome()
+        found = self.transactions.get(transactional_id)
+        if found is None:
+            out.answer(ticket, DescribedTransaction(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id))
+        else:
+            out.answer(
+                ticket,
+                DescribedTransaction(
+                    _NONE,
+                    transactional_id,
+                    found.state,
+                    found.timeout_ms,
+                    found.started_at_ms,
+                    _producer_of(found),
+                    tuple(sorted(found.partitions)),
+                ),
+            )
+        return out.decision()
+
+    def list_transactions(self, transactional_ids: Iterable[str], ticket: Ticket) -> TransactionDecision:
+        """Answered with a ListedTransaction for each of these ids that is known."""
+        out = self._outcome()
+        listed = []
+        for transactional_id in transactional_ids:
+            found = self.transactions.get(transactional_id)
+            if found is not None:
+                listed.append(ListedTransaction(transactional_id, found.producer_id, found.state, found.started_at_ms))
+        out.answer(ticket, listed)
+        return out.decision()
+
+    def _outcome(self) -> Effects:
+        return Outcome(self.apply)
+
+
+def _producer_of(transaction: Transaction) -> Producer:
+    return Producer(transaction.producer_id, transaction.producer_epoch)
+
+
+def _may_resume(before: Transaction, expected: Producer) -> bool:
+    """Its id is the current one, or the one before if that had run out of epochs: then the answer was lost."""
+    if expected.producer_id == before.producer_id:
+        return True
+    return expected.producer_id == before.previous_producer_id and steps.is_exhausted(expected.producer_epoch)
+
+
+def _refusal(transaction: Transaction | None, producer: Producer) -> ErrorCode:
+    """NONE if the producer may write under its transactional id now."""
+    if transaction is None or transaction.producer_id != producer.producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if transaction.producer_epoch != producer.producer_epoch:
+        return ErrorCode.PRODUCER_FENCED
+    return ErrorCode.CONCURRENT_TRANSACTIONS if transaction.state in ENDING else _NONE

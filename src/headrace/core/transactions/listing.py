@@ -1,0 +1,40 @@
+"""Which transactional ids somebody wants to see."""
+
+from collections.abc import Iterable
+from string import punctuation
+
+from headrace.core.groups.topic_patterns import TopicPattern
+from headrace.core.transactions.commands import ListedTransaction
+from headrace.core.transactions.states import TransactionState
+
+
+class TransactionFilter:
+    """None for what makes no difference. PatternRefused for an expression that is wrong or too costly."""
+
+    def __init__(
+        self,
+        *,
+        states: frozenset[TransactionState] | None,
+        producer_ids: frozenset[int] | None,
+        duration_ms: int | None,
+        pattern: str | None,
+    ) -> None:
+        self._states = states
+        self._producer_ids = producer_ids
+        self._duration_ms = duration_ms
+        self._pattern = None if pattern is None else TopicPattern(pattern, more_letters=punctuation + " ")
+
+    def of(self, listed: Iterable[ListedTransaction], now_ms: int) -> list[ListedTransaction]:
+        """Those of them that are wanted."""
+        found = [each for each in listed if self._is_wanted(each, now_ms)]
+        if self._pattern is None:
+            return found
+        matching = set(self._pattern.matching(each.transactional_id for each in found))
+        return [each for each in found if each.transactional_id in matching]
+
+    def _is_wanted(self, listed: ListedTransaction, now_ms: int) -> bool:
+        if self._states is not None and listed.state not in self._states:
+            return False
+        if self._producer_ids is not None and listed.producer_id not in self._producer_ids:
+            return False
+        return self._duration_ms is None or now_ms - listed.started_at_ms > self._duration_ms

@@ -1,0 +1,215 @@
+"""The records of `__transaction_state`, in Kafka's own formats, so that tools which read that topic understand them.
+
+A key holds the transactional id; a missing value is a tombstone. Both versions of the value are read. Which one is
+written depends on transaction.version: from level 1 on, the flexible one.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from headrace.core.coordination.machine import RecordRefused
+from headrace.core.transactions.states import NUMBERED_STATES, STATE_NUMBERS, TransactionState
+from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from headrace.wire.errors import ProtocolError
+from headrace.wire.primitives.layouts import INT8, INT16, INT32, INT64, Buffer
+from headrace.wire.primitives.reading import (
+    MALFORMED,
+    read_compact_nullable_array,
+    read_compact_numbers,
+    read_compact_string,
+    read_nullable_array,
+    read_number,
+    read_numbers,
+    read_string,
+    read_tag,
+    read_tag_count,
+    skip_tags,
+)
+from headrace.wire.primitives.writing import (
+    Write,
+    write_compact_nullable_array,
+    write_compact_numbers,
+    write_compact_string,
+    write_nullable_array,
+    write_numbers,
+    write_string,
+    write_tags,
+)
+
+KEY_VERSION = 0
+PLAIN_VALUE_VERSION = 0
+FLEXIBLE_VALUE_VERSION = 1
+
+_PREVIOUS_PRODUCER_ID_TAG = 0
+_NEXT_PRODUCER_ID_TAG = 1
+_CLIENT_VERSION_TAG = 2
+_LAST_EPOCH_TAG = 10_000
+"""Our own, far from Kafka's: readers pass over tags they do not know."""
+
+_TOPIC_BYTES_MIN = 2
+
+Partition = tuple[str, int]
+Partitions = frozenset[Partition]
+
+
+class Transaction(NamedTuple):
+    """All that is known of a transactional id."""
+
+    producer_id: int
+    producer_epoch: int
+    state: TransactionState
+    timeout_ms: int
+    partitions: Partitions
+    started_at_ms: int
+    updated_at_ms: int
+    previous_producer_id: int = NO_PRODUCER_ID
+    """Before the last change; a retry of a request from before a new id is known by it."""
+    next_producer_id: int = NO_PRODUCER_ID
+    """Its producer was told to go on with this one: it has run out of epochs."""
+    last_producer_epoch: int = NO_PRODUCER_EPOCH
+    """The epoch before the last bump that its own producer asked for: a retry of that request still comes with it."""
+    client_version: int = 0
+    """The transaction.version that the producer's last request went by."""
+
+
+class TransactionRecord(NamedTuple):
+    transactional_id: str
+    transaction: Transaction | None
+    """None forgets the id."""
+
+
+class TransactionRecords:
+    """The format of `__transaction_state`."""
+
+    def __init__(self, value_version: int = FLEXIBLE_VALUE_VERSION) -> None:
+        self._value_version = value_version
+
+    def encode(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
+        key: list[Buffer] = [INT16.pack(KEY_VERSION)]
+        write_string(key.append, record.transactional_id)
+        if record.transaction is None:
+            return b"".join(key), None
+        flexible = self._value_version >= FLEXIBLE_VALUE_VERSION
+        return b"".join(key), (_flexible_value if flexible else _plain_value)(record.transaction)
+
+    def decode(self, key: bytes, value: bytes | None) -> TransactionRecord | None:
+        try:
+            version, position = read_number(key, 0, INT16)
+            if version != KEY_VERSION:
+                return None  # of a later release: Kafka passes over them too
+            transactional_id, _ = read_string(key, position)
+            return TransactionRecord(transactional_id, None if value is None else _read_value(value))
+        except (ProtocolError, *MALFORMED) as error:
+            raise RecordRefused(f"a transaction's record that cannot be read: {error}") from error
+
+
+def _by_topic(transaction: Transaction) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
+    """None for a transactional id without a transaction, as Kafka writes it."""
+    if transaction.state is TransactionState.EMPTY:
+        return None
+    grouped: dict[str, list[int]] = {}
+    for topic, partition in sorted(transaction.partitions):
+        grouped.setdefault(topic, []).append(partition)
+    return tuple((topic, tuple(partitions)) for topic, partitions in grouped.items())
+
+
+def _write_fixed(write: Write, transaction: Transaction) -> None:
+    write(INT64.pack(transaction.producer_id))
+    write(INT16.pack(transaction.producer_epoch))
+    write(INT32.pack(transaction.timeout_ms))
+    write(INT8.pack(STATE_NUMBERS[transaction.state]))
+
+
+def _plain_value(transaction: Transaction) -> bytes:
+    value: list[Buffer] = [INT16.pack(PLAIN_VALUE_VERSION)]
+    write = value.append
+    _write_fixed(write, transaction)
+    write_nullable_array(write, _by_topic(transaction), _write_topic)
+    write(INT64.pack(transaction.updated_at_ms))
+    write(INT64.pack(transaction.started_at_ms))
+    return b"".join(value)
+
+
+def _write_topic(write: Write, topic: tuple[str, tuple[int, ...]]) -> None:
+    write_string(write, topic[0])
+    write_numbers(write, topic[1], INT32)
+
+
+def _flexible_value(transaction: Transaction) -> bytes:
+    value: list[Buffer] = [INT16.pack(FLEXIBLE_VALUE_VERSION)]
+    write = value.append
+    _write_fixed(write, transaction)
+    write_compact_nullable_array(write, _by_topic(transaction), _write_flexible_topic)
+    write(INT64.pack(transaction.updated_at_ms))
+    write(INT64.pack(transaction.started_at_ms))
+    tags = []
+    if transaction.previous_producer_id != NO_PRODUCER_ID:
+        tags.append((_PREVIOUS_PRODUCER_ID_TAG, INT64.pack(transaction.previous_producer_id)))
+    if transaction.next_producer_id != NO_PRODUCER_ID:
+        tags.append((_NEXT_PRODUCER_ID_TAG, INT64.pack(transaction.next_producer_id)))
+    if transaction.client_version:
+        tags.append((_CLIENT_VERSION_TAG, INT16.pack(transaction.client_version)))
+    if transaction.last_producer_epoch != NO_PRODUCER_EPOCH:
+        tags.append((_LAST_EPOCH_TAG, INT16.pack(transaction.last_producer_epoch)))
+    write_tags(write, tags)
+    return b"".join(value)
+
+
+def _write_flexible_topic(write: Write, topic: tuple[str, tuple[int, ...]]) -> None:
+    write_compact_string(write, topic[0])
+    write_compact_numbers(write, topic[1], INT32)
+    write(b"\0")
+
+
+def _read_value(value: bytes) -> Transaction:
+    version, position = read_number(value, 0, INT16)
+    if version not in (PLAIN_VALUE_VERSION, FLEXIBLE_VALUE_VERSION):
+        raise RecordRefused(f"a transaction's record of the unknown version {version}")
+    producer_id, position = read_number(value, position, INT64)
+    producer_epoch, position = read_number(value, position, INT16)
+    timeout_ms, position = read_number(value, position, INT32)
+    number, position = read_number(value, position, INT8)
+    state = NUMBERED_STATES.get(number)
+    if state is None:
+        raise RecordRefused(f"a transaction in the unknown state {number}")
+    if version == PLAIN_VALUE_VERSION:
+        topics, position = read_nullable_array(value, position, _TOPIC_BYTES_MIN, _read_topic)
+    else:
+        topics, position = read_compact_nullable_array(value, position, _TOPIC_BYTES_MIN, _read_flexible_topic)
+    updated_at_ms, position = read_number(value, position, INT64)
+    started_at_ms, position = read_number(value, position, INT64)
+    transaction = Transaction(
+        producer_id, producer_epoch, state, timeout_ms, _flat(topics or ()), started_at_ms, updated_at_ms
+    )
+    return transaction if version == PLAIN_VALUE_VERSION else _with_tags(transaction, value, position)
+
+
+def _flat(topics: Iterable[tuple[str, tuple[int, ...]]]) -> Partitions:
+    return frozenset((topic, partition) for topic, partitions in topics for partition in partitions)
+
+
+def _read_topic(value: Buffer, position: int) -> tuple[tuple[str, tuple[int, ...]], int]:
+    topic, position = read_string(value, position)
+    partitions, position = read_numbers(value, position, INT32)
+    return (topic, partitions), position
+
+
+def _read_flexible_topic(value: Buffer, position: int) -> tuple[tuple[str, tuple[int, ...]], int]:
+    topic, position = read_compact_string(value, position)
+    partitions, position = read_compact_numbers(value, position, INT32)
+    return (topic, partitions), skip_tags(value, position)
+
+
+def _with_tags(transaction: Transaction, value: bytes, position: int) -> Transaction:
+    count, position = read_tag_count(value, position)
+    for _ in range(count):
+        tag, start, position = read_tag(value, position)
+        if tag == _PREVIOUS_PRODUCER_ID_TAG:
+            transaction = transaction._replace(previous_producer_id=read_number(value, start, INT64)[0])
+        elif tag == _NEXT_PRODUCER_ID_TAG:
+            transaction = transaction._replace(next_producer_id=read_number(value, start, INT64)[0])
+        elif tag == _CLIENT_VERSION_TAG:
+            transaction = transaction._replace(client_version=read_number(value, start, INT16)[0])
+        elif tag == _LAST_EPOCH_TAG:
+            transaction = transaction._replace(last_producer_epoch=read_number(value, start, INT16)[0])
+    return transaction

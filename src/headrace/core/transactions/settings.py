@@ -1,0 +1,42 @@
+"""What the operator chose that transactions must know, and the limits that nobody can choose."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from headrace.model.configs import BrokerConfig
+
+PARTITIONS_PER_TRANSACTION_MAX = 10_000
+"""They are written as one record whenever one of them is added."""
+
+TRANSACTIONAL_IDS_MAX = 1_000_000
+"""Of one coordinator: one partition of the transaction topic."""
+
+DEADLINES_PER_TURN = 100
+IDS_PER_SLICE = 500
+"""Transactional ids looked at in one turn where all of them must be."""
+
+SLICE_PAUSE_MS = 1
+"""Until the next slice of such work: not in the same turn."""
+
+ENDINGS_PER_ANSWER = 1_000
+"""Transactions whose markers are asked for at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionSettings:
+    timeout_ms_max: int = 900_000
+    id_expiration_ms: int = 7 * 24 * 3_600_000
+    abort_interval_ms: int = 10_000
+    """Timeouts are rounded up to it, so that many of them are one piece of work."""
+    expiry_interval_ms: int = 3_600_000
+    server_version: int = 2
+    """The level of transaction.version: what the coordinator goes by when it ends a transaction of its own accord."""
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Self:
+        return cls(
+            timeout_ms_max=config.transactions.timeout_ms_max,
+            id_expiration_ms=config.transactions.id_expiration_ms,
+            abort_interval_ms=config.transactions.abort_interval_ms,
+            expiry_interval_ms=config.transactions.expiry_interval_ms,
+        )

@@ -1,0 +1,124 @@
+"""Any order of calls by several producers, zombies too: the log tells the live state after each, an epoch that was
+fenced never commits, and a transaction ends once.
+"""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from headrace.core.transactions.commands import ProducerResult
+from headrace.core.transactions.states import TransactionState
+from headrace.core.transactions.steps import EXHAUSTED_FROM
+from headrace.model.errors import ErrorCode
+from tests.transactions.harness import ID, Harness
+
+NAMES = st.sampled_from(["a", "b", "c"])
+PARTITIONS = st.lists(
+    st.sampled_from([("x", 0), ("x", 1), ("y", 0), ("__consumer_offsets", 7)]), min_size=1, max_size=3
+)
+WAITS_MS = st.sampled_from([1, 5_000, 30_000, 61_000, 4_000_000])
+ENDED = {
+    True: (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT),
+    False: (TransactionState.PREPARE_ABORT, TransactionState.COMPLETE_ABORT),
+}
+
+
+class TransactionMachine(RuleBasedStateMachine):
+    @initialize(version=st.sampled_from([0, 1, 2]), near_the_end=st.booleans())
+    def begin(self, version, near_the_end):
+        self.harness = Harness(version=version, id_expiration_ms=3_900_000)
+        self.owner = None
+        """Who was the last to be given the id; nobody else may do anything with it from then on."""
+        self.outcomes = {}
+        """How each transaction ended, by the producer its markers carry."""
+        self.init("a", resume=False)
+        if near_the_end:
+            self.harness.skip_to_epoch(EXHAUSTED_FROM - 2)
+
+    def succeeded(self, name):
+        assert name == self.owner, f"{name} was fenced by {self.owner}"
+
+    def see_endings(self):
+        for ticket, response in self.harness.take_outcomes():
+            for ending in response if ticket.kind == "markers" else ():
+                first = self.outcomes.setdefault(ending.producer, ending)
+                assert (first.commit, first.partitions) == (ending.commit, ending.partitions)
+
+    @rule(name=NAMES, resume=st.booleans())
+    def init(self, name, resume):
+        if resume and self.harness.producer(name).producer.producer_id < 0:
+            return
+        known = self.harness.transaction
+        result = self.harness.init(name, resume=resume)
+        if result.error is ErrorCode.NONE:
+            if resume and known is not None:
+                self.succeeded(name)
+            self.owner = name
+            assert self.harness.transaction.state is TransactionState.EMPTY
+        self.see_endings()
+
+    @rule(name=NAMES)
+    def take_over(self, name):
+        """What a client does: ask until the transaction of the one before is over."""
+        for _ in range(3):
+            if self.harness.init(name).error is ErrorCode.NONE:
+                self.owner = name
+                break
+            self.harness.complete()
+        assert self.owner == name
+        self.see_endings()
+
+    @rule(name=NAMES, partitions=PARTITIONS)
+    def add(self, name, partitions):
+        if self.harness.add(name, *partitions) is ErrorCode.NONE:
+            self.succeeded(name)
+            assert set(partitions) <= self.harness.transaction.partitions
+
+    @rule(name=NAMES, partitions=PARTITIONS)
+    def check(self, name, partitions):
+        if ErrorCode.NONE in self.harness.check(name, *partitions).values():
+            self.succeeded(name)
+
+    @rule(name=NAMES, commit=st.booleans(), stale=st.booleans())
+    def end(self, name, commit, stale):
+        known = self.harness.producer(name)
+        result = self.harness.end(name, commit=commit, producer=known.before if stale else None)
+        assert isinstance(result, ProducerResult)
+        if result.error is ErrorCode.NONE:
+            self.succeeded(name)
+            assert self.harness.transaction.state in ENDED[commit]
+        self.see_endings()
+
+    @rule(count=st.sampled_from([1, None]))
+    def markers_written(self, count):
+        self.harness.complete(count)
+
+    @rule(duration_ms=WAITS_MS)
+    def wait(self, duration_ms):
+        self.harness.wait(duration_ms)
+        self.see_endings()
+        if self.harness.transaction is None:
+            self.owner = None  # forgotten: the next one is the first one
+
+    @rule()
+    def restart(self):
+        self.harness.restart()
+        self.see_endings()
+
+    @invariant()
+    def what_is_ending_was_handed_out(self):
+        """Else nobody would ever write its markers."""
+        transaction = self.harness.transaction
+        if transaction is not None and transaction.state in (ENDED[True][0], ENDED[False][0]):
+            assert [ending.transactional_id for ending in self.harness.endings] == [ID]
+
+    @invariant()
+    def what_is_open_has_a_deadline(self):
+        transaction = self.harness.transaction
+        if transaction is not None and transaction.state is TransactionState.ONGOING:
+            latest_ms = self.harness.monotonic_ms + transaction.timeout_ms + self.harness.settings.abort_interval_ms
+            assert self.harness.machine.next_deadline_ms() <= latest_ms
+
+
+TransactionMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestTransactionMachine = TransactionMachine.TestCase
