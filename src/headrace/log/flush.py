@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.ports.disk import Disk, FileHandle
 
-from . import names, producer_snapshot
+from . import names, producer_snapshot, unsynced
 from .errors import passes
 from .files import replace_file, unlink_if_present
 from .open_files import OpenFile
@@ -246,12 +246,12 @@ def _sync(disk: Disk, plan: _Plan) -> Callable[[], PutOff | None]:
         for handle, size in plan.cuts:
             disk.truncate(handle, size)
         for handle in plan.handles:
-            disk.data_sync(handle)
+            unsynced.sync(disk, plan.folder, handle)
         unwritten = _tried(lambda: _write_small_files(disk, plan))
         if plan.named:
-            unsynced = _tried(lambda: disk.sync_directory(plan.folder))
-            if unsynced is not None:
-                return PutOff(unsynced, durable=False)
+            unnamed = _tried(lambda: disk.sync_directory(plan.folder))
+            if unnamed is not None:
+                return PutOff(unnamed, durable=False)
         if unwritten is not None:
             return PutOff(unwritten, durable=True)
         for offset in plan.stale:

@@ -398,7 +398,7 @@ class PartitionLog:
         segment.truncate(position, base_offset)
         file = self.files.handle(segment.log)
         self.disk.truncate(file, position)
-        self.disk.data_sync(file)
+        unsynced.sync(self.disk, self.path, file)
 
     def _reload_state(self) -> None:
         loader = self._loader(clean=True, wall_ms=self.appended_wall_ms)
@@ -494,6 +494,5 @@ class PartitionLog:
         if self.closed:
             return
         self.failed = True
-        unsynced.remember(self.disk, self.path)
         if self.on_failed is not None:
             self.on_failed(error)

@@ -94,7 +94,7 @@ class Loader:
     def _write_again(self, segment: Segment) -> None:
         found = segment.find(self.recovery_point) if segment.next_offset > self.recovery_point else None
         if found is not None:
-            unsynced.write_again(self.disk, self.files.handle(segment.log), found[0], segment.size)
+            unsynced.write_again(self.disk, self.folder, self.files.handle(segment.log), found[0], segment.size)
 
     def _refuse_lost_end(self, segments: list[Segment]) -> None:
         """What was synced is there: an end that was cut off at a batch, or zeroed, looks like one that never was."""
@@ -265,11 +265,7 @@ class Loader:
         if segment.size < file_bytes:
             self.disk.truncate(file, segment.size)
             # Without the sync a second crash could bring torn bytes back behind batches written since.
-            try:
-                self.disk.data_sync(file)
-            except OSError:
-                unsynced.remember(self.disk, self.folder)
-                raise
+            unsynced.sync(self.disk, self.folder, file)
         if walk.damage:
             self.report.damage = walk.damage
             self.report.cut_bytes += file_bytes - segment.size

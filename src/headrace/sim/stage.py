@@ -10,6 +10,7 @@ from headrace.sim.node import VirtualNode
 from headrace.sim.world import World
 
 FLUSH_MESSAGES = "flush.messages"
+OFFSET_MAX = (1 << 63) - 1
 BATCHES_PER_SECOND = 30
 """Of all producers together: enough to count, and not more than is worth its time."""
 
@@ -101,6 +102,13 @@ class Stage:
         self.disk_trouble = False
         """The disk has failed, or may fail, since the node was started: storage errors are honest answers."""
         self.targets = Targets(*plans)
+
+    def log_end(self, partition: PartitionHistory) -> int:
+        """Where the log of the running node ends; beyond everything if there is none to look at."""
+        node = self.virtual.node
+        led = node.broker.partitions.by_id.get(partition.topic.topic_id) if node is not None else None
+        found = led.partitions[partition.index] if led is not None else None
+        return OFFSET_MAX if found is None else found.log.staged_end_offset
 
     def may_send(self) -> bool:
         """Whether producers are behind the pace of a run; after an outage they have to catch up."""

@@ -126,6 +126,7 @@ class PartitionHistory:
         "losses",
         "power_cuts",
         "start",
+        "synced_from",
         "topic",
     )
 
@@ -139,6 +140,8 @@ class PartitionHistory:
         """Everything below survives a power cut."""
         self.start = 0
         """The lowest offset that must still be there."""
+        self.synced_from = 0
+        """What is below was there before the topic was synced, so that being shown it promises nothing."""
         self.losses = 0
         """How often a power cut took something that was not synced."""
         self.leader_epoch = -1
@@ -170,7 +173,7 @@ class PartitionHistory:
 
     def promised_durable(self, end_offset: int, sync_level: int) -> None:
         """Told to a client who asked at `sync_level`; worth something if the topic was synced all the time since."""
-        if sync_level != NOT_SYNCED and sync_level == self.topic.sync_level:
+        if sync_level != NOT_SYNCED and sync_level == self.topic.sync_level and end_offset > self.synced_from:
             self.durable_end = max(self.durable_end, end_offset)
 
     def starts_at(self, offset: int) -> None:

@@ -160,6 +160,8 @@ class Administrator(Client):
             if name == FLUSH_MESSAGES and value == "1":
                 self._level += 1
                 topic.sync_level = self._level
+                for partition in topic.partitions:
+                    partition.synced_from = self.stage.log_end(partition)
 
         request = requests.config_change(plan.name, name, value)
         self._ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, requests.ALTER_CONFIGS, request, configured)
