@@ -1,4 +1,4 @@
-"""Start a broker, send messages with a stock Kafka client, read them back, and say what it cost (`make demo`)."""
+"""Start a broker, send messages with a stock Kafka client, read them back alone and as a group (`make demo`)."""
 
 import argparse
 import os
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import demo_group
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
@@ -21,6 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 MESSAGES_DEFAULT = 1_000_000
+GROUP_MESSAGES = 100_000
 MESSAGE_BYTES = 100
 PARTITIONS = 4
 START_SECONDS_MAX = 20
@@ -81,6 +83,8 @@ class Leg:
 def running_broker(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A broker process on a free loopback port, stopped by its process id at the end."""
     command = [str(Path(sys.executable).with_name("headrace")), "broker", "--listen", "127.0.0.1:0"]
+    for setting in demo_group.BROKER_SETTINGS:
+        command += ["--set", setting]
     log = folder / "broker.log"
     with log.open("w") as errors:
         broker = subprocess.Popen(
@@ -203,6 +207,14 @@ def first_message(bootstrap: str) -> None:
         raise DemoFailure("the first message came back changed")
 
 
+def read_as_group(bootstrap: str, report: Report) -> Table:
+    create_topic(bootstrap, "shared")
+    half = GROUP_MESSAGES // 2
+    ends = [2 * len(range(partition, half, PARTITIONS)) for partition in range(PARTITIONS)]
+    send_half = partial(send, bootstrap, "shared", half, lambda _count: None)
+    return demo_group.run(bootstrap, "shared", ends, send_half, report)
+
+
 def show(console: Console, folder: Path, count: int) -> None:
     # `make demo` says when it began, so that setting up the environment counts.
     began = float(os.environ.get("DEMO_BEGAN", time.time()))
@@ -214,16 +226,20 @@ def show(console: Console, folder: Path, count: int) -> None:
         create_topic(bootstrap, "demo")
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console) as progress:
-            legs = []
-            for name, leg in (("send", send), ("read", read_back)):
-                bar = progress.add_task(name, total=count)
-                report = partial(lambda bar, done: progress.update(bar, completed=done), bar)
-                legs.append(measured(name, broker.pid, partial(leg, bootstrap, "demo", count, report)))
-        sent, read = legs
+            bars = {"send": count, "read": count, "read as a group": GROUP_MESSAGES}
+            reports = [
+                partial(lambda bar, done: progress.update(bar, completed=done), progress.add_task(name, total=total))
+                for name, total in bars.items()
+            ]
+            sent = measured("send", broker.pid, partial(send, bootstrap, "demo", count, reports[0]))
+            read = measured("read", broker.pid, partial(read_back, bootstrap, "demo", count, reports[1]))
+            group = read_as_group(bootstrap, reports[2])
         if sent.checksums != read.checksums:
             raise DemoFailure(f"what was read is not what was sent: checksums {sent.checksums} and {read.checksums}")
         console.print(results((sent, read), count, cost_of(broker.pid)))
+        console.print(group)
         console.print("every message came back once, in order, with the checksum of what was sent", style="green")
+        console.print("the group read every message, though one of its members died", style="green")
         if os.environ.get("KEEP") == "1":
             console.print(f"the broker stays at {bootstrap}; Ctrl-C stops it and removes its data")
             broker.wait()
@@ -238,7 +254,7 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
             show(console, Path(folder), count)
-    except (DemoFailure, KafkaException) as failure:
+    except (DemoFailure, demo_group.GroupFailure, KafkaException) as failure:
         console.print(f"demo failed: {failure}", style="red", markup=False)
         return 1
     except KeyboardInterrupt:

@@ -1,0 +1,201 @@
+"""A group of three consumers shares a topic; one is killed, and the others go on with its partitions.
+
+Run with arguments, this file is one member: it reads, says what it read, and commits, until it is stopped.
+"""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from rich.table import Table
+
+MEMBERS = 3
+VICTIM = 1
+GROUP = "demo-group"
+SESSION_MS = 2_000  # after so much silence a member is dead
+READ_AT_ONCE = 2_000
+QUIET_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 10
+
+BROKER_SETTINGS = ("group.min.session.timeout.ms=1000", "group.initial.rebalance.delay.ms=500")
+"""So that the demo need not wait: the defaults are Kafka's six and three seconds."""
+CONSUMER = {
+    "group.id": GROUP,
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,
+    "session.timeout.ms": SESSION_MS,
+    "heartbeat.interval.ms": 300,
+    "partition.assignment.strategy": "cooperative-sticky",
+}
+
+
+class GroupFailure(Exception):
+    """What the group did not do, in words for the person who typed `make demo`."""
+
+
+def say(line: str) -> None:
+    """In one piece: a member that is killed leaves no half of a line."""
+    os.write(sys.stdout.fileno(), f"{line}\n".encode())
+
+
+def main(bootstrap: str, topic: str) -> int:
+    """One member. It says what it read, then commits: what one that dies in between has read is read again."""
+    stopped: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
+    consumer = Consumer({**CONSUMER, "bootstrap.servers": bootstrap})
+    consumer.subscribe([topic], on_assign=lambda _consumer, given: say("joined") if given else None)
+    while not stopped:
+        messages = consumer.consume(READ_AT_ONCE, timeout=0.1)
+        read: dict[int, list[int]] = {}
+        for message in messages:
+            if message.error() is not None:
+                raise KafkaException(message.error())
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None
+            assert offset is not None
+            read.setdefault(partition, []).append(offset)
+        for partition, offsets in read.items():
+            say(f"read {partition} {offsets[0]} {offsets[-1] + 1}")
+        if read:
+            ends = [TopicPartition(topic, partition, offsets[-1] + 1) for partition, offsets in read.items()]
+            consumer.commit(offsets=ends, asynchronous=False)
+    consumer.close()
+    return 0
+
+
+Line = tuple["Member", list[str]]
+
+
+class Member:
+    """A process whose lines go into a queue that all of them share."""
+
+    def __init__(self, bootstrap: str, topic: str, lines: "queue.SimpleQueue[Line]") -> None:
+        self.partitions: set[int] = set()
+        self.messages = 0
+        command = [sys.executable, __file__, bootstrap, topic]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._reader = threading.Thread(target=self._forward, args=(lines,))
+        self._reader.start()
+
+    def _forward(self, lines: "queue.SimpleQueue[Line]") -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            for line in output:
+                lines.put((self, line.split()))
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def stop(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join()
+
+
+@dataclass(slots=True)
+class Progress:
+    """Which offsets of every partition were read by anybody, and how often in all."""
+
+    ends: list[int]
+    read_to: list[int]
+    messages: int = 0
+
+    def take(self, partition: int, first: int, end: int) -> None:
+        if first > self.read_to[partition]:
+            missing = f"{self.read_to[partition]} to {first} of partition {partition}"
+            raise GroupFailure(f"the messages {missing} were passed over")
+        self.read_to[partition] = max(self.read_to[partition], end)
+        self.messages += end - first
+
+    @property
+    def done(self) -> bool:
+        return self.read_to == self.ends
+
+
+class Group:
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._lines: queue.SimpleQueue[Line] = queue.SimpleQueue()
+        self.members = [Member(bootstrap, topic, self._lines) for _ in range(MEMBERS)]
+
+    def __enter__(self) -> "Group":
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        for member in self.members:
+            member.stop()
+
+    def said(self, awaited: str) -> Iterator[tuple[Member, list[int]]]:
+        """What members say of this kind, as it comes."""
+        while True:
+            try:
+                member, (word, *numbers) = self._lines.get(timeout=QUIET_SECONDS_MAX)
+            except queue.Empty:
+                raise GroupFailure(f"no member of the group has {awaited} for {QUIET_SECONDS_MAX} s") from None
+            if word == awaited:
+                yield member, [int(number) for number in numbers]
+
+    def await_members(self) -> None:
+        missing = set(self.members)
+        for member, _ in self.said("joined"):
+            missing.discard(member)
+            if not missing:
+                return
+
+
+def run(
+    bootstrap: str, topic: str, ends: list[int], send_half: Callable[[], object], report: Callable[[int], None]
+) -> Table:
+    """Let the group read what is sent in two halves; kill a member when it has read something of the first."""
+    progress = Progress(ends, [0] * len(ends))
+    killed_at = taken_over_at = 0.0
+    with Group(bootstrap, topic) as group:
+        group.await_members()
+        send_half()
+        victim = group.members[VICTIM]
+        for member, (partition, first, end) in group.said("read"):
+            progress.take(partition, first, end)
+            report(sum(progress.read_to))
+            member.partitions.add(partition)
+            member.messages += end - first
+            if member is victim and not killed_at:
+                member.kill()
+                killed_at = time.monotonic()
+                send_half()
+            elif member is not victim and killed_at and partition in victim.partitions:
+                taken_over_at = taken_over_at or time.monotonic()
+            if progress.done:
+                break
+    return _results(group.members, progress, taken_over_at - killed_at)
+
+
+def _results(group: list[Member], progress: Progress, seconds: float) -> Table:
+    table = Table(title=f"a group of {MEMBERS} consumers, one killed with -9")
+    table.add_column("member")
+    table.add_column("messages", justify="right")
+    table.add_column("partitions it read")
+    table.add_column("end")
+    for number, member in enumerate(group):
+        table.add_row(
+            str(number + 1),
+            f"{member.messages:,}",
+            ", ".join(map(str, sorted(member.partitions))),
+            "killed" if number == VICTIM else "stopped",
+        )
+    again = progress.messages - sum(progress.ends)
+    table.caption = f"others went on with its partitions {seconds:.1f} s later; {again:,} messages were read twice"
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
