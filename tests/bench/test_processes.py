@@ -37,6 +37,15 @@ def test_the_cpu_of_a_tree_has_children_that_run(tmp_path: Path) -> None:
         processes.cpu_seconds(process.pid)
 
 
+def test_programs_have_bytecode_as_an_installed_package_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept beside the tool's other things where the user wants none in the source tree."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    program = "import sys; print(sys.dont_write_bytecode, sys.pycache_prefix)"
+    said = processes.run(processes.python_command("-c", program), messages=tmp_path / "m", seconds_max=60)
+    assert said.decode().split() == ["False", str(tmp_path / "headrace" / "bytecode")]
+
+
 def test_a_program_that_fails_has_last_words(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match="no such luck"):
         processes.run(

@@ -4,7 +4,11 @@ import errno
 
 import pytest
 
+from headrace.log.checkpoints import decode_offsets
+from headrace.log.files import read_whole
+from headrace.log.names import RECOVERY_POINTS
 from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicPartition
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import create_partitions, create_topics, delete_topics, init_producer_id
 from tests.broker.virtual import (
@@ -345,6 +349,19 @@ def test_a_killed_node_keeps_what_it_acknowledged_and_its_producers():
     retry = client.batch(b"3", producer_id=8, producer_epoch=1, base_sequence=3)
     assert client.produce("t", 0, retry).base_offset == 3
     assert client.metadata("t").topics[0].partitions[0].leader_epoch == 1
+
+
+def test_what_one_start_recovered_is_not_scanned_by_the_next():
+    """A broker that is killed again and again does not check the same tail each time."""
+    broker = VirtualBroker().with_topic("t", partitions=2)
+    for partition in range(2):
+        broker.client().produce("t", partition)
+    broker.machine.kill()
+    broker.boot()
+    broker.steps()
+    broker.machine.kill()
+    points = decode_offsets(read_whole(broker.machine.disk, f"data/{RECOVERY_POINTS}", 1_000))
+    assert [points[TopicPartition("t", index)] for index in range(2)] == [1, 1]
 
 
 def test_producer_ids_are_never_given_out_twice():

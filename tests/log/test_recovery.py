@@ -142,6 +142,21 @@ def test_preallocated_zeros_are_the_end_and_no_damage(zeros: int) -> None:
     assert disk.file_size(LOG) == ends[-1]
 
 
+@pytest.mark.parametrize(("behind", "synced"), [(bytes(3_000_000), False), (bytes(3_000_000) + b"x", True)])
+def test_only_a_cut_of_something_else_than_reserved_space_is_synced(
+    behind: bytes, synced: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sync would be one of the whole tail, while clients wait; reserved space may come back as it was."""
+    disk = virtual_disk()
+    ends = small_log(disk)
+    put_content(disk, LOG, content_of(disk, LOG) + behind)
+    syncs = []
+    monkeypatch.setattr(disk, "data_sync", syncs.append)
+    log = open_log(disk, CONFIG)
+    assert (log.end_offset, log.recovered.damage, disk.file_size(LOG)) == (8, "", ends[-1])
+    assert bool(syncs) == synced
+
+
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("suffix", [names.INDEX, names.TIME_INDEX])
 @pytest.mark.parametrize("damage", ["missing", "odd", "zeros", "noise"])

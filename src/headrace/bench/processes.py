@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from headrace.bench.errors import BenchError
+from headrace.bench.machine import cache_folder
 
 STOP_SECONDS_MAX = 30
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
@@ -25,15 +26,22 @@ def python_command(*arguments: str) -> list[str]:
 
 def start(command: Sequence[str], *, messages: Path, stdout: int | None = None) -> subprocess.Popen[bytes]:
     """Start a program whose stderr (and stdout, unless it is wanted) goes to the file `messages`."""
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("HEADRACE_")}
     with messages.open("ab") as file:
         return subprocess.Popen(  # noqa: S603  (programs of this package, or named by the user)
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=file if stdout is None else stdout,
             stderr=file,
-            env=environment,
+            env=_environment(),
         )
+
+
+def _environment() -> dict[str, str]:
+    """This process's own, without Headrace's settings, and with bytecode kept: an installed package has it too."""
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("HEADRACE_")}
+    if environment.pop("PYTHONDONTWRITEBYTECODE", ""):
+        environment["PYTHONPYCACHEPREFIX"] = str(cache_folder() / "bytecode")
+    return environment
 
 
 def run(command: Sequence[str], *, messages: Path, seconds_max: float) -> bytes:

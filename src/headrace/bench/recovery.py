@@ -10,7 +10,7 @@ from headrace.bench.figures import Round
 from headrace.bench.loads import LARGE, SINGLE, ProduceLoad
 from headrace.bench.produce import prepare_topic, send
 from headrace.bench.replay import ReplayClient
-from headrace.bench.topics import end_offsets
+from headrace.bench.topics import delete_topics, end_offsets
 from headrace.log.checkpoints import decode_offsets
 from headrace.log.names import RECOVERY_POINTS
 from headrace.model.ids import TopicPartition
@@ -54,6 +54,7 @@ class RecoveryRounds:
         tail = sum(end - flushed.get(TopicPartition(topic, index), 0) for index, end in enumerate(ends))
         batches = tail / load.records
         gigabytes = batches * frames.batch_bytes / 1e9
+        delete_topics(broker.address, topic)  # what it left unsynced is not the next round's to recover
         return {
             "seconds": seconds,
             "tail_megabytes": gigabytes * 1e3,

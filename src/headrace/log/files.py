@@ -7,6 +7,9 @@ from headrace.ports.disk import Buffer, Disk, FileHandle
 from .errors import passes
 from .names import TEMPORARY
 
+BLANK_CHUNK_BYTES = 1 << 20
+"""How much of a reserved end is looked at at once."""
+
 
 def write_all(disk: Disk, file: FileHandle, buffers: Sequence[Buffer], position: int) -> int:
     """Write every byte, however often the system takes only a part; the position after them."""
@@ -104,4 +107,14 @@ def unlink_if_present(disk: Disk, path: str) -> bool:
         disk.unlink(path)
     except FileNotFoundError:
         return False
+    return True
+
+
+def is_blank(disk: Disk, file: FileHandle, begin: int, end: int) -> bool:
+    """Whether there is nothing but zeros: space that was reserved and never written."""
+    while begin < end:
+        part = disk.read(file, min(BLANK_CHUNK_BYTES, end - begin), begin)
+        if not part or part != bytes(len(part)):
+            return False
+        begin += len(part)
     return True

@@ -21,7 +21,7 @@ from .checkpoints import PROPERTIES_BYTES_MAX, decode_partition_metadata, encode
 from .compaction.interrupted import finish_swaps
 from .config import LogConfig
 from .errors import CorruptFile, DamagedLog, WrongTopicId, passes
-from .files import read_whole, unlink_if_present, write_atomically
+from .files import is_blank, read_whole, unlink_if_present, write_atomically
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
 from .open_files import OpenFiles
 from .producers import ProducerStates
@@ -263,9 +263,12 @@ class Loader:
         if begin:
             self._take_first_timestamp(segment)
         if segment.size < file_bytes:
+            blank = not walk.damage and is_blank(self.disk, file, segment.size, file_bytes)
             self.disk.truncate(file, segment.size)
-            # Without the sync a second crash could bring torn bytes back behind batches written since.
-            unsynced.sync(self.disk, self.folder, file)
+            if not blank:
+                # Without the sync a second crash could bring torn bytes back behind batches written since. Reserved
+                # space may come back as it was, and a sync would be one of the whole tail while clients wait.
+                unsynced.sync(self.disk, self.folder, file)
         if walk.damage:
             self.report.damage = walk.damage
             self.report.cut_bytes += file_bytes - segment.size

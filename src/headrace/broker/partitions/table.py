@@ -64,6 +64,8 @@ class PartitionTable:
         self.by_id: dict[bytes, LedTopic] = {}
         self._homes: dict[LedPartition, LogDirectory] = {}
         self._touched: list[LedPartition] = []
+        self._recovered: set[LedPartition] = set()
+        """Those whose unclean tail is being flushed: once all are, a checkpoint spares the next start the scan."""
         self.active: dict[LedPartition, None] = {}
         """Partitions appended to since housekeeping last looked."""
         self._checkpointed = -1
@@ -196,6 +198,7 @@ class PartitionTable:
         if directory not in self.directories:
             partition.take_offline(ErrorCode.KAFKA_STORAGE_ERROR)
         elif log.recovery_point < log.end_offset:
+            self._recovered.add(partition)
             self.flush(partition)
         self.on_led(partition)
 
@@ -210,6 +213,7 @@ class PartitionTable:
                 directory = self._homes.pop(partition)
                 self.opener.released(directory)
                 self.active.pop(partition, None)
+                self._recovered.discard(partition)
                 partition.log.close(clean=False)
                 delay_ms = 0 if directory.space.full else partition.config.file_delete_delay_ms
                 self._delete_folder(partition.log.topic_partition, directory, delay_ms=delay_ms)
@@ -254,6 +258,10 @@ class PartitionTable:
 
     def _flushed(self, partition: LedPartition, end_offset: int) -> None:
         partition.log_flushed(end_offset)
+        if partition in self._recovered:
+            self._recovered.remove(partition)
+            if not self._recovered:
+                self.checkpoint_if_moved()
         if partition.log.flush_due(self._clock.wall_ms()):
             self.flush(partition)
 
