@@ -5,7 +5,7 @@ from headrace.wire.errors import CorruptBatch, InflationLimit
 from headrace.wire.records import header
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.compression import Compression
-from headrace.wire.records.validation import all_records_have_keys, check_produced
+from headrace.wire.records.validation import KEYLESS_RECORDS_MAX, check_produced, keyless_records
 
 from .forged import with_header
 
@@ -86,14 +86,20 @@ def test_exactly_one_batch() -> None:
 
 @pytest.mark.parametrize("codec", Compression)
 def test_keys(codec: Compression) -> None:
-    assert all_records_have_keys(build_batch(TWO, compression=codec))
-    assert all_records_have_keys(build_batch([NewRecord(1, b"", None)], compression=codec))
-    assert not all_records_have_keys(build_batch([*TWO, NewRecord(1, None, b"v")], compression=codec))
+    assert keyless_records(build_batch(TWO, compression=codec)) == []
+    assert keyless_records(build_batch([NewRecord(1, b"", None)], compression=codec)) == []
+    without = NewRecord(1, None, b"v")
+    assert keyless_records(build_batch([without, *TWO, without], compression=codec)) == [0, 3]
+
+
+def test_the_keyless_records_of_a_large_batch_are_not_all_named() -> None:
+    batch = build_batch([NewRecord(1, None, b"")] * (KEYLESS_RECORDS_MAX + 1))
+    assert keyless_records(batch) == list(range(KEYLESS_RECORDS_MAX))
 
 
 def test_keys_of_bad_records() -> None:
     packed = build_batch([NewRecord(1, b"k", bytes(100_000))], compression=Compression.GZIP)
     with pytest.raises(InflationLimit):
-        all_records_have_keys(packed, inflated_bytes_max=1000)
+        keyless_records(packed, inflated_bytes_max=1000)
     with pytest.raises(CorruptBatch):
-        all_records_have_keys(packed[:-9])
+        keyless_records(packed[:-9])

@@ -1,5 +1,6 @@
 """Produce and Fetch as the broker reads and writes them, held against the generated codecs."""
 
+import itertools
 from random import Random
 from types import ModuleType
 from typing import Any
@@ -107,14 +108,23 @@ def test_a_produce_response_is_encoded_as_the_codec_writes_it(version: int) -> N
             )
             for number in range(topic_count)
         ]
-        frame, errors_at = produce.encode_response(version, 77, topics, 5)
-        assert frame == response_frame(0, version, 77, _produce_body(version, topics, 5))
+        count = sum(len(answers) for _, answers in topics)
+        refused = {number: sorted(random.sample(range(300), random.randrange(200))) for number in range(0, count, 3)}
+        frame, errors_at = produce.encode_response(version, 77, topics, 5, refused)
+        assert frame == response_frame(0, version, 77, _produce_body(version, topics, 5, refused))
         answers = [answer for _, answers in topics for answer in answers]
         assert [int.from_bytes(frame[at : at + 2], "big") for at in errors_at] == [answer[1] for answer in answers]
 
 
-def _produce_body(version: int, topics: list[tuple[bytes, list[produce.PartitionAnswer]]], throttle_ms: int) -> bytes:
+def _produce_body(
+    version: int,
+    topics: list[tuple[bytes, list[produce.PartitionAnswer]]],
+    throttle_ms: int,
+    refused: dict[int, list[int]],
+) -> bytes:
     by_id = version >= produce.TOPIC_IDS_FROM
+    numbers = itertools.count()
+    record_error = produce_messages.ProduceResponseRecordError
     response = produce_messages.ProduceResponse(
         throttle_time_ms=throttle_ms,
         responses=tuple(
@@ -128,8 +138,11 @@ def _produce_body(version: int, topics: list[tuple[bytes, list[produce.Partition
                         base_offset=base_offset,
                         log_append_time_ms=append_time,
                         log_start_offset=log_start,
+                        record_errors=tuple(record_error(batch_index=place) for place in blamed),
+                        error_message=produce.REFUSED_RECORDS.decode() if blamed else None,
                     )
                     for index, error, base_offset, append_time, log_start in answers
+                    for blamed in [refused.get(next(numbers), [])]
                 ),
             )
             for key, answers in topics

@@ -3,8 +3,10 @@
 `headrace.wire.messages.produce` is the slow clear form of the same bytes; a test holds the two equal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from struct import Struct
+from types import MappingProxyType
+from typing import NamedTuple
 
 from headrace.wire.errors import ProtocolError
 from headrace.wire.scan import (
@@ -19,6 +21,8 @@ from headrace.wire.scan import (
 FLEXIBLE_FROM = 9
 TOPIC_IDS_FROM = 13
 TRANSACTIONAL_ID_FROM = 3
+ADD_TO_TRANSACTION_FROM = 12
+"""From here on a partition becomes part of a transaction by being written to (KIP-890)."""
 
 RECORD_SETS_MAX = 20_000
 """Topics and record sets of one request: they may be empty, and so a frame could name millions."""
@@ -34,6 +38,36 @@ PartitionSpan = tuple[int, int, int]
 
 TopicSpans = tuple[bytes, list[PartitionSpan]]
 """(topic name, or from version 13 its id; its record sets)."""
+
+
+class ProduceRequest(NamedTuple):
+    """A request as it was read, for those that do not go the shortest way; the spans are places in `frame`."""
+
+    frame: memoryview
+    version: int
+    correlation_id: int
+    transactional_id: bytes | None
+    acks: int
+    timeout_ms: int
+    topics: list[TopicSpans]
+
+
+def copied(request: ProduceRequest) -> ProduceRequest:
+    """The request with its record sets in memory of their own, because that of the frame is used again."""
+    parts: list[memoryview] = []
+    size = 0
+    topics: list[TopicSpans] = []
+    for topic, record_sets in request.topics:
+        spans: list[PartitionSpan] = []
+        for partition, start, end in record_sets:
+            if start < 0:
+                spans.append((partition, start, end))
+                continue
+            parts.append(request.frame[start:end])
+            spans.append((partition, size, size + end - start))
+            size += end - start
+        topics.append((topic, spans))
+    return request._replace(frame=memoryview(bytearray().join(parts)), topics=topics)
 
 
 def scan_request(
@@ -101,6 +135,8 @@ _ERROR_AT = 4
 _RESULT_BYTES = 26
 """Error, base offset, append time and log start offset."""
 
+REFUSED_RECORDS = b"records of a compacted topic need a key"
+_NOTHING_REFUSED: Mapping[int, Sequence[int]] = MappingProxyType({})
 _EMPTY_SUFFIX = b""
 _OLD_SUFFIX = b"\x00\x00\x00\x00\xff\xff"  # no record errors, no message
 _FLEXIBLE_SUFFIX = b"\x01\x00\x00"  # the same two and no tagged fields
@@ -117,19 +153,34 @@ def _partition_layout(version: int) -> tuple[Struct, int, bytes]:
     return Struct(">ihqqq"), 5, _OLD_SUFFIX if version < FLEXIBLE_FROM else _FLEXIBLE_SUFFIX
 
 
+def _refusal_suffix(version: int, places: Sequence[int]) -> bytes:
+    """The records to blame, and what for (KIP-467): without it a client takes every record of the batch for bad."""
+    if version < FLEXIBLE_FROM:
+        errors = b"".join(_INT32.pack(place) + b"\xff\xff" for place in places)
+        return _INT32.pack(len(places)) + errors + _INT16.pack(len(REFUSED_RECORDS)) + REFUSED_RECORDS
+    errors = b"".join(_INT32.pack(place) + b"\x00\x00" for place in places)
+    return varint_bytes(len(places) + 1) + errors + varint_bytes(len(REFUSED_RECORDS) + 1) + REFUSED_RECORDS + b"\x00"
+
+
 _LAYOUTS = tuple(_partition_layout(version) for version in range(14))
 
 
 def encode_response(
-    version: int, correlation_id: int, topics: Sequence[tuple[bytes, Sequence[PartitionAnswer]]], throttle_time_ms: int
+    version: int,
+    correlation_id: int,
+    topics: Sequence[tuple[bytes, Sequence[PartitionAnswer]]],
+    throttle_time_ms: int,
+    refused_records: Mapping[int, Sequence[int]] = _NOTHING_REFUSED,
 ) -> tuple[bytes, list[int]]:
-    """(the whole frame, where in it the error of each partition stands, in order) so that an answer can be mended."""
+    """(the whole frame, where in it the error of each partition stands, in order) so that an answer can be mended.
+
+    `refused_records` has the places of records to blame, by the number of the partition in this answer.
+    """
     layout, taken, suffix = _LAYOUTS[version]
     compact = version >= FLEXIBLE_FROM
     pieces = [b"\x00", varint_bytes(len(topics) + 1)] if compact else [_INT32.pack(len(topics))]
     at = 8 + sum(map(len, pieces))
     errors_at: list[int] = []
-    stride = layout.size + len(suffix)
     for topic, partitions in topics:
         if version >= TOPIC_IDS_FROM:
             head = topic + varint_bytes(len(partitions) + 1)
@@ -140,9 +191,11 @@ def encode_response(
         pieces.append(head)
         at += len(head)
         for answer in partitions:
-            pieces.append(layout.pack(*answer[:taken]) + suffix)
+            blamed = refused_records.get(len(errors_at))
+            ending = _refusal_suffix(version, blamed) if blamed and suffix else suffix
+            pieces.append(layout.pack(*answer[:taken]) + ending)
             errors_at.append(at + _ERROR_AT)
-            at += stride
+            at += layout.size + len(ending)
         if compact:
             pieces.append(b"\x00")
             at += 1

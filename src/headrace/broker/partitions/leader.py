@@ -39,7 +39,7 @@ from headrace.wire.records.header import (
 )
 from headrace.wire.records.markers import Marker, control_batch
 from headrace.wire.records.recompression import recompressed
-from headrace.wire.records.validation import all_records_have_keys, check_produced
+from headrace.wire.records.validation import check_produced, keyless_records
 
 ACKS_ALL = -1
 NO_APPEND_TIME = -1
@@ -197,7 +197,7 @@ class LedPartition:
                 and fields[BASE_TIMESTAMP] != NO_TIMESTAMP
             ):
                 return ErrorCode.INVALID_TIMESTAMP, -1, NO_APPEND_TIME, 0
-        if config.cleanup_compact and not _keys_present(batch, config.message_bytes_max):
+        if config.cleanup_compact and _keyless(batch, config.message_bytes_max) != []:
             return _INVALID_RECORD, -1, NO_APPEND_TIME, 0
         log = self.log
         count = fields[RECORD_COUNT]
@@ -227,6 +227,12 @@ class LedPartition:
         base_offset = log.stage(batch, fields, self.leader.leader_epoch, wall_ms)
         self._unseen_bytes += len(batch)
         return _NONE, base_offset, append_time, base_offset + count
+
+    def refused_records(self, batch: memoryview) -> list[int]:
+        """Which records of a refused batch are to blame, by their places in it; empty when no single one is."""
+        if not self.config.cleanup_compact or len(batch) < HEADER_SIZE:
+            return []
+        return _keyless(batch, self.config.message_bytes_max) or []
 
     def append_own(self, batch: bytearray, wall_ms: int) -> int:
         """Stage a batch that this node made itself, of an internal topic: the offset behind its last record.
@@ -414,9 +420,10 @@ class LedPartition:
             self.high_watermark_raised()
 
 
-def _keys_present(batch: memoryview, message_bytes_max: int) -> bool:
+def _keyless(batch: memoryview, message_bytes_max: int) -> list[int] | None:
+    """The places of records without a key; None for records that cannot be read."""
     inflated_bytes_max = min(INFLATION_TIMES_MAX * message_bytes_max, INFLATED_BYTES_MAX)
     try:
-        return all_records_have_keys(batch, inflated_bytes_max=inflated_bytes_max)
+        return keyless_records(batch, inflated_bytes_max=inflated_bytes_max)
     except ProtocolError:
-        return False
+        return None

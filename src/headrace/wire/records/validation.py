@@ -33,6 +33,8 @@ from headrace.wire.records.header import (
 from headrace.wire.records.reader import open_records, read_varint, record_bounds
 
 ZSTD_FROM_PRODUCE_VERSION = 7
+KEYLESS_RECORDS_MAX = 10_000
+"""How many of them an answer names."""
 
 _NONE = ErrorCode.NONE
 _CORRUPT_MESSAGE = ErrorCode.CORRUPT_MESSAGE
@@ -74,20 +76,26 @@ def check_produced(
     return _NONE
 
 
-def all_records_have_keys(
+def keyless_records(
     batch: bytes | bytearray | memoryview, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
-) -> bool:
-    """Whether a compacted topic can take the batch; it opens the records, so only such topics ask."""
+) -> list[int]:
+    """Which records a compacted topic cannot take, by their places in the batch, the first `KEYLESS_RECORDS_MAX`.
+
+    It opens the records, so only such topics ask.
+    """
     fields, plain = open_records(batch, inflated_bytes_max)
+    keyless: list[int] = []
     try:
-        for position, _record_end in record_bounds(fields, plain):
+        for place, (position, _record_end) in enumerate(record_bounds(fields, plain)):
             _timestamp_delta, position = read_varint(plain, position + 1)
             _offset_delta, position = read_varint(plain, position)
             if read_varint(plain, position)[0] < 0:
-                return False
+                keyless.append(place)
+                if len(keyless) == KEYLESS_RECORDS_MAX:
+                    break
     except IndexError:
         raise CorruptBatch(f"the records of the batch at offset {fields[BASE_OFFSET]} are cut off") from None
-    return True
+    return keyless
 
 
 def _wrong_length(batch: memoryview, declared_bytes: int) -> ErrorCode:
