@@ -14,7 +14,7 @@ from headrace.log.work import Work
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
 
-from .world import FOLDER, NOW_MS, append, batch_of, bytes_of, open_log, read_all, virtual_disk
+from .world import FOLDER, NOW_MS, append, batch_of, bytes_of, fields_of, open_log, read_all, virtual_disk
 
 HOUR_MS = 3_600_000
 
@@ -435,3 +435,36 @@ def test_a_log_that_retention_emptied_keeps_its_place_through_a_power_cut(seed: 
     again = open_log(disk, config, recovery_point=4)
     assert again.end_offset == 4
     assert append(again, batch_of(b"next")) == [4]
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_what_retention_takes_away_is_still_known_of_its_producers(room: bool) -> None:
+    disk = virtual_disk()
+    log = open_log(disk, SEGMENTS)
+    sent = [batch_of(b"x" * 200, producer_id=7, producer_epoch=0, base_sequence=number) for number in range(6)]
+    for content in sent:
+        append(log, content)
+    assert len(log.bases) > 1
+    with_retention(retention_ms=HOUR_MS)(log)
+    if not room:
+        disk.faults.fail("write_vector", code=ENOSPC, path_contains=".snapshot")
+    run(log.retention_work(NOW_MS + 2 * HOUR_MS, log.end_offset))
+    assert log.bases == [6]
+    if not room:
+        run(log.flush_work())  # which writes it when there is room
+    disk.kill()
+    again = open_log(disk, SEGMENTS)
+    assert again.end_offset == 6
+    assert again.producers.admit(fields_of(sent[-1])) == 5
+
+
+def test_a_snapshot_is_not_written_by_two() -> None:
+    """The flush under way writes it, so retention waits."""
+    log = filled(virtual_disk(), SEGMENTS)
+    flush = log.flush_work()
+    assert flush is not None
+    with_retention(retention_bytes=0)(log)
+    assert log.retention_work(NOW_MS, log.end_offset) is None
+    flush.here()
+    run(log.retention_work(NOW_MS, log.end_offset))
+    assert len(log.bases) == 1

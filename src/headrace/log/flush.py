@@ -34,7 +34,7 @@ class PutOff(NamedTuple):
     durable: bool
 
 
-class _Snapshot(NamedTuple):
+class Snapshot(NamedTuple):
     offset: int
     producers: FrozenProducers
 
@@ -47,7 +47,7 @@ class _Plan(NamedTuple):
     handles: list[FileHandle]
     indexed: list[Segment]
     """Those whose index of aborted transactions is among the files."""
-    snapshots: list[_Snapshot]
+    snapshots: list[Snapshot]
     epochs: bytes | None
     stale: list[int]
     """Offsets of snapshots that these replace."""
@@ -63,7 +63,9 @@ class Flusher:
         self._snapshot_bytes = 0
         self._oldest_wall_ms = -1
         self._generation = 0
-        self._snapshots: list[_Snapshot] = []
+        self._snapshots: list[Snapshot] = []
+        self._written: list[Snapshot] = []
+        """Of the flush under way."""
         self._strays: list[int] = []
         """Offsets of snapshots of an end the log once had, which the next one replaces."""
         self._put_off = False
@@ -76,11 +78,26 @@ class Flusher:
         """The segment was rolled: it will be cut, synced and accompanied by a snapshot of the producers so far."""
         self._sealed.append(segment)
         self.directory_changed = True
-        self._snapshots.append(_Snapshot(next_base_offset, self._log.producers.freeze(next_base_offset)))
+        self._snapshots.append(Snapshot(next_base_offset, self._log.producers.freeze(next_base_offset)))
 
     def segments_taken(self, taken: list[Segment]) -> None:
         """They leave under other names: nothing of them is cut or synced any more, and their files may be closed."""
         self._sealed = [segment for segment in self._sealed if segment not in taken]
+
+    def writes_snapshot(self, offset: int) -> bool:
+        """Whether a flush under way writes the snapshot of that offset."""
+        return self.in_flight and any(snapshot.offset == offset for snapshot in self._written)
+
+    def take_snapshot(self, offset: int) -> Snapshot | None:
+        """One that the next flush would write, for somebody who cannot wait for it."""
+        found = next((snapshot for snapshot in self._snapshots if snapshot.offset == offset), None)
+        if found is not None:
+            self._snapshots.remove(found)
+        return found
+
+    def return_snapshot(self, snapshot: Snapshot) -> None:
+        """It could not be written: the next flush tries."""
+        self._snapshots.append(snapshot)
 
     def is_settled(self, segment: Segment) -> bool:
         """Whether nothing remains to be cut or synced of a closed segment."""
@@ -146,6 +163,7 @@ class Flusher:
         sealed = self._sealed
         plan = self._plan(deep=deep)
         rolls, self._snapshots = self._snapshots, []
+        self._written = rolls
         self._sealed = []
         self.in_flight = True
         self.directory_changed = log.epochs.changed = self._put_off = False
@@ -181,7 +199,7 @@ class Flusher:
 
         return Work(_sync(log.disk, plan), done)
 
-    def _take_up_again(self, plan: _Plan, rolls: list[_Snapshot], put_off: PutOff) -> None:
+    def _take_up_again(self, plan: _Plan, rolls: list[Snapshot], put_off: PutOff) -> None:
         """Small files, or names, are still to be written: the next flush tries again after a rest."""
         self._rest(put_off.error)
         self._snapshots[:0] = rolls
@@ -199,7 +217,7 @@ class Flusher:
         log = self._log
         snapshots = list(self._snapshots)
         if deep:
-            snapshots.append(_Snapshot(log.end_offset, log.producers.freeze(log.end_offset)))
+            snapshots.append(Snapshot(log.end_offset, log.producers.freeze(log.end_offset)))
         epochs = log.epochs.encode() if log.epochs.changed else None
         kept = (log.end_offset, *log.bases)
         return _Plan(
@@ -255,15 +273,15 @@ def _sync(disk: Disk, plan: _Plan) -> Callable[[], PutOff | None]:
         if unwritten is not None:
             return PutOff(unwritten, durable=True)
         for offset in plan.stale:
-            unlink_if_present(disk, _snapshot_path(plan, offset))
+            unlink_if_present(disk, _snapshot_path(plan.folder, offset))
         return None
 
     return run
 
 
 def _write_small_files(disk: Disk, plan: _Plan) -> None:
-    for offset, producers in plan.snapshots:
-        replace_file(disk, _snapshot_path(plan, offset), producer_snapshot.encode(producers, below=offset))
+    for snapshot in plan.snapshots:
+        write_snapshot(disk, plan.folder, snapshot)
     if plan.epochs is not None:
         replace_file(disk, f"{plan.folder}/{names.LEADER_EPOCHS}", plan.epochs)
 
@@ -279,5 +297,10 @@ def _tried(call: Callable[[], None]) -> OSError | None:
     return None
 
 
-def _snapshot_path(plan: _Plan, offset: int) -> str:
-    return names.segment_stem(plan.folder, offset) + names.SNAPSHOT
+def write_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
+    content = producer_snapshot.encode(snapshot.producers, below=snapshot.offset)
+    replace_file(disk, _snapshot_path(folder, snapshot.offset), content)
+
+
+def _snapshot_path(folder: str, offset: int) -> str:
+    return names.segment_stem(folder, offset) + names.SNAPSHOT

@@ -90,7 +90,7 @@ class PartitionLog:
         self._older = OlderReads(self)
         self._flusher = Flusher(self)
         self._preallocation = Preallocation(self)
-        self._retirement = Retirement(self)
+        self._retirement = Retirement(self, self._flusher)
 
     # Opening
 

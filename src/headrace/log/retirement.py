@@ -1,7 +1,8 @@
 """Segments on their way out: first out of the log, then renamed, and unlinked when no reader can be left.
 
 Retention takes whole segments from the old end: those below the log's start, those whose newest record is too old,
-and those beyond the size to keep. Only what is below the high watermark may go.
+and those beyond the size to keep. Only what is below the high watermark may go. What the log knows of producers stays:
+the snapshot at the begin of what is left is written before the older ones go.
 """
 
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from headrace.ports.disk import Disk
 from . import names
 from .errors import passes
 from .files import unlink_if_present
+from .flush import Flusher, Snapshot, write_snapshot
 from .segment import Segment
 from .work import Work
 
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
 
 
 class Retirement:
-    def __init__(self, log: "PartitionLog") -> None:
+    def __init__(self, log: "PartitionLog", flusher: Flusher) -> None:
         self._log = log
+        self._flusher = flusher
         self._taken: list[Segment] = []
         """Out of the log, and not known to be renamed yet."""
         self._waiting: list[tuple[int, Segment]] = []
@@ -40,12 +43,20 @@ class Retirement:
         if not taken and not expired:
             return None
         self._in_flight = True
+        snapshot = self._flusher.take_snapshot(log.bases[0]) if taken else None
         disk, folder = log.disk, log.path
         taken_stems = [segment.stem for segment in taken]
         expired_stems = [segment.stem for segment in expired]
 
-        def done(_result: object, error: BaseException | None) -> None:
+        def run() -> bool:
+            written = _try_to_write(disk, folder, snapshot)
+            _rename_and_unlink(disk, folder, taken_stems, expired_stems)
+            return written
+
+        def done(written: bool | None, error: BaseException | None) -> None:
             self._in_flight = False
+            if snapshot is not None and not written:
+                self._flusher.return_snapshot(snapshot)
             if error is not None:
                 if not passes(error):
                     log.work_failed(error)
@@ -56,7 +67,7 @@ class Retirement:
             self._waiting += [(due_ms, segment) for segment in taken]
             del self._taken[: len(taken)]
 
-        return Work(lambda: _rename_and_unlink(disk, folder, taken_stems, expired_stems), done)
+        return Work(run, done)
 
     def add(self, segments: list[Segment], due_ms: int) -> None:
         """Segments that compaction has replaced and renamed."""
@@ -86,6 +97,8 @@ class Retirement:
                     log.work_failed(error)
                     return []
                 count -= 1  # there is no room for the next one: this one stays for now
+        if count and self._flusher.writes_snapshot(log.segments[count].base_offset):
+            return []  # until it is written
         taken, log.segments = log.segments[:count], log.segments[count:]
         log.segments_taken(taken)
         return taken
@@ -107,6 +120,19 @@ class Retirement:
                 return count
             excess -= segment.size
         return len(log.segments)
+
+
+def _try_to_write(disk: Disk, folder: str, snapshot: Snapshot | None) -> bool:
+    """A full device keeps nothing from being taken away: that makes room."""
+    if snapshot is None:
+        return True
+    try:
+        write_snapshot(disk, folder, snapshot)
+    except OSError as error:
+        if not passes(error):
+            raise
+        return False
+    return True
 
 
 def _rename_and_unlink(disk: Disk, folder: str, taken: list[str], expired: list[str]) -> None:

@@ -60,16 +60,14 @@ class Auditor:
             if part.error_code:
                 raise Violation(ALL_THERE, f"{ErrorCode(part.error_code).name} for offset {offset} of {partition}")
             if part.records:
-                found += self._stage.histories.show(
+                shown, offset = self._stage.histories.show(
                     partition,
                     bytes(part.records),
                     offset=offset,
                     high_watermark=part.high_watermark,
                     sync_level=partition.topic.sync_level,
                 )
-                last = found[-1]
-                assert last.offset is not None
-                offset = last.offset + last.count
+                found += shown
             elif offset >= partition.known_end:
                 return found
         raise Violation(ALL_THERE, f"{partition} is readable up to {offset}, but {partition.known_end} was promised")

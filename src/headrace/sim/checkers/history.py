@@ -161,6 +161,9 @@ class PartitionHistory:
             batch.offset = base_offset
             batch.was_stored = True
         entries = self.entries
+        if base_offset + batch.count <= self.start:
+            batch.forget()  # a late answer: retention has taken it since
+            return
         for offset in range(base_offset, base_offset + batch.count):
             known = entries.setdefault(offset, batch)
             if known is not batch:
@@ -235,8 +238,8 @@ class Histories:
 
     def show(
         self, partition: PartitionHistory, records: bytes, *, offset: int, high_watermark: int, sync_level: int
-    ) -> list[SentBatch]:
-        """A reader who asked from `offset` was given these bytes; the batches in them, checked."""
+    ) -> tuple[list[SentBatch], int]:
+        """A reader who asked from `offset` was given these bytes; the batches in them, checked, and where they end."""
         found: list[SentBatch] = []
         position, expected = 0, offset
         while position < len(records):
@@ -254,7 +257,7 @@ class Histories:
             detail = f"{partition}: shown up to {expected}, high watermark {high_watermark}"
             require(expected <= high_watermark, BELOW_HIGH_WATERMARK, detail)
             partition.promised_durable(expected, sync_level)
-        return found
+        return found, expected
 
     def _batch_at(self, partition: PartitionHistory, content: memoryview) -> tuple[SentBatch, int, int]:
         if len(content) < HEADER_SIZE:

@@ -172,16 +172,13 @@ class Consumer(Client):
         partition.starts_at(part.log_start_offset)
         partition.reaches(part.high_watermark)
         if part.records:
-            found = self.stage.histories.show(
+            _, self._positions[partition] = self.stage.histories.show(
                 partition,
                 bytes(part.records),
                 offset=asked.offset,
                 high_watermark=part.high_watermark,
                 sync_level=asked.sync_level,
             )
-            last = found[-1]
-            assert last.offset is not None
-            self._positions[partition] = last.offset + last.count
 
     def _refused(self, partition: PartitionHistory, offset: int, error: ErrorCode, log_start: int) -> None:
         self._next_ms = self.now_ms + ERROR_PAUSE_MS
