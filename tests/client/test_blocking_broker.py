@@ -248,7 +248,7 @@ def test_brokers(topic: str, admin: Admin, broker: EmbeddedBroker) -> None:
 
 def test_a_topic_that_does_not_exist(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headrace.client.blocking.producer.FIRST_CONTACT_WAIT_MS", 50)
-    monkeypatch.setattr("headrace.client.blocking.consumer.UNKNOWN_TOPIC_WAIT_MS", 50)
+    monkeypatch.setattr("headrace.client.consuming.UNKNOWN_TOPIC_WAIT_MS", 50)
     with EmbeddedBroker(config={"auto.create.topics.enable": "false"}) as strict:
         with Producer(strict.bootstrap_servers) as producer:
             with pytest.raises(BrokerError, match="headrace topics create"):
@@ -325,7 +325,7 @@ def test_arguments_of_a_producer(arguments: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"group_id": "g"}, {"auto_offset_reset": "middle"}, {"max_poll_records": 0}, {"bootstrap_servers": ""}],
+    [{"group_id": ""}, {"auto_offset_reset": "middle"}, {"max_poll_records": 0}, {"bootstrap_servers": ""}],
 )
 def test_arguments_of_a_consumer(arguments: dict[str, object]) -> None:
     with pytest.raises(InvalidArgument):

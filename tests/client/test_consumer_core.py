@@ -270,9 +270,11 @@ def test_whole_batches_and_records_share_a_position() -> None:
         world.step()
     assert values(world.core.take(1)) == [b"a"]
     rest = world.core.take_batch()
-    assert rest is not None and values(list(open_batch(rest))) == [b"b"]
+    assert rest is not None
+    assert values(list(open_batch(rest))) == [b"b"]
     last = world.core.take_batch()
-    assert last is not None and (values(list(open_batch(last))), last.end) == ([b"c"], 3)
+    assert last is not None
+    assert (values(list(open_batch(last))), last.end) == ([b"c"], 3)
     assert world.core.take_batch() is None
     assert world.core.position(T0) == 3
 

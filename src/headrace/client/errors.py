@@ -1,6 +1,11 @@
 """What the client raises. Every message says what happened and what to do next."""
 
+from typing import TYPE_CHECKING
+
 from headrace.model.errors import RETRIABLE, ErrorCode, error_name
+
+if TYPE_CHECKING:
+    from headrace.client.types import ConsumerRecord
 
 _HINTS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "create it with `headrace topics create`, or check the spelling",
@@ -61,6 +66,18 @@ class BrokerError(ClientError):
     @property
     def is_retriable(self) -> bool:
         return self.code in RETRIABLE
+
+
+class SerializationError(ClientError, ValueError):
+    """A key or value that its serializer cannot make into bytes; nothing was sent."""
+
+
+class DeserializationError(ClientError, ValueError):
+    """Bytes that a deserializer cannot read. `record` has them as they came; reading goes on behind it."""
+
+    def __init__(self, text: str, record: "ConsumerRecord") -> None:
+        super().__init__(text)
+        self.record = record
 
 
 def unreachable(address: str, reason: object) -> BrokerUnreachable:

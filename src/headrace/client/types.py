@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
@@ -198,13 +198,31 @@ class RecordMetadata(NamedTuple):
     timestamp: int
 
 
+class OffsetAndMetadata(NamedTuple):
+    """What is committed: the offset of the next record to read, and a note of the one who commits."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+class GroupIdentity(NamedTuple):
+    """A member of a group, as far as its offsets in a transaction need it."""
+
+    group_id: str
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+
 class ConsumerRecord(NamedTuple):
     topic: str
     partition: int
     offset: int
     timestamp: int
-    key: bytes | None
-    value: bytes | None
+    key: Any
+    value: Any
+    """Bytes or None, or what the deserializer made of them."""
     headers: tuple[tuple[str, bytes | None], ...]
 
 

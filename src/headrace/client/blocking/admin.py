@@ -1,9 +1,10 @@
 """Administration for a thread that waits."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Self
+from typing import Any, Self, Unpack
 
-from headrace.client.blocking.session import DEFAULT_BOOTSTRAP, Session
+from headrace.client.blocking.session import Session
+from headrace.client.config import AdminConfig, AdminOptions, settle
 from headrace.client.core.admin import brokers, configs, groups, partitions, topics
 from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata
@@ -27,21 +28,21 @@ from headrace.client.types import (
 )
 from headrace.model.ids import TopicPartition
 
-DEFAULT_TIMEOUT_MS = 30_000
-
 
 class Admin:
     """Questions to and changes of a cluster. Nothing is sent before the first call; every call ends by `timeout_ms`."""
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str] = DEFAULT_BOOTSTRAP,
+        bootstrap_servers: str | Sequence[str] | None = None,
         *,
-        client_id: str = "headrace",
-        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        config: AdminConfig | Mapping[str, Any] | None = None,
+        **options: Unpack[AdminOptions],
     ) -> None:
-        self._timeout_ms = timeout_ms
-        self._session = Session(bootstrap_servers, client_id=client_id, request_timeout_ms=timeout_ms)
+        """Options are those of `AdminConfig`; `config` also takes a dict with Kafka's names."""
+        self.config: AdminConfig = settle(AdminConfig, config, bootstrap_servers, options)
+        self._timeout_ms = self.config.timeout_ms
+        self._session = Session(self.config)
 
     def cluster(self) -> ClusterDescription:
         return self._session.run(brokers.describe_cluster(self._session.cluster), self._timeout_ms)

@@ -1,24 +1,28 @@
-"""Consuming in a thread that waits: records as they come, from assigned partitions, without a group."""
+"""Consuming in a thread that waits: records or whole batches as they come, alone or as a member of a group."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from typing import Any, Literal, Self
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import length_hint
+from typing import Any, Self, TypeVar, Unpack
 
-from headrace.client.blocking.session import DEFAULT_BOOTSTRAP, Session
+from headrace.client.blocking.keeper import Driver
+from headrace.client.blocking.session import Session
+from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
+from headrace.client.consuming import Commits, ConsumerParts, Listener, Place, as_offsets, as_partitions, deserialized
 from headrace.client.core.admin.partitions import offsets
-from headrace.client.core.calls import Errand
-from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
-from headrace.client.errors import BrokerError, ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
-from headrace.client.types import EARLIEST, LATEST, ConsumerRecord
-from headrace.model.errors import RETRIABLE, ErrorCode
+from headrace.client.core.groups.group import GroupCore
+from headrace.client.core.groups.membership import Notice, NoticeKind
+from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, DeserializationError, InvalidArgument
+from headrace.client.record_batch import RecordBatch
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
 
-POLL_RECORDS_MAX = 500
-UNKNOWN_TOPIC_WAIT_MS = 5_000
-"""How long a topic may stay unknown before `poll` says so."""
+CLOSE_TIMEOUT_MS = 10_000
+ITERATION_POLL_MS = 1_000
 
-_RESETS: dict[str, int | None] = {"earliest": EARLIEST, "latest": LATEST, "none": None}
+T = TypeVar("T")
+logger = logging.getLogger("headrace.client")
 
 
 class Consumer:
@@ -27,129 +31,280 @@ class Consumer:
     def __init__(
         self,
         *topics: str,
-        bootstrap_servers: str | Sequence[str] = DEFAULT_BOOTSTRAP,
-        group_id: str | None = None,
-        client_id: str = "headrace",
-        auto_offset_reset: Literal["earliest", "latest", "none"] = "latest",
-        max_poll_records: int = POLL_RECORDS_MAX,
-        fetch_max_wait_ms: int = 500,
-        fetch_min_bytes: int = 1,
-        fetch_max_bytes: int = 50 * 1024 * 1024,
-        max_partition_fetch_bytes: int = 1024 * 1024,
-        check_crcs: bool = True,
-        consumer_timeout_ms: float | None = None,
-        request_timeout_ms: int = 30_000,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        config: ConsumerConfig | Mapping[str, Any] | None = None,
+        pattern: str | re.Pattern[str] | None = None,
+        **options: Unpack[ConsumerOptions],
     ) -> None:
-        """`consumer_timeout_ms` ends the iteration when no record came for that long; None waits for ever."""
-        if group_id is not None:
-            raise InvalidArgument(
-                "consumer groups are not supported yet: leave out group_id and read all partitions, or assign() some"
-            )
-        if auto_offset_reset not in _RESETS:
-            raise InvalidArgument(f'auto_offset_reset is "earliest", "latest" or "none", not {auto_offset_reset!r}')
-        if not all(isinstance(topic, str) for topic in topics):
-            raise InvalidArgument(f"topics are given one by one as text, not as {topics!r}")
-        _check_limit(max_poll_records)
-        self._records_max = max_poll_records
-        self._iteration_timeout_ms = consumer_timeout_ms
-        self._request_timeout_ms = request_timeout_ms
-        self._session = Session(bootstrap_servers, client_id=client_id, request_timeout_ms=request_timeout_ms)
-        self._core = ConsumerCore(
-            ConsumerSettings(
-                reset_to=_RESETS[auto_offset_reset],
-                fetch_wait_ms_max=fetch_max_wait_ms,
-                fetch_bytes_min=fetch_min_bytes,
-                fetch_bytes_max=fetch_max_bytes,
-                partition_bytes_max=max_partition_fetch_bytes,
-                check_crcs=check_crcs,
-                request_timeout_ms=request_timeout_ms,
-            ),
-            self._session.cluster,
-        )
-        self._topics = topics
-        self._core.subscribe(topics)
-        self._ready: deque[ConsumerRecord] = deque()
-        """Polled by the iterator and not given yet."""
-        self._trouble: ClientError | None = None
-        self._trouble_since_ms = 0.0
+        """Options are those of `ConsumerConfig`; `config` also takes a dict with Kafka's names."""
+        self.config: ConsumerConfig = settle(ConsumerConfig, config, bootstrap_servers, options)
+        self._session = Session(self.config)
+        self._driver = Driver(self._session)
+        self._parts = ConsumerParts(self.config, self._session.cluster, self._session.entropy)
+        self._core, self._group = self._parts.core, self._parts.group
+        self._session.engine.attach(self._group or self._core)
+        self._listener = Listener()
+        self._given: list[ConsumerRecord] = []
+        self._left: Iterator[ConsumerRecord] = iter(())
+        """What the iteration polled and has not given yet: the rest of `_given`."""
+        self._stream: Iterator[ConsumerRecord] | None = None
+        self._is_telling = False
+        self._raw: list[ConsumerRecord] = []
+        """Taken and not deserialized yet, the next one last."""
         self._began_ms = self._session.clock.monotonic_ms()
+        try:
+            if topics or pattern is not None:
+                self.subscribe(*topics, pattern=pattern)
+        except BaseException:
+            self._session.close()
+            raise
 
-    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read exactly these partitions."""
-        self._topics = ()
-        self._ready.clear()
-        self._core.assign(TopicPartition(*partition) for partition in partitions)
+    # What to read
+
+    def subscribe(
+        self,
+        *topics: str,
+        pattern: str | re.Pattern[str] | None = None,
+        on_assigned: Callable[[tuple[TopicPartition, ...]], object] | None = None,
+        on_revoked: Callable[[tuple[TopicPartition, ...]], object] | None = None,
+        on_lost: Callable[[tuple[TopicPartition, ...]], object] | None = None,
+    ) -> None:
+        """Read these topics, or all whose whole name matches; in a group, the partitions it gives to us.
+
+        The callbacks run within `poll`. What is revoked can still be committed there; what is lost cannot.
+        """
+        self._check_open()
+        self._listener = Listener(on_assigned, on_revoked, on_lost)
+        with self._driver:
+            self._parts.subscribe(topics, pattern)
+        self._forget_left()
+        if self._group is not None:
+            self._driver.keep()
+
+    def assign(self, partitions: Iterable[Place]) -> None:
+        """Read exactly these partitions, without being given any by a group."""
+        self._check_open()
+        wanted = as_partitions(partitions)
+        with self._driver:
+            self._parts.assign(wanted)
+        self._forget_left()
 
     def assignment(self) -> tuple[TopicPartition, ...]:
         """The partitions being read; of topics, only once they are known."""
         return self._core.assignment()
 
-    def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
+    def seek(self, partition: Place, offset: int) -> None:
         """Go on from this offset, or from EARLIEST or LATEST."""
         if offset < EARLIEST:
             raise InvalidArgument(f"an offset is not below zero, {offset} is")
-        self._forget_ready(self._assigned([partition]))
-        self._core.seek(TopicPartition(*partition), offset)
+        (place,) = self._assigned([partition])
+        self._forget_left({place})
+        with self._driver:
+            self._core.seek(place, offset)
 
-    def seek_to_time(self, time_ms: int, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None) -> None:
+    def seek_to_time(self, time_ms: int, partitions: Iterable[Place] | None = None) -> None:
         """Go on from the first record at or after the time, in these or all partitions; at the end if there is none."""
         if time_ms < 0:
             raise InvalidArgument(f"a time is in milliseconds since 1970, not {time_ms}")
         chosen = self._assigned(partitions)
-        self._forget_ready(chosen)
-        for partition in chosen:
-            self._core.seek_to_time(partition, time_ms)
+        self._forget_left(set(chosen))
+        with self._driver:
+            for partition in chosen:
+                self._core.seek_to_time(partition, time_ms)
+
+    def pause(self, partitions: Iterable[Place]) -> None:
+        """Give nothing of these until they are resumed; the group sees no difference."""
+        chosen = self._assigned(partitions)
+        with self._driver:
+            self._core.pause(chosen)
+
+    def resume(self, partitions: Iterable[Place]) -> None:
+        chosen = self._assigned(partitions)
+        with self._driver:
+            self._core.resume(chosen)
+
+    def paused(self) -> tuple[TopicPartition, ...]:
+        return self._core.paused()
+
+    # Records
 
     def poll(self, timeout_ms: float = 1_000, max_records: int | None = None) -> list[ConsumerRecord]:
         """The records that are there, or come within the time; an empty list if none do."""
-        self._check_open()
-        if not self._topics and not self._core.assignment():
-            raise InvalidArgument("there is nothing to read: name topics, or assign() partitions")
-        limit = _check_limit(max_records) if max_records is not None else self._records_max
-        if self._ready:
-            return [self._ready.popleft() for _ in range(min(limit, len(self._ready)))]
-        clock = self._session.clock
-        deadline_ms = clock.monotonic_ms() + timeout_ms
-        while True:
-            taken = self._core.take(limit)
-            now_ms = clock.monotonic_ms()
-            wakeup_ms = self._step(now_ms)
-            if taken:
-                return taken
-            self._raise_trouble(now_ms)
-            if now_ms >= deadline_ms:
-                return []
-            self._session.links.turn(max(0.0, min(wakeup_ms, deadline_ms) - now_ms))
+        limit = self.config.max_poll_records if max_records is None else max_records
+        if limit <= 0:
+            raise InvalidArgument(f"the most records of a poll must be above zero, not {limit}")
+        left = [record for _, record in zip(range(limit), self._left, strict=False)]
+        if left:
+            return left
+        if self._raw:
+            return self._deserialized()
+        taken = self._await(lambda: self._core.take(limit), timeout_ms) or []
+        if self.config.key_deserializer is None and self.config.value_deserializer is None:
+            return taken
+        self._raw = taken[::-1]
+        return self._deserialized()
 
-    def position(self, partition: TopicPartition | tuple[str, int]) -> int:
+    def batches(self, timeout_ms: float | None = None) -> Iterator[RecordBatch]:
+        """Whole batches as they were produced, for speed; ends when none came for `timeout_ms`, if that is given."""
+        if timeout_ms is None:
+            timeout_ms = self.config.consumer_timeout_ms
+        while True:
+            batch = self._await(self._core.take_batch, ITERATION_POLL_MS if timeout_ms is None else timeout_ms)
+            if batch is not None:
+                yield RecordBatch(batch)
+            elif timeout_ms is not None:
+                return
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        if self._stream is None:
+            self._stream = self._records()
+        return self._stream
+
+    def __next__(self) -> ConsumerRecord:
+        return next(iter(self))
+
+    def _records(self) -> Iterator[ConsumerRecord]:
+        """Record by record; goes on where it was left, also after an error."""
+        timeout_ms = self.config.consumer_timeout_ms
+        try:
+            yield from self._left
+            while True:
+                self._given = self.poll(ITERATION_POLL_MS if timeout_ms is None else timeout_ms)
+                if not self._given and timeout_ms is not None:
+                    return
+                self._left = iter(self._given)
+                yield from self._left
+        finally:
+            self._stream = None
+
+    def _await(self, take: Callable[[], T], timeout_ms: float) -> T | None:
+        """What `take` gives, as soon as it is something; None if it is nothing in that time."""
+        self._check_open()
+        if self._is_telling:
+            raise InvalidArgument("a callback of the group cannot poll: it is called within a poll")
+        self._parts.check_reads()
+        session, group = self._session, self._group
+        with self._driver:
+            deadline_ms = session.clock.monotonic_ms() + timeout_ms
+            while True:
+                if group is not None:
+                    group.polled(session.clock.monotonic_ms())
+                    self._tell_changes()
+                taken = take()
+                if taken:
+                    session.turn(0)  # The next fetch is on its way while the application works.
+                    return taken
+                now_ms = session.clock.monotonic_ms()
+                self._parts.raise_trouble(session.engine, now_ms, waited_ms=now_ms - self._began_ms)
+                if now_ms >= deadline_ms:
+                    return None
+                session.turn(deadline_ms)
+
+    def _deserialized(self) -> list[ConsumerRecord]:
+        """Of the records that were taken, those before one that cannot be read; that one raises when it is the next."""
+        done: list[ConsumerRecord] = []
+        while self._raw:
+            try:
+                done.append(deserialized(self._raw[-1], self.config))
+            except DeserializationError:
+                if done:
+                    break
+                self._raw.pop()
+                raise
+            self._raw.pop()
+        return done
+
+    # Offsets
+
+    def position(self, partition: Place) -> int:
         """The offset of the next record to be given."""
         (place,) = self._assigned([partition])
-        for record in self._ready:
+        for record in self._not_given():
             if record.partition == place.partition and record.topic == place.topic:
                 return record.offset
-        deadline_ms = self._session.clock.monotonic_ms() + self._request_timeout_ms
-        while (position := self._core.position(place)) is None:
-            now_ms = self._session.clock.monotonic_ms()
-            wakeup_ms = self._step(now_ms)
-            self._raise_trouble(now_ms)
-            if now_ms >= deadline_ms:
-                raise DeadlineExceeded(f"where {place} begins was not answered in {self._request_timeout_ms} ms")
-            self._session.links.turn(max(0.0, min(wakeup_ms, deadline_ms) - now_ms))
+        with self._driver:
+            self._wait_until(
+                lambda: self._core.position(place) is not None, f"where {place} begins was not answered in time"
+            )
+            position = self._core.position(place)
+        assert position is not None
         return position
 
-    def end_offsets(
-        self, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
-    ) -> dict[TopicPartition, int]:
+    def commit(self, offsets: Commits = None, *, wait: bool = True, timeout_ms: float | None = None) -> None:
+        """Commit what was given so far, up to a record, or these offsets; without `wait` errors are only logged."""
+        self._check_open()
+        group = self._require_group()
+        wanted = as_offsets(offsets) if offsets is not None else self._given_positions()
+        limit_ms = self.config.request_timeout_ms if timeout_ms is None else timeout_ms
+        with self._driver:
+            operation = group.commit(wanted)
+            if wait:
+                self._session.run(operation, limit_ms)
+            else:
+                deadline_ms = self._session.clock.monotonic_ms() + limit_ms
+                self._session.engine.start(operation, deadline_ms=deadline_ms, ended=_log_failure)
+                self._session.turn(0)
+
+    def committed(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group committed for these or the assigned partitions; nothing for those it has nothing for."""
+        self._check_open()
+        chosen = self._core.assignment() if partitions is None else as_partitions(partitions)
+        with self._driver:
+            return self._session.run(self._require_group().committed(chosen), self.config.request_timeout_ms)
+
+    def lag(self) -> dict[TopicPartition, int | None]:
+        """How many records are behind the position, as of the last answer; None where none came yet."""
+        return {partition: self._core.lag(partition) for partition in self._core.assignment()}
+
+    def end_offsets(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
         """The offset behind the last record of each partition, as of now."""
         return self._offsets(partitions, LATEST)
 
-    def beginning_offsets(
-        self, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
-    ) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
         return self._offsets(partitions, EARLIEST)
 
-    def close(self) -> None:
-        self._session.close()
+    def offsets_for_time(self, time_ms: int, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
+        """The first offset at or after the time; -1 where there is none."""
+        return self._offsets(partitions, time_ms)
+
+    def group_identity(self) -> GroupIdentity:
+        """Who this consumer is in its group: what `Transaction.commit_offsets` needs."""
+        return GroupIdentity(self._require_group().settings.group_id, *self._require_group().identity())
+
+    def metrics(self) -> dict[str, float]:
+        """Counters since the consumer was made."""
+        return self._parts.metrics(self._session.links)
+
+    # Life
+
+    def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+        """Commit if that is automatic, leave the group, and break the connections."""
+        if self._session.is_closed:
+            return
+        self._driver.stop()
+        try:
+            if self._group is not None and self._session.is_own_process():
+                with self._driver:
+                    self._leave(self._group, timeout_ms)
+        finally:
+            self._session.close()
+
+    def _leave(self, group: GroupCore, timeout_ms: float) -> None:
+        owned = group.owned()
+        try:
+            if self.config.enable_auto_commit and (offsets := self._given_positions()):
+                self._session.run(group.commit(offsets), timeout_ms)
+            callback = self._listener.callback(NoticeKind.REVOKED)
+            if owned and callback is not None:
+                with self._driver.away():
+                    callback(owned)
+        except ClientError as error:
+            logger.warning("what was read last is not committed: %s", error)
+        finally:
+            try:
+                self._session.run(group.leave(), timeout_ms)
+            except ClientError as error:
+                logger.info("the group was left without a farewell: %s", error)
 
     def __enter__(self) -> Self:
         return self
@@ -157,92 +312,95 @@ class Consumer:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[ConsumerRecord]:
-        return self
+    # Parts
 
-    def __next__(self) -> ConsumerRecord:
-        waited_since_ms = self._session.clock.monotonic_ms()
-        while not self._ready:
-            self._ready.extend(self.poll(min(1_000, self._iteration_timeout_ms or 1_000)))
-            waited_ms = self._session.clock.monotonic_ms() - waited_since_ms
-            if not self._ready and self._iteration_timeout_ms is not None and waited_ms >= self._iteration_timeout_ms:
-                raise StopIteration
-        return self._ready.popleft()
+    def _tell_changes(self) -> None:
+        """Tell the application which partitions it has, has to give up, or lost."""
+        group = self._require_group()
+        while (notice := group.notice()) is not None:
+            if notice.kind == NoticeKind.REVOKED and self.config.enable_auto_commit:
+                self._commit_before_revocation(group, notice)
+            group.begin(notice)
+            callback = self._listener.callback(notice.kind)
+            try:
+                if callback is not None:
+                    self._is_telling = True
+                    with self._driver.away():
+                        callback(notice.partitions)
+            finally:
+                self._is_telling = False
+                group.finish(notice, self._session.clock.monotonic_ms())
 
-    def _offsets(
-        self, partitions: Iterable[TopicPartition | tuple[str, int]] | None, time: int
-    ) -> dict[TopicPartition, int]:
-        self._check_open()
-        chosen = (
-            self._assigned(None) if partitions is None else [TopicPartition(*partition) for partition in partitions]
+    def _commit_before_revocation(self, group: GroupCore, notice: Notice) -> None:
+        offsets = {place: each for place, each in group.uncommitted().items() if place in notice.partitions}
+        try:
+            self._session.run(group.commit(offsets), self.config.session_timeout_ms / 2)
+        except ClientError as error:
+            logger.warning("what was read of revoked partitions will be read again: %s", error)
+
+    def _offsets(self, partitions: Iterable[Place] | None, time: int) -> dict[TopicPartition, int]:
+        chosen = self._assigned(None) if partitions is None else as_partitions(partitions)
+        operation = offsets(
+            self._session.cluster, dict.fromkeys(chosen, time), timeout_ms=self.config.request_timeout_ms
         )
-        operation = offsets(self._session.cluster, dict.fromkeys(chosen, time), timeout_ms=self._request_timeout_ms)
-        found = self._session.run(operation, self._request_timeout_ms)
-        for partition, at in found.items():
-            if at.error:
-                raise BrokerError(at.error, f"the offsets of {partition} are not known")
-        return {partition: at.offset for partition, at in found.items()}
+        with self._driver:
+            self._check_open()
+            found = self._session.run(operation, self.config.request_timeout_ms)
+        return self._parts.checked_offsets(found)
 
-    def _assigned(self, partitions: Iterable[TopicPartition | tuple[str, int]] | None) -> list[TopicPartition]:
-        """These partitions, or all; waits until the partitions of the topics are known."""
+    def _assigned(self, partitions: Iterable[Place] | None) -> list[TopicPartition]:
+        """These partitions, or all; waits until the partitions of the topics are known, without a group."""
         self._check_open()
-        deadline_ms = self._session.clock.monotonic_ms() + self._request_timeout_ms
-        while any(self._session.cluster.partition_count(topic) is None for topic in self._topics):
+        with self._driver:
+            if self._parts.topics and self._group is None:
+                names = ", ".join(self._parts.topics)
+                self._wait_until(self._parts.knows_topics, f"the partitions of {names} are not known in time")
+                self._core.follow_topics()
+        return self._parts.chosen(partitions)
+
+    def _wait_until(self, is_so: Callable[[], bool], otherwise: str) -> None:
+        deadline_ms = self._session.clock.monotonic_ms() + self.config.request_timeout_ms
+        while not is_so():
             now_ms = self._session.clock.monotonic_ms()
+            self._parts.raise_trouble(self._session.engine, now_ms, waited_ms=now_ms - self._began_ms)
             if now_ms >= deadline_ms:
-                raise DeadlineExceeded(f"the partitions of {', '.join(self._topics)} are not known in time")
-            wakeup_ms = self._step(now_ms)
-            self._raise_trouble(now_ms)
-            self._session.links.turn(max(0.0, min(wakeup_ms, deadline_ms) - now_ms))
-        self._core.follow_topics()
-        assigned = self._core.assignment()
-        chosen = list(assigned) if partitions is None else [TopicPartition(*partition) for partition in partitions]
-        for partition in chosen:
-            if partition not in assigned:
-                raise InvalidArgument(f"{partition} is not read here: assign() it first")
-        return chosen
+                raise DeadlineExceeded(otherwise)
+            self._session.turn(deadline_ms)
 
-    def _step(self, now_ms: float) -> float:
-        """Send what is due; when to do so again."""
-        errands, wakeup_ms = self._core.poll(now_ms)
-        for errand in errands:
-            self._session.links.submit(errand.call, partial(self._completed, errand))
-        return wakeup_ms
+    def _given_positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What can be committed: behind all that the application was given, and not committed yet."""
+        found = self._require_group().uncommitted()
+        for record in reversed(self._not_given()):
+            found[TopicPartition(record.topic, record.partition)] = OffsetAndMetadata(record.offset)
+        return found
 
-    def _completed(self, errand: Errand, reply: Any) -> None:
-        now_ms = self._session.clock.monotonic_ms()
-        if not isinstance(reply, ClientError):
-            self._trouble = None
-        elif self._trouble is None:
-            self._trouble, self._trouble_since_ms = reply, now_ms
-        errand.completed(reply, now_ms)
+    def _not_given(self) -> list[ConsumerRecord]:
+        """Taken from the core, and not in the application's hands yet; in order."""
+        left = length_hint(self._left)
+        return (self._given[-left:] if left else []) + self._raw[::-1]
 
-    def _raise_trouble(self, now_ms: float) -> None:
-        """Brokers that cannot be reached are tried again for a while, but not at the very first contact."""
-        cluster = self._session.cluster
-        is_lasting = now_ms - self._trouble_since_ms >= self._request_timeout_ms
-        if self._trouble is not None and (is_lasting or not cluster.brokers):
-            trouble, self._trouble = self._trouble, None
-            raise trouble
-        if now_ms - self._began_ms < UNKNOWN_TOPIC_WAIT_MS:
-            return
-        topics = self._topics or {partition.topic for partition in self._core.assignment()}
-        for topic in topics:
-            error = cluster.topic_errors.get(topic, ErrorCode.NONE)
-            if error and (error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or error not in RETRIABLE):
-                raise BrokerError(error, f"topic {topic!r} cannot be read")
+    def _forget_left(self, partitions: set[TopicPartition] | None = None) -> None:
+        """Of these partitions or all: what was taken before a seek is not what is wanted after it."""
+        kept = [
+            record
+            for record in self._not_given()
+            if partitions is not None and TopicPartition(record.topic, record.partition) not in partitions
+        ]
+        self._given, self._raw = kept, []
+        self._left = iter(kept)
+        self._stream = None
 
-    def _forget_ready(self, partitions: Sequence[TopicPartition]) -> None:
-        self._ready = deque(
-            record for record in self._ready if TopicPartition(record.topic, record.partition) not in partitions
-        )
+    def _require_group(self) -> GroupCore:
+        if self._group is None:
+            raise InvalidArgument("this consumer is in no group: give it a group_id to commit offsets")
+        return self._group
 
     def _check_open(self) -> None:
         if self._session.is_closed:
             raise ClientClosed("the consumer was closed: make a new one")
+        self._session.check_usable()
 
 
-def _check_limit(records_max: int) -> int:
-    if records_max <= 0:
-        raise InvalidArgument(f"the most records of a poll must be above zero, not {records_max}")
-    return records_max
+def _log_failure(outcome: object) -> None:
+    if isinstance(outcome, Exception):
+        logger.warning("%s", outcome)

@@ -2,19 +2,19 @@
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self, Unpack
 
-from headrace.client.blocking.session import DEFAULT_BOOTSTRAP, Session
+from headrace.client.blocking.session import Session
+from headrace.client.config import ProducerConfig, ProducerOptions, settle
 from headrace.client.core.calls import Errand
 from headrace.client.core.produced_batches import ProducedBatch
-from headrace.client.core.producer import ACKS_ALL, Appended, ProducerCore, ProducerSettings
+from headrace.client.core.producer import Appended, ProducerCore
 from headrace.client.errors import BrokerError, BufferFull, ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
+from headrace.client.producing import producer_settings
 from headrace.client.types import RecordMetadata
 from headrace.model.errors import ErrorCode
-from headrace.ports.real.entropy import RealEntropy
-from headrace.wire.records.compression import Compression
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -23,7 +23,6 @@ FIRST_CONTACT_WAIT_MS = 5_000
 
 CLOSE_TIMEOUT_MS = 30_000
 THREAD_JOIN_MS = 5_000
-_ACKS: dict[object, int] = {"all": ACKS_ALL, -1: ACKS_ALL, 0: 0, 1: 1, "0": 0, "1": 1, "-1": ACKS_ALL}
 
 
 class Delivery:
@@ -63,45 +62,18 @@ class Producer:
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str] = DEFAULT_BOOTSTRAP,
+        bootstrap_servers: str | Sequence[str] | None = None,
         *,
-        client_id: str = "headrace",
-        acks: Literal["all", 1, 0] = "all",
-        idempotent: bool | None = None,
-        compression: str = "none",
-        linger_ms: float = 5,
-        batch_size: int = 16 * 1024,
-        max_request_size: int = 1024 * 1024,
-        buffer_memory: int = 32 * 1024 * 1024,
-        max_block_ms: float = 60_000,
-        request_timeout_ms: int = 30_000,
-        delivery_timeout_ms: float = 120_000,
+        config: ProducerConfig | Mapping[str, Any] | None = None,
+        **options: Unpack[ProducerOptions],
     ) -> None:
-        if acks not in _ACKS:
-            raise InvalidArgument(f'acks is "all", 1 or 0, not {acks!r}')
-        if idempotent and _ACKS[acks] != ACKS_ALL:
-            raise InvalidArgument('an idempotent producer needs acks="all"')
-        _check_positive(
-            batch_size=batch_size,
-            max_request_size=max_request_size,
-            buffer_memory=buffer_memory,
-            delivery_timeout_ms=delivery_timeout_ms,
-        )
-        settings = ProducerSettings(
-            acks=_ACKS[acks],
-            idempotent=_ACKS[acks] == ACKS_ALL if idempotent is None else idempotent,
-            compression=_compression(compression),
-            linger_ms=linger_ms,
-            batch_bytes_max=batch_size,
-            request_bytes_max=max_request_size,
-            buffer_bytes_max=buffer_memory,
-            request_timeout_ms=request_timeout_ms,
-            delivery_timeout_ms=delivery_timeout_ms,
-        )
-        self._max_block_ms = max_block_ms
-        self._session = Session(bootstrap_servers, client_id=client_id, request_timeout_ms=request_timeout_ms)
+        """Options are those of `ProducerConfig`; `config` also takes a dict with Kafka's names."""
+        self.config: ProducerConfig = settle(ProducerConfig, config, bootstrap_servers, options)
+        settings = producer_settings(self.config)
+        self._session = Session(self.config)
+        self._max_block_ms = self.config.max_block_ms
         self._clock = self._session.clock
-        self._core = ProducerCore(settings, self._session.cluster, RealEntropy().below)
+        self._core = ProducerCore(settings, self._session.cluster, self._session.entropy.below)
         self._changed = threading.Condition()
         """Held for every look at the core; told when batches are settled or the cluster is better known."""
         self._process = os.getpid()
@@ -256,17 +228,3 @@ class Producer:
         if self._core.settled:
             self._core.settled.clear()
             self._changed.notify_all()
-
-
-def _check_positive(**numbers: float) -> None:
-    for name, number in numbers.items():
-        if number <= 0:
-            raise InvalidArgument(f"{name} must be above zero, not {number}")
-
-
-def _compression(name: str) -> Compression:
-    try:
-        return Compression[name.upper()]
-    except (KeyError, AttributeError):
-        known = ", ".join(codec.name.lower() for codec in Compression)
-        raise InvalidArgument(f"there is no compression {name!r}; known are {known}") from None

@@ -1,88 +1,79 @@
-"""One client's network: the real ports around the core's links, and operations run to their end by a deadline."""
+"""One client's network in a thread that waits: the real ports around the core's engine."""
 
-import time
-from collections.abc import Sequence
-from functools import partial
+import os
 from typing import Any, TypeVar
 
 from headrace.client.addresses import parse_bootstrap
-from headrace.client.core.calls import Operation, Pause
+from headrace.client.config import ClientConfig
+from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.links import REQUEST_TIMEOUT_MS, Links
-from headrace.client.errors import ClientClosed, DeadlineExceeded, InvalidArgument
+from headrace.client.core.engine import Engine
+from headrace.client.core.links import Links
+from headrace.client.errors import ClientClosed
 from headrace.ports.real.clock import RealClock
+from headrace.ports.real.entropy import RealEntropy
 from headrace.ports.real.network import RealNetwork
 
 T = TypeVar("T")
 
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 CONNECT_MS_MAX = 10_000
 
 
 class Session:
     """Not for several threads at once; only `network.wake` may be called from another."""
 
-    def __init__(
-        self,
-        bootstrap_servers: str | Sequence[str],
-        *,
-        client_id: str,
-        request_timeout_ms: float = REQUEST_TIMEOUT_MS,
-    ) -> None:
-        if request_timeout_ms <= 0:
-            raise InvalidArgument(f"a time-out is above zero milliseconds, not {request_timeout_ms}")
-        bootstrap = parse_bootstrap(bootstrap_servers)
+    def __init__(self, config: ClientConfig) -> None:
+        bootstrap = parse_bootstrap(config.bootstrap_servers)
         self.cluster = Cluster()
         self.network = RealNetwork()
         self.clock = RealClock()
+        self.entropy = RealEntropy()
         self.is_closed = False
+        self.process_id = os.getpid()
         self.links = Links(
             network=self.network,
             clock=self.clock,
             bootstrap=bootstrap,
-            client_id=client_id,
+            client_id=config.client_id,
             cluster=self.cluster,
-            request_timeout_ms=request_timeout_ms,
-            connect_timeout_ms=min(request_timeout_ms, CONNECT_MS_MAX),
+            request_timeout_ms=config.request_timeout_ms,
+            connect_timeout_ms=min(config.request_timeout_ms, CONNECT_MS_MAX),
+            choose=self.entropy.below,
         )
+        self.engine = Engine(self.links, self.clock)
 
     def run(self, operation: Operation[T], timeout_ms: float) -> T:
-        """Drive the operation until it returns, raises, or the time is over."""
-        if self.is_closed:
-            raise ClientClosed("this client was closed: make a new one")
+        """Drive the operation, and all else that is due, until it returns, raises, or the time is over."""
+        self.check_usable()
         deadline_ms = self.clock.monotonic_ms() + timeout_ms
         self.links.turn(0)  # A connection that the broker closed meanwhile is noticed before it is used.
-        replies: list[Any] | None = None
-        try:
-            while True:
-                step = operation.send(replies) if replies is not None else next(operation)
-                replies = []
-                if isinstance(step, Pause):
-                    self._pause(step.milliseconds, deadline_ms)
-                else:
-                    replies = self._exchange(step, deadline_ms)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        finally:
-            operation.close()
+        outcome: list[Any] = []
+        self.engine.start(operation, deadline_ms=deadline_ms, ended=outcome.append)
+        while not outcome:
+            self.turn(deadline_ms)
+        if isinstance(outcome[0], Exception):
+            raise outcome[0]
+        result: T = outcome[0]
+        return result
 
-    def _exchange(self, calls: Sequence[Any], deadline_ms: float) -> list[Any]:
-        replies: dict[int, Any] = {}
-        for place, call in enumerate(calls):
-            self.links.submit(call, partial(replies.__setitem__, place), deadline_ms=deadline_ms)
-        while len(replies) < len(calls):
-            self.links.turn(deadline_ms - self.clock.monotonic_ms())
-        return [replies[place] for place in range(len(calls))]
+    def turn(self, until_ms: float) -> None:
+        """Send what is due, then wait for the network, at most until then."""
+        wakeup_ms = self.engine.step()
+        self.links.turn(max(0.0, min(wakeup_ms, until_ms) - self.clock.monotonic_ms()))
 
-    def _pause(self, milliseconds: float, deadline_ms: float) -> None:
-        left_ms = deadline_ms - self.clock.monotonic_ms()
-        if left_ms <= milliseconds:
-            raise DeadlineExceeded("the cluster did not settle in time: look at its brokers and their leaders")
-        time.sleep(milliseconds / 1000)
+    def check_usable(self) -> None:
+        if self.is_closed:
+            raise ClientClosed("this client was closed: make a new one")
+        if not self.is_own_process():
+            raise ClientClosed("a client does not survive a fork: make one in each process, after the fork")
+
+    def is_own_process(self) -> bool:
+        return self.process_id == os.getpid()
 
     def close(self) -> None:
         if not self.is_closed:
             self.is_closed = True
-            self.links.close()
+            if self.is_own_process():
+                self.engine.stop(ClientClosed("the client was closed before the answer came"))
+                self.links.close()
             self.network.close()

@@ -51,6 +51,9 @@ class Call(NamedTuple):
     wait_ms_max: int = 0
     """How long the broker may hold the answer back on purpose, on top of the usual time-out."""
 
+    lane: int = 0
+    """Calls of different lanes go over different connections, so that none waits behind another's long answer."""
+
 
 Reply = Any | ClientError
 """The response message, or why there is none."""

@@ -6,7 +6,7 @@ the fetch sizes; partitions that have records take turns, and drained ones have 
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -54,6 +54,8 @@ class ConsumerCore:
         self._settings = settings
         self._cluster = cluster
         self._topics: tuple[str, ...] = ()
+        self._matches: Callable[[str], bool] | None = None
+        self._records_count = self._bytes_count = self._fetches_count = 0
         self._readings: dict[TopicPartition, Reading] = {}
         self._turns: deque[TopicPartition] = deque()
         """The partitions that have something to give, each once."""
@@ -62,12 +64,17 @@ class ConsumerCore:
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Read all partitions of these topics, also those that are added later (from their beginning)."""
-        self._topics = tuple(topics)
+        self._topics, self._matches = tuple(topics), None
         self._cluster.want(self._topics)
+
+    def subscribe_matching(self, matches: Callable[[str], bool]) -> None:
+        """Read all topics whose names match, also those that are created later; not the internal ones."""
+        self._matches = matches
+        self._cluster.want_all()
 
     def assign(self, partitions: Iterable[TopicPartition], *, needs_committed: bool = False) -> None:
         """Read exactly these partitions; those that were read before go on where they are."""
-        self._topics = ()
+        self._topics, self._matches = (), None
         wanted = dict.fromkeys(partitions)
         reset_to = self._settings.reset_to
         self._readings = {
@@ -134,6 +141,10 @@ class ConsumerCore:
             else:
                 self._require_start(partition, reading)
 
+    def tell(self, error: ClientError) -> None:
+        """Something that the application is to know before it gets more records."""
+        self._errors.append(error)
+
     def poll(self, now_ms: float) -> tuple[list[Errand], float]:
         """What to ask now, and when to call again at the latest, unless a reply comes first."""
         errands: list[Errand] = []
@@ -192,6 +203,7 @@ class ConsumerCore:
             self._join_turns(partition, reading)
         if not taken and self._errors:
             raise self._errors.popleft()
+        self._records_count += len(taken)
         return taken
 
     def take_batch(self) -> FetchedBatch | None:
@@ -208,6 +220,7 @@ class ConsumerCore:
                 self._tell_damage(partition, reading, error)
             self._join_turns(partition, reading)
             if batch is not None:
+                self._records_count += batch.end - batch.begin
                 return batch
         if self._errors:
             raise self._errors.popleft()
@@ -222,7 +235,17 @@ class ConsumerCore:
         reading.move(position, None)
         self._errors.append(BadAnswer(f"{partition} is damaged at offset {position}: {error}; seek behind it to go on"))
 
+    def counters(self) -> dict[str, float]:
+        return {
+            "records-consumed-total": self._records_count,
+            "bytes-consumed-total": self._bytes_count,
+            "fetch-total": self._fetches_count,
+        }
+
     def follow_topics(self) -> None:
+        if self._matches is not None:
+            known = self._cluster.topics.values()
+            self._topics = tuple(t.name for t in known if not t.internal and self._matches(t.name))
         for topic in self._topics:
             count = self._cluster.partition_count(topic) or 0
             is_grown = any(partition.topic == topic for partition in self._readings)
@@ -306,6 +329,7 @@ class ConsumerCore:
 
     def _fetched(self, node: int, asked: dict[TopicPartition, int], reply: Any, now_ms: float) -> None:
         self._fetching.discard(node)
+        self._fetches_count += 1
         answers: dict[TopicPartition, fetch.FetchResponsePartition] = {}
         is_failure = isinstance(reply, ClientError)
         if is_failure:
@@ -339,6 +363,7 @@ class ConsumerCore:
             reading.preferred_until_ms = now_ms + PREFERRED_REPLICA_MS
         if not answer.records:
             return
+        self._bytes_count += len(answer.records)
         is_committed = self._settings.isolation == IsolationLevel.READ_COMMITTED
         aborted = [(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()]
         try:

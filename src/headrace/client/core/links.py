@@ -20,6 +20,9 @@ CONNECT_TIMEOUT_MS = 10_000
 REQUEST_TIMEOUT_MS = 30_000
 RECONNECT_BACKOFF_MS = 50
 RECONNECT_BACKOFF_MS_MAX = 1_000
+JITTER_PER_MILLE = 200
+"""How far a back-off is spread, either way."""
+
 RECEIVE_BYTES = 256 * 1024
 CALLS_WAITING_MAX = 1_000
 """How many calls may wait for one connection to be made."""
@@ -36,6 +39,13 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Route(NamedTuple):
+    """One connection: calls of different lanes to one broker do not wait for each other."""
+
+    address: Address
+    lane: int
 
 
 class _Pending(NamedTuple):
@@ -80,21 +90,26 @@ class Links:
         request_timeout_ms: float = REQUEST_TIMEOUT_MS,
         connect_timeout_ms: float = CONNECT_TIMEOUT_MS,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
+        choose: Callable[[int], int] | None = None,
     ) -> None:
+        """`choose` gives a number below its argument: clients that start together shall not all go the same way."""
         assert bootstrap, "at least one broker to begin with"
         self.cluster = cluster
         self._network = network
         self._clock = clock
-        self._bootstrap = tuple(bootstrap)
+        self._choose = choose
+        first = choose(len(bootstrap)) if choose is not None else 0
+        self._bootstrap = (*bootstrap[first:], *bootstrap[:first])
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._connect_timeout_ms = connect_timeout_ms
         self._answer_bytes_max = answer_bytes_max
-        self._links: dict[Address, _Link] = {}
-        self._by_token: dict[int, Address] = {}
+        self._links: dict[Route, _Link] = {}
+        self._by_token: dict[int, Route] = {}
         self._refusals: dict[Address, _Refusal] = {}
         self._replies: deque[tuple[Completed, ClientError | None]] = deque()
         """Replies that did not come from the network: errors, and the silence after acks=0."""
+        self._requests_count = self._received_bytes = self._sent_bytes = self._failures_count = 0
         self._chunk = memoryview(bytearray(RECEIVE_BYTES))
 
     def submit(self, call: Call, completed: Completed, *, deadline_ms: float | None = None) -> None:
@@ -105,8 +120,8 @@ class Links:
     def _route(self, pending: _Pending) -> None:
         now_ms = self._clock.monotonic_ms()
         try:
-            address = self._address_for(pending.call.target, now_ms)
-            link = self._links.get(address) or self._connect(address, now_ms)
+            route = Route(self._address_for(pending.call.target, now_ms), pending.call.lane)
+            link = self._links.get(route) or self._connect(route, now_ms)
             self._enqueue(link, pending)
         except ClientError as error:
             self._fail_or_reroute(pending, error)
@@ -122,8 +137,18 @@ class Links:
 
     def versions_of(self, node_id: int) -> dict[int, tuple[int, int, int]]:
         """What the broker serves by API key, once a call to it was answered; of any broker for ANY_BROKER."""
-        link = self._links.get(self._address_for(node_id, self._clock.monotonic_ms()))
+        link = self._links.get(Route(self._address_for(node_id, self._clock.monotonic_ms()), 0))
         return dict(link.connection.versions) if link is not None else {}
+
+    def counters(self) -> dict[str, float]:
+        return {
+            "connection-count": len(self._links),
+            "requests-in-flight": self.in_flight(),
+            "request-total": self._requests_count,
+            "incoming-byte-total": self._received_bytes,
+            "outgoing-byte-total": self._sent_bytes,
+            "connection-failure-total": self._failures_count,
+        }
 
     def in_flight(self) -> int:
         return sum(link.calls() for link in self._links.values()) + len(self._replies)
@@ -137,9 +162,9 @@ class Links:
     def handle(self, events: Iterable[tuple[int, int]]) -> None:
         """Serve what the network reported, for a loop that polls it itself; tokens of others are left alone."""
         for token, ready in events:
-            address = self._by_token.get(token)
-            if address is not None:
-                self._serve(address, ready)
+            route = self._by_token.get(token)
+            if route is not None:
+                self._serve(route, ready)
         self._expire(self._clock.monotonic_ms())
         for _ in range(len(self._replies)):
             completed, reply = self._replies.popleft()
@@ -162,12 +187,13 @@ class Links:
             return Address(broker.host, broker.port)
         choices = self._choices()
         for address in choices:
-            link = self._links.get(address)
+            link = self._links.get(Route(address, 0))
             if link is not None and link.connection.is_ready:
                 return address
         usable = [address for address in choices if self._retry_ms(address) <= now_ms]
+        # Those that never refused come first: when no known broker can be reached, the bootstrap servers are.
         # When all were refused just now, the one that is due first says why.
-        return usable[0] if usable else min(choices, key=self._retry_ms)
+        return min(usable or choices, key=self._retry_ms)
 
     def _choices(self) -> list[Address]:
         known = [Address(broker.host, broker.port) for broker in self.cluster.brokers.values()]
@@ -177,7 +203,8 @@ class Links:
         refusal = self._refusals.get(address)
         return refusal.retry_ms if refusal is not None else 0.0
 
-    def _connect(self, address: Address, now_ms: float) -> _Link:
+    def _connect(self, route: Route, now_ms: float) -> _Link:
+        address = route.address
         refusal = self._refusals.get(address)
         if refusal is not None and refusal.retry_ms > now_ms:
             raise refusal.error
@@ -189,15 +216,17 @@ class Links:
             address=str(address), client_id=self._client_id, answer_bytes_max=self._answer_bytes_max
         )
         link = _Link(transport, connection, now_ms + self._connect_timeout_ms)
-        self._links[address] = link
-        self._by_token[transport.token] = address
+        self._links[route] = link
+        self._by_token[transport.token] = route
         self._watch(link)
         return link
 
     def _refuse(self, address: Address, error: ClientError) -> ClientError:
         before = self._refusals.get(address)
+        self._failures_count += 1
         backoff_ms = min(before.backoff_ms * 2, RECONNECT_BACKOFF_MS_MAX) if before else RECONNECT_BACKOFF_MS
-        self._refusals[address] = _Refusal(self._clock.monotonic_ms() + backoff_ms, backoff_ms, error)
+        spread = 1 + (self._choose(2 * JITTER_PER_MILLE) - JITTER_PER_MILLE) / 1000 if self._choose is not None else 1
+        self._refusals[address] = _Refusal(self._clock.monotonic_ms() + backoff_ms * spread, backoff_ms, error)
         return error
 
     def _enqueue(self, link: _Link, pending: _Pending) -> None:
@@ -207,6 +236,7 @@ class Links:
             link.waiting.append(pending)
             return
         link.outgoing.append(memoryview(link.connection.send(pending.call)))
+        self._requests_count += 1
         if pending.call.is_answered:
             link.sent.append(pending)
         else:
@@ -219,8 +249,8 @@ class Links:
             link.interest = interest
             self._network.watch(link.transport.token, interest)
 
-    def _serve(self, address: Address, events: int) -> None:
-        link = self._links[address]
+    def _serve(self, route: Route, events: int) -> None:
+        link, address = self._links[route], route.address
         try:
             if events & WRITABLE:
                 self._flush(link)
@@ -230,9 +260,9 @@ class Links:
         except OSError as error:
             broken = _broken(link, address, error.strerror or str(error))
             is_idle = link.connection.is_ready and not link.calls()
-            self._drop(address, broken if is_idle else self._refuse(address, broken))
+            self._drop(route, broken if is_idle else self._refuse(address, broken))
         except BadAnswer as error:
-            self._drop(address, self._refuse(address, error))
+            self._drop(route, self._refuse(address, error))
         else:
             if link.connection.is_ready:
                 self._refusals.pop(address, None)
@@ -244,6 +274,7 @@ class Links:
                 count = link.transport.send(head)
             except BlockingIOError:
                 return
+            self._sent_bytes += count
             if count < len(head):
                 link.outgoing[0] = head[count:]
             else:
@@ -256,6 +287,7 @@ class Links:
             return
         if count == 0:
             raise OSError("the broker closed the connection")
+        self._received_bytes += count
         answers, reaction = link.connection.receive(self._chunk[:count])
         if reaction:
             link.outgoing.append(memoryview(reaction))
@@ -284,12 +316,13 @@ class Links:
 
     def _expire(self, now_ms: float) -> None:
         """A connection with an answer overdue is broken: what follows on it would be answers to something older."""
-        for address, link in list(self._links.items()):
+        for route, link in list(self._links.items()):
+            address = route.address
             overdue = any(pending.deadline_ms <= now_ms for pending in link.sent)
             silent = not link.connection.is_ready and link.give_up_ms <= now_ms
             if overdue or silent:
                 error = DeadlineExceeded(f"{address} did not answer in time: it may be overloaded or not be a broker")
-                self._drop(address, self._refuse(address, error))
+                self._drop(route, self._refuse(address, error))
             else:
                 self._expire_waiting(link, now_ms)
 
@@ -299,8 +332,8 @@ class Links:
             error = DeadlineExceeded(f"no connection to {link.connection.address} in time: is a broker running there?")
             self._replies.append((pending.completed, error))
 
-    def _drop(self, address: Address, error: ClientError) -> None:
-        link = self._links.pop(address)
+    def _drop(self, route: Route, error: ClientError) -> None:
+        link = self._links.pop(route)
         del self._by_token[link.transport.token]
         self._network.forget(link.transport.token)
         link.transport.close()

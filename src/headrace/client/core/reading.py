@@ -167,7 +167,8 @@ class Reading:
         if self._damage is not None:
             raise self._damage
         if self._given_count < len(self._opened):
-            assert self._batch is not None and self.position is not None
+            assert self._batch is not None
+            assert self.position is not None
             batch: FetchedBatch | None = self._batch._replace(begin=self.position)
             self._given_count = len(self._opened)
         else:

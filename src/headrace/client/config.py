@@ -1,0 +1,310 @@
+"""What can be set on a client: one typed object for each kind, made from keywords or from Kafka's own names.
+
+ConsumerConfig(group_id="billing", auto_offset_reset="earliest")
+ConsumerConfig.from_names({"group.id": "billing", "auto.offset.reset": "earliest"})
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from types import UnionType
+from typing import Any, ClassVar, Literal, Self, TypedDict, Union, get_args, get_origin, get_type_hints
+
+from headrace.client.errors import InvalidArgument
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+Serializer = Callable[[Any], bytes | None]
+Deserializer = Callable[[bytes], Any]
+Partitioner = Callable[[str, bytes | None, int], int]
+"""(topic, key, number of partitions) -> partition"""
+
+SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """What every client has."""
+
+    KAFKA_NAMES: ClassVar[Mapping[str, str]] = {}
+    """Kafka's names that are not ours with dots in the place of underscores."""
+
+    bootstrap_servers: str | Sequence[str] = DEFAULT_BOOTSTRAP
+    """host:port of some brokers, with commas or as a list; the others are learned from them."""
+
+    client_id: str = "headrace"
+    request_timeout_ms: int = 30_000
+    security_protocol: SecurityProtocol = "PLAINTEXT"
+    ssl_ca_location: str | None = None
+    """A file with the certificates to trust; without it, those of the system."""
+
+    ssl_certificate_location: str | None = None
+    ssl_key_location: str | None = None
+    ssl_key_password: str | None = None
+    ssl_check_hostname: bool = True
+    sasl_mechanism: SaslMechanism = "PLAIN"
+    sasl_username: str | None = None
+    sasl_password: str | None = None
+    sasl_oauth_token: Callable[[], str] | None = None
+    """Gives a token for OAUTHBEARER, whenever a connection is made."""
+
+    def __post_init__(self) -> None:
+        if self.request_timeout_ms <= 0:
+            raise InvalidArgument(f"request_timeout_ms is above zero milliseconds, not {self.request_timeout_ms}")
+        _check_choice("security_protocol", self.security_protocol, get_args(SecurityProtocol))
+        _check_choice("sasl_mechanism", self.sasl_mechanism, get_args(SaslMechanism))
+
+    @classmethod
+    def from_names(cls, names: Mapping[str, Any]) -> Self:
+        """From Kafka's names or ours, with values as such or as text; an unknown name says what it may have meant."""
+        own = {field.name: field for field in fields(cls)}
+        types = get_type_hints(cls)
+        found: dict[str, Any] = {}
+        for name, value in names.items():
+            if not isinstance(name, str):
+                raise InvalidArgument(f"the name of a setting is text, not {name!r}")
+            key = cls.KAFKA_NAMES.get(name, name.replace(".", "_"))
+            if key not in own:
+                raise InvalidArgument(_unknown(name, own))
+            if key in found:
+                raise InvalidArgument(f"{name} is given twice, under two names")
+            found[key] = _parsed(name, value, types[key]) if isinstance(value, str) else value
+        return cls(**found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminConfig(ClientConfig):
+    timeout_ms: int = 30_000
+    """How long each call may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig(ClientConfig):
+    KAFKA_NAMES: ClassVar[Mapping[str, str]] = {
+        "compression.type": "compression",
+        "enable.idempotence": "idempotent",
+        "partitioner.class": "partitioner",
+    }
+
+    acks: Literal["all", 1, 0] = "all"
+    idempotent: bool | None = None
+    """No duplicates and no reordering by retries; None: with acks="all"."""
+
+    compression: str = "none"
+    """none, gzip, snappy, lz4 or zstd."""
+
+    linger_ms: float = 5
+    """How long a batch waits for more records."""
+
+    batch_size: int = 16 * 1024
+    max_request_size: int = 1024 * 1024
+    buffer_memory: int = 32 * 1024 * 1024
+    """Bytes that may wait to be sent; beyond that `send` waits, at most `max_block_ms`."""
+
+    max_block_ms: float = 60_000
+    max_in_flight_requests_per_connection: int = 5
+    delivery_timeout_ms: float = 120_000
+    retry_backoff_ms: float = 100
+    partitioner: Literal["murmur2", "hash", "round-robin"] | Partitioner = "murmur2"
+    """Where records without a partition go. murmur2: by the key as the Java client, without a key in sticky batches."""
+
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000
+    key_serializer: Serializer | None = None
+    value_serializer: Serializer | None = None
+
+    def __post_init__(self) -> None:
+        super(ProducerConfig, self).__post_init__()
+        _check_choice("acks", self.acks, ("all", -1, 1, 0, "1", "0", "-1"))
+        _check_positive(
+            self, "batch_size", "max_request_size", "buffer_memory", "delivery_timeout_ms", "retry_backoff_ms"
+        )
+        _check_positive(self, "max_in_flight_requests_per_connection", "transaction_timeout_ms")
+        if isinstance(self.partitioner, str):
+            _check_choice("partitioner", self.partitioner, ("murmur2", "hash", "round-robin"))
+        is_all = str(self.acks) in ("all", "-1")
+        if (self.idempotent or self.transactional_id is not None) and not is_all:
+            raise InvalidArgument('an idempotent or transactional producer needs acks="all"')
+        if self.transactional_id is not None and self.idempotent is False:
+            raise InvalidArgument("a transactional producer is idempotent: leave out idempotent")
+        if self.transactional_id == "":
+            raise InvalidArgument("a transactional id is not empty")
+        if self.max_in_flight_requests_per_connection > 5 and self.idempotent is not False and is_all:
+            raise InvalidArgument("an idempotent producer has at most five requests in flight")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig(ClientConfig):
+    KAFKA_NAMES: ClassVar[Mapping[str, str]] = {"client.rack": "client_rack"}
+
+    group_id: str | None = None
+    group_instance_id: str | None = None
+    """Makes a static member: restarts within the session time-out move no partitions."""
+
+    group_protocol: Literal["classic", "consumer"] = "classic"
+    """consumer: the protocol of KIP-848, where the broker assigns."""
+
+    group_remote_assignor: str | None = None
+    partition_assignment_strategy: str | Sequence[str] = ("range", "cooperative-sticky")
+    """Of classic groups, by preference: range, roundrobin, cooperative-sticky."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 300_000
+    enable_auto_commit: bool = True
+    auto_commit_interval_ms: int = 5_000
+    auto_offset_reset: Literal["earliest", "latest", "none"] = "latest"
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    max_poll_records: int = 500
+    fetch_max_wait_ms: int = 500
+    fetch_min_bytes: int = 1
+    fetch_max_bytes: int = 50 * 1024 * 1024
+    max_partition_fetch_bytes: int = 1024 * 1024
+    check_crcs: bool = True
+    client_rack: str | None = None
+    """Where this consumer is: brokers that allow it name the nearest replica to read from."""
+
+    consumer_timeout_ms: float | None = None
+    """Ends the iteration when no record came for that long; None waits for ever."""
+
+    key_deserializer: Deserializer | None = None
+    value_deserializer: Deserializer | None = None
+
+    def __post_init__(self) -> None:
+        super(ConsumerConfig, self).__post_init__()
+        _check_choice("auto_offset_reset", self.auto_offset_reset, ("earliest", "latest", "none"))
+        _check_choice("isolation_level", self.isolation_level, ("read_uncommitted", "read_committed"))
+        _check_choice("group_protocol", self.group_protocol, ("classic", "consumer"))
+        _check_positive(self, "max_poll_records", "fetch_max_bytes", "max_partition_fetch_bytes")
+        _check_positive(self, "session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms")
+        _check_positive(self, "auto_commit_interval_ms")
+        if self.group_id == "":
+            raise InvalidArgument("a group id is not empty: leave it out to read without a group")
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise InvalidArgument("heartbeat_interval_ms must be below session_timeout_ms, a third of it at most")
+        for name in self.assignors():
+            _check_choice("partition_assignment_strategy", name, ("range", "roundrobin", "cooperative-sticky"))
+
+    def assignors(self) -> tuple[str, ...]:
+        strategy = self.partition_assignment_strategy
+        return tuple(strategy.replace(" ", "").split(",")) if isinstance(strategy, str) else tuple(strategy)
+
+
+def _check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    if value not in choices:
+        known = ", ".join(str(each) for each in dict.fromkeys(map(str, choices)))
+        raise InvalidArgument(f"{name} is one of {known}, not {value!r}")
+
+
+def _check_positive(config: ClientConfig, *names: str) -> None:
+    for name in names:
+        number = getattr(config, name)
+        if not isinstance(number, int | float) or number <= 0:
+            raise InvalidArgument(f"{name} must be above zero, not {number!r}")
+
+
+def _unknown(name: str, own: Mapping[str, Any]) -> str:
+    near = get_close_matches(name.replace(".", "_"), own, n=1)
+    hint = f": did you mean {near[0] if '.' not in name else near[0].replace('_', '.')!r}?" if near else ""
+    return f"there is no setting {name!r}{hint}"
+
+
+def _parsed(name: str, text: str, wanted: Any) -> Any:
+    """A value given as text, as in a properties file."""
+    kinds = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+    if str in kinds or any(get_origin(kind) is Literal for kind in kinds):
+        return int(text) if text.lstrip("-").isdecimal() and name == "acks" else text
+    try:
+        if bool in kinds:
+            return {"true": True, "false": False}[text.strip().lower()]
+        if int in kinds:
+            return int(text)
+        if float in kinds:
+            return float(text)
+    except (KeyError, ValueError):
+        raise InvalidArgument(f"{name} cannot be {text!r}") from None
+    raise InvalidArgument(f"{name} is not given as text")
+
+
+class ClientOptions(TypedDict, total=False):
+    """The keywords of every client, for type checkers and completion; explained at `ClientConfig`."""
+
+    client_id: str
+    request_timeout_ms: int
+    security_protocol: SecurityProtocol
+    ssl_ca_location: str | None
+    ssl_certificate_location: str | None
+    ssl_key_location: str | None
+    ssl_key_password: str | None
+    ssl_check_hostname: bool
+    sasl_mechanism: SaslMechanism
+    sasl_username: str | None
+    sasl_password: str | None
+    sasl_oauth_token: Callable[[], str] | None
+
+
+class AdminOptions(ClientOptions, total=False):
+    timeout_ms: int
+
+
+class ProducerOptions(ClientOptions, total=False):
+    acks: Literal["all", 1, 0]
+    idempotent: bool | None
+    compression: str
+    linger_ms: float
+    batch_size: int
+    max_request_size: int
+    buffer_memory: int
+    max_block_ms: float
+    max_in_flight_requests_per_connection: int
+    delivery_timeout_ms: float
+    retry_backoff_ms: float
+    partitioner: Literal["murmur2", "hash", "round-robin"] | Partitioner
+    transactional_id: str | None
+    transaction_timeout_ms: int
+    key_serializer: Serializer | None
+    value_serializer: Serializer | None
+
+
+class ConsumerOptions(ClientOptions, total=False):
+    group_id: str | None
+    group_instance_id: str | None
+    group_protocol: Literal["classic", "consumer"]
+    group_remote_assignor: str | None
+    partition_assignment_strategy: str | Sequence[str]
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    enable_auto_commit: bool
+    auto_commit_interval_ms: int
+    auto_offset_reset: Literal["earliest", "latest", "none"]
+    isolation_level: Literal["read_uncommitted", "read_committed"]
+    max_poll_records: int
+    fetch_max_wait_ms: int
+    fetch_min_bytes: int
+    fetch_max_bytes: int
+    max_partition_fetch_bytes: int
+    check_crcs: bool
+    client_rack: str | None
+    consumer_timeout_ms: float | None
+    key_deserializer: Deserializer | None
+    value_deserializer: Deserializer | None
+
+
+def settle(
+    kind: type[Any], config: Any, bootstrap_servers: str | Sequence[str] | None, options: Mapping[str, Any]
+) -> Any:
+    """The config object of that kind: as given, from names, and with the keywords over it."""
+    if bootstrap_servers is not None:
+        options = {**options, "bootstrap_servers": bootstrap_servers}
+    if config is None:
+        return kind.from_names(options)
+    if isinstance(config, Mapping):
+        return kind.from_names({**config, **options})
+    if not isinstance(config, kind):
+        raise InvalidArgument(f"config is a {kind.__name__} or a dict of names, not {type(config).__name__}")
+    if not options:
+        return config
+    given = {field.name: getattr(config, field.name) for field in fields(kind)}
+    return kind.from_names({**given, **options})

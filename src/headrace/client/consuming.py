@@ -1,0 +1,185 @@
+"""What the consumers of all fronts have in common around the core: settings, subscriptions, troubles, callbacks."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from headrace.client.config import ConsumerConfig
+from headrace.client.core.cluster import Cluster
+from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
+from headrace.client.core.engine import Engine
+from headrace.client.core.groups.group import GroupCore
+from headrace.client.core.groups.membership import GroupSettings, NoticeKind
+from headrace.client.core.links import Links
+from headrace.client.errors import BrokerError, DeserializationError, InvalidArgument
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, IsolationLevel, OffsetAndMetadata, OffsetAt
+from headrace.model.errors import RETRIABLE, ErrorCode
+from headrace.model.ids import TopicPartition
+from headrace.ports.entropy import Entropy
+
+UNKNOWN_TOPIC_WAIT_MS = 5_000
+"""How long a topic may stay unknown before `poll` says so."""
+
+MEMBER_ID_BYTES = 16
+RESETS: Mapping[str, int | None] = {"earliest": EARLIEST, "latest": LATEST, "none": None}
+
+Place = TopicPartition | tuple[str, int]
+Commits = Mapping[Place, int | OffsetAndMetadata] | ConsumerRecord | None
+ChangeCallback = Callable[[tuple[TopicPartition, ...]], object]
+
+
+class Listener(NamedTuple):
+    """The application's callbacks; what is lost is told as revoked where nothing else is said."""
+
+    on_assigned: ChangeCallback | None = None
+    on_revoked: ChangeCallback | None = None
+    on_lost: ChangeCallback | None = None
+
+    def callback(self, kind: NoticeKind) -> ChangeCallback | None:
+        if kind == NoticeKind.ASSIGNED:
+            return self.on_assigned
+        return (self.on_lost or self.on_revoked) if kind == NoticeKind.LOST else self.on_revoked
+
+
+class ConsumerParts:
+    """The cores of one consumer, and what it was told to read."""
+
+    def __init__(self, config: ConsumerConfig, cluster: Cluster, entropy: Entropy) -> None:
+        self.topics: tuple[str, ...] = ()
+        self._pattern: re.Pattern[str] | None = None
+        self._config = config
+        self._cluster = cluster
+        self.core = ConsumerCore(_consumer_settings(config), cluster)
+        self.group: GroupCore | None = None
+        if config.group_id is not None:
+            member_id = entropy.random_bytes(MEMBER_ID_BYTES).hex()
+            self.group = GroupCore(_group_settings(config, config.group_id), cluster, self.core, member_id=member_id)
+
+    def subscribe(self, topics: Iterable[str], pattern: str | re.Pattern[str] | None) -> None:
+        names = tuple(topics)
+        if not all(isinstance(topic, str) and topic for topic in names):
+            raise InvalidArgument(f"topics are given one by one as text, not as {names!r}")
+        if bool(names) == (pattern is not None):
+            raise InvalidArgument("give names of topics or a pattern, one of both")
+        try:
+            self._pattern = re.compile(pattern) if pattern is not None else None
+        except re.error as error:
+            raise InvalidArgument(f"the pattern {pattern!r} cannot be read: {error}") from None
+        self.topics = names
+        target = self.group if self.group is not None else self.core
+        if self._pattern is not None:
+            matches = self._pattern.fullmatch
+            target.subscribe_matching(lambda name: matches(name) is not None)
+        else:
+            target.subscribe(names)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        if self.group is not None and (self.topics or self._pattern is not None):
+            raise InvalidArgument("a consumer that subscribed gets its partitions from its group: make another one")
+        self.topics, self._pattern = (), None
+        self.core.assign(partitions, needs_committed=self.group is not None)
+
+    def check_reads(self) -> None:
+        if not self.topics and self._pattern is None and not self.core.assignment():
+            raise InvalidArgument("there is nothing to read: name topics, or assign() partitions")
+
+    def knows_topics(self) -> bool:
+        return all(self._cluster.partition_count(topic) is not None for topic in self.topics)
+
+    def chosen(self, partitions: Iterable[Place] | None) -> list[TopicPartition]:
+        """These partitions, which must be assigned, or all that are."""
+        assigned = self.core.assignment()
+        chosen = list(assigned) if partitions is None else as_partitions(partitions)
+        for partition in chosen:
+            if partition not in assigned:
+                raise InvalidArgument(f"{partition} is not read here: assign() it first")
+        return chosen
+
+    def raise_trouble(self, engine: Engine, now_ms: float, *, waited_ms: float) -> None:
+        """Brokers that cannot be reached are tried again for a while, but not at the very first contact."""
+        is_lasting = now_ms - engine.trouble_since_ms >= self._config.request_timeout_ms
+        if engine.trouble is not None and (is_lasting or not self._cluster.brokers):
+            trouble, engine.trouble = engine.trouble, None
+            raise trouble
+        if waited_ms < UNKNOWN_TOPIC_WAIT_MS:
+            return
+        for topic in self.topics or {partition.topic for partition in self.core.assignment()}:
+            error = self._cluster.topic_errors.get(topic, ErrorCode.NONE)
+            if error and (error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or error not in RETRIABLE):
+                raise BrokerError(error, f"topic {topic!r} cannot be read")
+
+    def checked_offsets(self, found: Mapping[TopicPartition, OffsetAt]) -> dict[TopicPartition, int]:
+        for partition, at in found.items():
+            if at.error:
+                raise BrokerError(at.error, f"the offsets of {partition} are not known")
+        return {partition: at.offset for partition, at in found.items()}
+
+    def metrics(self, links: Links) -> dict[str, float]:
+        lags = [self.core.lag(partition) for partition in self.core.assignment()]
+        return {
+            **links.counters(),
+            **self.core.counters(),
+            "assigned-partitions": len(lags),
+            "records-lag-max": max((lag for lag in lags if lag is not None), default=0),
+        }
+
+
+def _consumer_settings(config: ConsumerConfig) -> ConsumerSettings:
+    is_committed = config.isolation_level == "read_committed"
+    return ConsumerSettings(
+        reset_to=RESETS[config.auto_offset_reset],
+        fetch_wait_ms_max=config.fetch_max_wait_ms,
+        fetch_bytes_min=config.fetch_min_bytes,
+        fetch_bytes_max=config.fetch_max_bytes,
+        partition_bytes_max=config.max_partition_fetch_bytes,
+        check_crcs=config.check_crcs,
+        isolation=IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED,
+        rack=config.client_rack or "",
+        request_timeout_ms=config.request_timeout_ms,
+    )
+
+
+def _group_settings(config: ConsumerConfig, group_id: str) -> GroupSettings:
+    return GroupSettings(
+        group_id=group_id,
+        instance_id=config.group_instance_id,
+        protocol=config.group_protocol,
+        assignors=config.assignors(),
+        server_assignor=config.group_remote_assignor,
+        session_timeout_ms=config.session_timeout_ms,
+        heartbeat_interval_ms=config.heartbeat_interval_ms,
+        poll_interval_ms_max=config.max_poll_interval_ms,
+        auto_commit_interval_ms=config.auto_commit_interval_ms if config.enable_auto_commit else None,
+        rack=config.client_rack,
+    )
+
+
+def as_partitions(partitions: Iterable[Place]) -> list[TopicPartition]:
+    return [TopicPartition(*partition) for partition in partitions]
+
+
+def as_offsets(offsets: Commits) -> dict[TopicPartition, OffsetAndMetadata]:
+    """From offsets by partition, or from the last record that was worked on."""
+    if isinstance(offsets, ConsumerRecord):
+        return {TopicPartition(offsets.topic, offsets.partition): OffsetAndMetadata(offsets.offset + 1)}
+    wanted: dict[TopicPartition, OffsetAndMetadata] = {}
+    for place, offset in (offsets or {}).items():
+        committed = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+        if not isinstance(committed.offset, int) or committed.offset < 0:
+            raise InvalidArgument(f"an offset to commit is a number from zero up, not {committed.offset!r}")
+        wanted[TopicPartition(*place)] = committed
+    return wanted
+
+
+def deserialized(record: ConsumerRecord, config: ConsumerConfig) -> ConsumerRecord:
+    """The record with its key and value as the application wants them."""
+    key, value = record.key, record.value
+    try:
+        if config.key_deserializer is not None and key is not None:
+            key = config.key_deserializer(key)
+        if config.value_deserializer is not None and value is not None:
+            value = config.value_deserializer(value)
+    except Exception as error:
+        where = f"{record.topic}-{record.partition} at offset {record.offset}"
+        raise DeserializationError(f"the record of {where} cannot be deserialized: {error!r}", record) from error
+    return record._replace(key=key, value=value)

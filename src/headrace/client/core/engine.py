@@ -1,0 +1,131 @@
+"""Cores and operations on one set of links: what every front drives, each in its own way.
+
+`step` sends what is due and says when to call again; `handle` takes what the network reported. A front that waits
+itself polls the network in between; one on a loop hands over the loop's events.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Protocol
+
+from headrace.client.core.calls import Call, Errand, Operation, Pause
+from headrace.client.core.links import Links
+from headrace.client.errors import ClientError, DeadlineExceeded
+from headrace.ports.clock import Clock
+
+OPERATIONS_MAX = 10_000
+"""Operations under way at once."""
+
+
+class Core(Protocol):
+    """A producer's or a consumer's decisions."""
+
+    def poll(self, now_ms: float) -> tuple[list[Errand], float]: ...
+
+
+class _Running:
+    """An operation and the replies that it waits for."""
+
+    __slots__ = ("deadline_ms", "ended", "missing", "operation", "replies", "resume_ms")
+
+    def __init__(self, operation: Operation[Any], deadline_ms: float, ended: Callable[[Any], None]) -> None:
+        self.operation = operation
+        self.deadline_ms = deadline_ms
+        self.ended = ended
+        self.replies: list[Any] = []
+        self.missing = 0
+        self.resume_ms: float | None = None
+
+
+class Engine:
+    def __init__(self, links: Links, clock: Clock) -> None:
+        self.trouble: ClientError | None = None
+        """The error that the last reply was, if it was one."""
+        self.trouble_since_ms = 0.0
+        self._links = links
+        self._clock = clock
+        self._cores: list[Core] = []
+        self._paused: list[_Running] = []
+        self._running: set[_Running] = set()
+
+    def attach(self, core: Core) -> None:
+        self._cores.append(core)
+
+    def start(self, operation: Operation[Any], *, deadline_ms: float, ended: Callable[[Any], None]) -> None:
+        """Begin an operation; `ended` gets its result or the error, perhaps at once."""
+        assert len(self._running) < OPERATIONS_MAX, "operations are started faster than they end"
+        running = _Running(operation, deadline_ms, ended)
+        self._running.add(running)
+        self._advance(running, None)
+
+    def step(self) -> float:
+        """Send what is due; the time of the next such call, unless something comes first."""
+        now_ms = self._clock.monotonic_ms()
+        wakeup_ms = self._resume(now_ms)
+        for core in self._cores:
+            errands, due_ms = core.poll(now_ms)
+            wakeup_ms = min(wakeup_ms, due_ms)
+            for errand in errands:
+                self._links.submit(errand.call, partial(self._completed, errand))
+        return wakeup_ms
+
+    def stop(self, error: ClientError) -> None:
+        """End every operation with this error."""
+        self._paused.clear()
+        for running in list(self._running):
+            self._end(running, error)
+
+    def _completed(self, errand: Errand, reply: Any) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if not isinstance(reply, ClientError):
+            self.trouble = None
+        elif self.trouble is None:
+            self.trouble, self.trouble_since_ms = reply, now_ms
+        errand.completed(reply, now_ms)
+
+    def _resume(self, now_ms: float) -> float:
+        due = [running for running in self._paused if running.resume_ms is not None and running.resume_ms <= now_ms]
+        for running in due:
+            self._paused.remove(running)
+            self._advance(running, [])
+        return min((running.resume_ms or now_ms for running in self._paused), default=float("inf"))
+
+    def _advance(self, running: _Running, replies: list[Any] | None) -> None:
+        try:
+            step = running.operation.send(replies) if replies is not None else next(running.operation)
+        except StopIteration as end:
+            self._end(running, end.value)
+        except Exception as error:  # whatever it is belongs to whoever waits for the operation
+            self._end(running, error)
+        else:
+            if isinstance(step, Pause):
+                self._pause(running, step)
+            else:
+                self._call(running, step)
+
+    def _pause(self, running: _Running, pause: Pause) -> None:
+        running.resume_ms = self._clock.monotonic_ms() + pause.milliseconds
+        if running.resume_ms >= running.deadline_ms:
+            text = "the cluster did not settle in time: look at its brokers and their leaders"
+            self._end(running, DeadlineExceeded(text))
+        else:
+            self._paused.append(running)
+
+    def _call(self, running: _Running, calls: Iterable[Call]) -> None:
+        wanted = tuple(calls)
+        running.replies, running.missing = [None] * len(wanted), len(wanted)
+        for place, call in enumerate(wanted):
+            self._links.submit(call, partial(self._replied, running, place), deadline_ms=running.deadline_ms)
+        if not wanted:
+            self._advance(running, [])
+
+    def _replied(self, running: _Running, place: int, reply: Any) -> None:
+        running.replies[place] = reply
+        running.missing -= 1
+        if running.missing == 0 and running in self._running:
+            self._advance(running, running.replies)
+
+    def _end(self, running: _Running, result: Any) -> None:
+        self._running.discard(running)
+        running.operation.close()
+        running.ended(result)

@@ -1,0 +1,96 @@
+"""Which broker looks after a group or a transactional id: found, kept, and found again when it has moved."""
+
+from enum import IntEnum
+from typing import Any
+
+from headrace.client.core.calls import Call, Errand, Operation, Pause
+from headrace.client.core.cluster import Cluster
+from headrace.client.errors import BrokerError, ClientError
+from headrace.model.errors import RETRIABLE, ErrorCode
+from headrace.wire.messages import find_coordinator
+
+COORDINATOR_LANE = 1
+"""Coordinators are asked on connections of their own: a fetch that waits for records holds up what is behind it."""
+
+COORDINATOR_ATTEMPTS_MAX = 100
+MOVED_ERRORS = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
+"""Answers after which the coordinator is looked for again."""
+
+
+class CoordinatorKind(IntEnum):
+    GROUP = 0
+    TRANSACTION = 1
+
+
+class Coordinator:
+    def __init__(self, kind: CoordinatorKind, key: str, cluster: Cluster, *, retry_pause_ms: float) -> None:
+        self.node: int | None = None
+        self.trouble: ClientError | None = None
+        """Why it is not known, if it was asked for; of use in messages, and fatal if it is not retriable."""
+        self._kind = kind
+        self._key = key
+        self._cluster = cluster
+        self._retry_pause_ms = retry_pause_ms
+        self._due_ms: float | None = 0.0
+        """When to ask; None while an answer is awaited."""
+
+    def poll(self, now_ms: float) -> tuple[list[Errand], float]:
+        if self.node is not None or self._due_ms is None:
+            return [], float("inf")
+        if self._due_ms > now_ms:
+            return [], self._due_ms
+        self._due_ms = None
+        return [Errand(self._call(), self._answered)], float("inf")
+
+    def lost(self, node: int, now_ms: float) -> None:
+        """The broker that was asked is not the coordinator (any more), or cannot be reached."""
+        if self.node == node:
+            self.node = None
+            self._due_ms = now_ms + self._retry_pause_ms
+
+    def find(self) -> Operation[int]:
+        """As a part of another operation: the node."""
+        for _ in range(COORDINATOR_ATTEMPTS_MAX):
+            if self.node is not None:
+                return self.node
+            (reply,) = yield (self._call(),)
+            self._take(reply)
+            if self.node is None:
+                assert self.trouble is not None
+                if not self._may_retry():
+                    raise self.trouble
+                yield Pause(self._retry_pause_ms)
+        raise self.trouble or BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, self._what())
+
+    def is_hopeless(self) -> bool:
+        return self.trouble is not None and not self._may_retry()
+
+    def _call(self) -> Call:
+        request = find_coordinator.FindCoordinatorRequest(
+            key=self._key, key_type=self._kind, coordinator_keys=(self._key,)
+        )
+        return Call(find_coordinator, request, min_version=1 if self._kind == CoordinatorKind.TRANSACTION else 0)
+
+    def _answered(self, reply: Any, now_ms: float) -> None:
+        self._take(reply)
+        if self.node is None:
+            self._due_ms = now_ms + self._retry_pause_ms
+
+    def _take(self, reply: Any) -> None:
+        if isinstance(reply, ClientError):
+            self.trouble = reply
+            return
+        answer = reply.coordinators[0] if reply.coordinators else reply
+        if answer.error_code:
+            self.trouble = BrokerError(answer.error_code, self._what(), answer.error_message)
+            return
+        self._cluster.learn_endpoints((answer,))
+        self.node, self.trouble, self._due_ms = answer.node_id, None, 0.0
+
+    def _may_retry(self) -> bool:
+        return not isinstance(self.trouble, BrokerError) or self.trouble.code in RETRIABLE
+
+    def _what(self) -> str:
+        return (
+            f'{"group" if self._kind == CoordinatorKind.GROUP else "transactional id"} "{self._key}" has no coordinator'
+        )

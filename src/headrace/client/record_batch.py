@@ -1,0 +1,78 @@
+"""A whole batch as it was produced, opened only as far as it is asked for."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from headrace.client.core.reading import FetchedBatch, open_batch
+from headrace.client.errors import ClientError
+from headrace.client.types import ConsumerRecord
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class RecordBatch:
+    """Records of one partition, in order. Iterate over it, or take columns."""
+
+    __slots__ = ("_batch", "_records")
+
+    def __init__(self, batch: FetchedBatch) -> None:
+        self._batch = batch
+        self._records: list[ConsumerRecord] | None = None
+
+    @property
+    def topic(self) -> str:
+        return self._batch.partition.topic
+
+    @property
+    def partition(self) -> int:
+        return self._batch.partition.partition
+
+    @property
+    def offset(self) -> int:
+        """From which offset on records of it are given."""
+        return self._batch.begin
+
+    @property
+    def next_offset(self) -> int:
+        """What to commit when all of it is done."""
+        return self._batch.end
+
+    def records(self) -> list[ConsumerRecord]:
+        if self._records is None:
+            self._records = list(open_batch(self._batch))
+        return self._records
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        return iter(self.records())
+
+    def __len__(self) -> int:
+        return len(self.records())
+
+    def values(self) -> list[bytes | None]:
+        return [record.value for record in self.records()]
+
+    def keys(self) -> list[bytes | None]:
+        return [record.key for record in self.records()]
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """The columns topic, partition, offset, timestamp, key, value and headers; needs pyarrow."""
+        try:
+            import pyarrow
+        except ImportError:
+            raise ClientError("Arrow tables need pyarrow: install headrace[spark] or pyarrow") from None
+        found = self.records()
+        header = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
+        columns = {
+            "topic": pyarrow.array([self.topic] * len(found), pyarrow.string()),
+            "partition": pyarrow.array([self.partition] * len(found), pyarrow.int32()),
+            "offset": pyarrow.array([record.offset for record in found], pyarrow.int64()),
+            "timestamp": pyarrow.array([record.timestamp for record in found], pyarrow.timestamp("ms", "UTC")),
+            "key": pyarrow.array([record.key for record in found], pyarrow.binary()),
+            "value": pyarrow.array([record.value for record in found], pyarrow.binary()),
+            "headers": pyarrow.array(
+                [[{"key": key, "value": value} for key, value in record.headers] for record in found],
+                pyarrow.list_(header),
+            ),
+        }
+        return pyarrow.table(columns)
