@@ -52,7 +52,7 @@ class Operator:
         node = self._virtual.node
         if node is not None and node.ready and not node.stopping:
             self._stage.world.trace.record("operator stops the node")
-            node.begin_stop()
+            self._virtual.machine.run(node.begin_stop)
             self._deadline_ms = self._now_ms + node.config.shutdown_timeout_ms
 
     def _rest(self) -> None:
