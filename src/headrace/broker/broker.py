@@ -9,9 +9,11 @@ from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.host import Runtime
 from headrace.broker.coordinators.replay import Replays
+from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.fetch_sessions import FetchSessions
+from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.core.controller.commands import NewTopic
@@ -61,8 +63,10 @@ class Broker:
         self.topic_fragments = TopicFragments()
         self.producer_ids = ProducerIds(controller, self.node_id)
         replays = Replays(files=files, spawner=ports.spawner, timers=timers)
-        self.groups = Groups(self, Runtime(ports.clock, timers, logger, replays))
-        partitions.on_led = self.groups.partition_led
+        runtime = Runtime(ports.clock, timers, logger, replays)
+        self.groups = Groups(self, runtime)
+        self.transactions = Transactions(self, runtime)
+        partitions.on_led = self._partition_led
 
     @property
     def image(self) -> MetadataImage:
@@ -119,9 +123,14 @@ class Broker:
             self._files.pin(part.file)
         self.spawner.submit(read_ahead, done)
 
+    def _partition_led(self, partition: LedPartition) -> None:
+        self.groups.partition_led(partition)
+        self.transactions.partition_led(partition)
+
     def begin_stop(self) -> None:
         """Members that wait for other members are sent away; whoever waits for the disk is answered."""
         self.groups.begin_stop()
+        self.transactions.begin_stop()
 
     def end_turn(self) -> None:
         self.partitions.end_turn()

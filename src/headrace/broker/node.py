@@ -378,6 +378,7 @@ class Node:
         broker = self.broker
         yield Family("headrace_partitions", "gauge", "Partitions on this node.", (((), len(broker.partitions)),))
         yield from broker.groups.families()
+        yield from broker.transactions.families()
         yield from self.compactor.families()
         yield from self._storage.families()
         yield from self._scrubber.families()

@@ -1,9 +1,14 @@
-"""FindCoordinator (10): which broker looks after a group. Transactions have no coordinator yet.
+"""FindCoordinator (10): which broker looks after a group, or a transactional id.
 
-The first question about groups creates the topic that keeps them, and is answered when that can be used.
+The first question about groups creates the topic that keeps them, and is answered when that can be used; so does the
+first one about transactional ids.
 """
 
+from typing import Any
+
 from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.coordinators.topic import CoordinatedTopic
+from headrace.core.transactions.names import owner_of
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_NODE
@@ -28,12 +33,19 @@ _MESSAGES = {
 
 
 def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse | Parked:
-    topic = ctx.broker.groups.topic
-    if request.key_type != GROUP or topic.exists():
+    topic = _topic(request, ctx)
+    if topic is None or topic.exists():
         return _respond(request, ctx)
     parked = ctx.park()
     topic.when_created(lambda: parked.complete(_respond(request, ctx)))
     return parked
+
+
+def _topic(request: FindCoordinatorRequest, ctx: RequestContext) -> CoordinatedTopic[Any, Any] | None:
+    """That keeps what is asked for."""
+    if request.key_type == TRANSACTION:
+        return ctx.broker.transactions.topic
+    return ctx.broker.groups.topic if request.key_type == GROUP else None
 
 
 def _respond(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
@@ -55,7 +67,8 @@ def _respond(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordi
 
 def _coordinator(request: FindCoordinatorRequest, ctx: RequestContext, key: str) -> FindCoordinatorResponseCoordinator:
     error = _error(request, ctx, key)
-    state = ctx.broker.groups.topic.state_of(key) if error is ErrorCode.NONE else None
+    topic = _topic(request, ctx) if error is ErrorCode.NONE else None
+    state = None if topic is None else topic.state_of(owner_of(key) if request.key_type == TRANSACTION else key)
     if state is not None:
         for node_id, endpoint in ctx.broker.image.endpoints(ctx.listener_name):
             if node_id == state.leader:
@@ -72,7 +85,7 @@ def _error(request: FindCoordinatorRequest, ctx: RequestContext, key: str) -> Er
     if request.key_type == TRANSACTION:
         if not ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.NONE
     if request.key_type == GROUP or (request.key_type == SHARE and ctx.version >= _SHARE_FROM):
         if not ctx.authorized(Operation.DESCRIBE, ResourceType.GROUP, key):
             return ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -1,58 +1,82 @@
-"""InitProducerId (22): an id for an idempotent producer. Transactions are not served yet."""
+"""InitProducerId (22): an id and epoch for an idempotent or a transactional producer."""
 
 from headrace.broker.api.committing import COMMIT_WAIT_MS
 from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.coordinating import when_known
+from headrace.broker.api.transacting import id_error, told
 from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.core.transactions.commands import InitProducer, Producer, ProducerResult
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerId
 from headrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 FIRST_EPOCH = 0
+_FENCED_FROM = 4
 
 
-def handle(request: InitProducerIdRequest, ctx: RequestContext) -> InitProducerIdResponse | Parked:
-    error = _refusal(request, ctx)
+def handle(request: InitProducerIdRequest, ctx: RequestContext) -> object:
+    has_id, has_epoch = request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_PRODUCER_EPOCH
+    if has_id != has_epoch:
+        return _failed(ctx, ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is not None:
+        return _transactional(request, request.transactional_id, ctx)
+    if not ctx.authorized(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return _failed(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    return _idempotent(ctx)
+
+
+def _transactional(request: InitProducerIdRequest, transactional_id: str, ctx: RequestContext) -> object:
+    error = id_error(ctx, transactional_id)
     if error is not ErrorCode.NONE:
         return _failed(ctx, error)
+    resumes = request.producer_id != NO_PRODUCER_ID
+    command = InitProducer(
+        transactional_id=transactional_id,
+        timeout_ms=request.transaction_timeout_ms,
+        expected=Producer(request.producer_id, request.producer_epoch) if resumes else None,
+    )
+
+    def respond(outcome: ProducerResult | ProposalFailed) -> InitProducerIdResponse:
+        if isinstance(outcome, ProposalFailed):
+            return _failed(ctx, outcome.code)
+        if outcome.error is not ErrorCode.NONE:
+            return _failed(ctx, outcome.error)
+        return _given(ctx, *outcome.producer)
+
+    return when_known(ctx, ctx.broker.transactions.init_producer(command), respond)
+
+
+def _idempotent(ctx: RequestContext) -> InitProducerIdResponse | Parked:
+    """Without a transactional id there is no state to resume, so whoever asks gets a fresh id (KIP-360)."""
     producer_ids = ctx.broker.producer_ids
-    # Without a transactional id there is no state to resume, so whoever asks gets a fresh id (KIP-360).
     taken = producer_ids.take()
     if taken is not None:
-        return _given(ctx, taken)
+        return _given(ctx, taken, FIRST_EPOCH)
     if producer_ids.overloaded:
         return _failed(ctx, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     parked = ctx.park(timeout_ms=COMMIT_WAIT_MS, on_timeout=lambda: _failed(ctx, ErrorCode.REQUEST_TIMED_OUT))
 
     def given(outcome: ProducerId | ProposalFailed) -> None:
-        parked.complete(_failed(ctx, outcome.code) if isinstance(outcome, ProposalFailed) else _given(ctx, outcome))
+        if isinstance(outcome, ProposalFailed):
+            parked.complete(_failed(ctx, outcome.code))
+        else:
+            parked.complete(_given(ctx, outcome, FIRST_EPOCH))
 
     producer_ids.wait(given)
     return parked
 
 
-def _refusal(request: InitProducerIdRequest, ctx: RequestContext) -> ErrorCode:
-    has_id, has_epoch = request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_PRODUCER_EPOCH
-    if has_id != has_epoch or request.transactional_id == "":
-        return ErrorCode.INVALID_REQUEST
-    if request.transactional_id is not None:
-        allowed = ctx.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE if allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    if not ctx.authorized(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME):
-        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return ErrorCode.NONE
-
-
-def _given(ctx: RequestContext, producer_id: ProducerId) -> InitProducerIdResponse:
+def _given(ctx: RequestContext, producer_id: int, producer_epoch: int) -> InitProducerIdResponse:
     return InitProducerIdResponse(
-        throttle_time_ms=ctx.throttle_time_ms, producer_id=producer_id, producer_epoch=FIRST_EPOCH
+        throttle_time_ms=ctx.throttle_time_ms, producer_id=producer_id, producer_epoch=producer_epoch
     )
 
 
 def _failed(ctx: RequestContext, error: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(
         throttle_time_ms=ctx.throttle_time_ms,
-        error_code=error,
+        error_code=told(error, ctx.version, fenced_from=_FENCED_FROM),
         producer_id=NO_PRODUCER_ID,
         producer_epoch=NO_PRODUCER_EPOCH,
     )

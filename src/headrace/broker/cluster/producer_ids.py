@@ -34,6 +34,14 @@ class ProducerIds:
         if len(self._waiting) == 1:
             self._host.allocate_producer_ids(self._node_id).then(self._block_given)
 
+    def give(self, callback: Callable[[ProducerId | ProposalFailed], None]) -> None:
+        """Get a fresh id, at once if there is one."""
+        taken = self.take()
+        if taken is None:
+            self.wait(callback)
+        else:
+            callback(taken)
+
     @property
     def overloaded(self) -> bool:
         return len(self._waiting) >= WAITING_MAX
@@ -46,8 +54,4 @@ class ProducerIds:
             return
         self._next, self._end = outcome
         for callback in waiting:
-            taken = self.take()
-            if taken is None:
-                self.wait(callback)
-            else:
-                callback(taken)
+            self.give(callback)

@@ -1,0 +1,138 @@
+"""AddPartitionsToTxn (24): partitions become part of a transaction, or are looked up in it.
+
+Up to version 3 a producer asks for its own transaction. Later versions are for brokers, which ask for many at once.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.coordinating import Collected, when_known
+from headrace.broker.api.transacting import BUMPING_VERSION, PLAIN_VERSION, id_error, told
+from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.core.transactions.commands import Producer
+from headrace.core.transactions.records import Partition
+from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnRequestTopic,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResponsePartition,
+    AddPartitionsToTxnResponseTopic,
+    AddPartitionsToTxnResponseTransaction,
+)
+
+TRANSACTIONS_MAX = 10_000
+_BATCHED_FROM = 4
+_FENCED_FROM = 2
+
+Errors = Mapping[Partition, ErrorCode]
+
+
+class _Asked(NamedTuple):
+    """One transaction of the request."""
+
+    transactional_id: str
+    producer: Producer
+    verify_only: bool
+    topics: tuple[AddPartitionsToTxnRequestTopic, ...]
+
+    def partitions(self) -> list[Partition]:
+        return [(topic.name, index) for topic in self.topics for index in topic.partitions]
+
+
+def handle(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
+    if ctx.version >= _BATCHED_FROM:
+        return _batched(request, ctx)
+    producer = Producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
+    asked = _Asked(request.v3_and_below_transactional_id, producer, False, request.v3_and_below_topics)
+
+    def respond(outcomes: list[Any]) -> AddPartitionsToTxnResponse:
+        return AddPartitionsToTxnResponse(
+            throttle_time_ms=ctx.throttle_time_ms,
+            results_by_topic_v3_and_below=_topics(asked, _errors(asked, outcomes[0]), ctx.version),
+        )
+
+    return _ask(ctx, [asked], respond)
+
+
+def _batched(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
+    if not ctx.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        return AddPartitionsToTxnResponse(
+            throttle_time_ms=ctx.throttle_time_ms, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        )
+    asked = [
+        _Asked(each.transactional_id, Producer(each.producer_id, each.producer_epoch), each.verify_only, each.topics)
+        for each in request.transactions[:TRANSACTIONS_MAX]
+    ]
+
+    def respond(outcomes: list[Any]) -> AddPartitionsToTxnResponse:
+        return AddPartitionsToTxnResponse(
+            throttle_time_ms=ctx.throttle_time_ms,
+            results_by_transaction=tuple(
+                AddPartitionsToTxnResponseTransaction(
+                    transactional_id=each.transactional_id,
+                    topic_results=_topics(each, _errors(each, outcome), ctx.version),
+                )
+                for each, outcome in zip(asked, outcomes, strict=True)
+            ),
+        )
+
+    return _ask(ctx, asked, respond)
+
+
+def _ask(ctx: RequestContext, asked: list[_Asked], respond: Callable[[list[Any]], object]) -> object:
+    collected = Collected()
+    transactions = ctx.broker.transactions
+    version = BUMPING_VERSION if ctx.version >= _BATCHED_FROM else PLAIN_VERSION
+    for each in asked:
+        refused = _refused(ctx, each)
+        if refused is not None:
+            collected.add_known(refused)
+        elif each.verify_only:
+            proposal = transactions.verify_partitions(each.transactional_id, each.producer, each.partitions())
+            collected.add(proposal)
+        else:
+            collected.add(transactions.add_partitions(each.transactional_id, each.producer, each.partitions(), version))
+    return when_known(ctx, collected.close(), respond)
+
+
+def _refused(ctx: RequestContext, asked: _Asked) -> Errors | ErrorCode | None:
+    """What is wrong with the request itself: all of a transaction is refused for one wrong partition."""
+    error = id_error(ctx, asked.transactional_id)
+    if error is not ErrorCode.NONE:
+        return error
+    wrong = {partition: error for partition in asked.partitions() if (error := _partition_error(ctx, partition))}
+    if not wrong:
+        return None
+    return {partition: wrong.get(partition, ErrorCode.OPERATION_NOT_ATTEMPTED) for partition in asked.partitions()}
+
+
+def _partition_error(ctx: RequestContext, partition: Partition) -> ErrorCode:
+    if not ctx.authorized(Operation.WRITE, ResourceType.TOPIC, partition[0]):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    known = ctx.broker.image.partition(*partition) is not None
+    return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _errors(asked: _Asked, outcome: Errors | ErrorCode | ProposalFailed) -> Errors:
+    if isinstance(outcome, ProposalFailed):
+        outcome = outcome.code
+    return dict.fromkeys(asked.partitions(), outcome) if isinstance(outcome, ErrorCode) else outcome
+
+
+def _topics(asked: _Asked, errors: Errors, version: int) -> tuple[AddPartitionsToTxnResponseTopic, ...]:
+    return tuple(
+        AddPartitionsToTxnResponseTopic(
+            name=topic.name,
+            results_by_partition=tuple(
+                AddPartitionsToTxnResponsePartition(
+                    partition_index=index,
+                    partition_error_code=told(errors[topic.name, index], version, fenced_from=_FENCED_FROM),
+                )
+                for index in topic.partitions
+            ),
+        )
+        for topic in asked.topics
+    )

@@ -1,0 +1,72 @@
+"""DescribeTransactions (65): state, producer and partitions of transactional ids."""
+
+from typing import Any
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.coordinating import Collected, when_known
+from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.broker.coordinators.transactions import TransactionDecide
+from headrace.core.coordination.machine import Now, Ticket
+from headrace.core.transactions.commands import DescribedTransaction
+from headrace.core.transactions.coordinator import TransactionCoordinator, TransactionDecision
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    DescribeTransactionsResponseTopic,
+    DescribeTransactionsResponseTransactionState,
+)
+
+IDS_MAX = 10_000
+
+
+def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
+    collected = Collected()
+    ids = request.transactional_ids[:IDS_MAX]
+    for transactional_id in ids:
+        if not ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+            collected.add_known(ProposalFailed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ""))
+        elif not transactional_id:
+            collected.add_known(ProposalFailed(ErrorCode.INVALID_REQUEST, ""))
+        else:
+            collected.add(ctx.broker.transactions.propose(transactional_id, _describing(transactional_id)))
+
+    def respond(outcomes: list[Any]) -> DescribeTransactionsResponse:
+        return DescribeTransactionsResponse(
+            throttle_time_ms=ctx.throttle_time_ms,
+            transaction_states=tuple(_state(ctx, *each) for each in zip(ids, outcomes, strict=True)),
+        )
+
+    return when_known(ctx, collected.close(), respond)
+
+
+def _describing(transactional_id: str) -> TransactionDecide:
+    def decide(machine: TransactionCoordinator, ticket: Ticket, _now: Now) -> TransactionDecision:
+        return machine.describe(transactional_id, ticket)
+
+    return decide
+
+
+def _state(
+    ctx: RequestContext, transactional_id: str, outcome: DescribedTransaction | ProposalFailed
+) -> DescribeTransactionsResponseTransactionState:
+    if isinstance(outcome, ProposalFailed):
+        outcome = DescribedTransaction(outcome.code, transactional_id)
+    topics: dict[str, list[int]] = {}
+    for topic, partition in outcome.partitions:
+        topics.setdefault(topic, []).append(partition)
+    return DescribeTransactionsResponseTransactionState(
+        error_code=outcome.error,
+        transactional_id=transactional_id,
+        transaction_state=outcome.state,
+        transaction_timeout_ms=outcome.timeout_ms,
+        transaction_start_time_ms=outcome.started_at_ms,
+        producer_id=outcome.producer.producer_id,
+        producer_epoch=outcome.producer.producer_epoch,
+        topics=tuple(
+            DescribeTransactionsResponseTopic(topic=topic, partitions=tuple(partitions))
+            for topic, partitions in topics.items()
+            if ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic)
+        ),
+    )

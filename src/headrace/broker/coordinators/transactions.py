@@ -1,0 +1,305 @@
+"""The transactional ids that this node coordinates, the topic that keeps them, and the markers that end transactions.
+
+A transaction ends in three steps, each begun when the one before is committed: the outcome is written to the topic,
+the partitions get their markers, and the topic is told that all have theirs. A coordinator that dies in between is
+loaded again and goes on where the log says.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.broker.coordinators.host import CoordinatorHost, Decide, Runtime
+from headrace.broker.coordinators.markers import Marker, MarkerSender
+from headrace.broker.coordinators.topic import CoordinatedTopic
+from headrace.broker.metrics import Family
+from headrace.broker.partitions.leader import LedPartition
+from headrace.core.controller.commands import NewTopic
+from headrace.core.coordination.machine import Now, Ticket
+from headrace.core.transactions.commands import (
+    EPOCH_BUMPED_FROM,
+    AddPartitions,
+    Ending,
+    EndTransaction,
+    InitProducer,
+    Producer,
+    ProducerIdNeeded,
+    ProducerResult,
+)
+from headrace.core.transactions.coordinator import TransactionCoordinator, TransactionDecision
+from headrace.core.transactions.names import owner_of
+from headrace.core.transactions.records import Partition, TransactionRecord, TransactionRecords
+from headrace.core.transactions.settings import IDS_PER_SLICE, TransactionSettings
+from headrace.core.transactions.states import AT_REST, TransactionState
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import ProducerId
+
+if TYPE_CHECKING:
+    from headrace.broker.broker import Broker
+
+TRANSACTIONS_TOPIC = "__transaction_state"
+
+COMMIT_WAIT_MS_MAX = 30_000
+"""How long an answer waits for its records to be committed, as request.timeout.ms of Kafka's brokers."""
+
+ENDINGS_RETRY_MS = 100
+"""Until a machine that cannot be asked now is asked again."""
+
+TransactionHost = CoordinatorHost[TransactionCoordinator, TransactionRecord]
+TransactionDecide = Decide[TransactionCoordinator, TransactionRecord]
+
+
+class Transactions:
+    def __init__(self, broker: "Broker", runtime: Runtime) -> None:
+        self._broker = broker
+        self._timers = runtime.timers
+        self._settings = TransactionSettings.of(broker.config)
+        self.markers = MarkerSender(broker, runtime)
+        self._marked: set[tuple[str, Producer]] = set()
+        """Endings whose markers are on their way."""
+        self.timed_out = 0
+        self.topic: CoordinatedTopic[TransactionCoordinator, TransactionRecord] = CoordinatedTopic(
+            TRANSACTIONS_TOPIC,
+            broker,
+            new_machine=lambda: TransactionCoordinator(self._settings),
+            record_format=TransactionRecords(),
+            new_topic=self._new_topic,
+            runtime=runtime,
+            commit_wait_ms_max=COMMIT_WAIT_MS_MAX,
+            on_loaded=self._loaded,
+        )
+
+    def _new_topic(self) -> NewTopic:
+        config = self._broker.config.transactions
+        replication_factor = min(config.log_replication_factor, len(self._broker.image.brokers))
+        return NewTopic(
+            name=TRANSACTIONS_TOPIC,
+            partition_count=config.log_partitions,
+            replication_factor=replication_factor,
+            configs=(
+                ("cleanup.policy", "compact"),
+                ("compression.type", "uncompressed"),
+                ("min.insync.replicas", str(min(config.log_min_insync_replicas, replication_factor))),
+                ("segment.bytes", str(config.log_segment_bytes)),
+                ("unclean.leader.election.enable", "false"),
+            ),
+        )
+
+    def partition_led(self, partition: LedPartition) -> None:
+        self.topic.partition_led(partition)
+
+    def begin_stop(self) -> None:
+        self.topic.begin_stop()
+
+    # Questions
+
+    def propose(self, transactional_id: str, decide: TransactionDecide) -> Proposal[Any]:
+        return self.topic.propose(owner_of(transactional_id), decide)
+
+    def check(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[Partition],
+        *,
+        add: bool,
+    ) -> Proposal[Mapping[Partition, ErrorCode]]:
+        """Whether these partitions are part of the ongoing transaction; `add` makes them so (KIP-890).
+
+        A partition's leader asks before it appends the first batch of a transaction, and so does the coordinator of a
+        group. The answer comes in a later turn, also in the same process. The codes are the coordinator's own:
+        PRODUCER_FENCED is for whoever asks to translate, as AddPartitionsToTxn's answers between brokers are.
+        """
+        producer = Producer(producer_id, producer_epoch)
+        answered: Proposal[Mapping[Partition, ErrorCode]] = Proposal()
+
+        def known(outcome: Any) -> None:
+            if isinstance(outcome, ErrorCode):
+                outcome = dict.fromkeys(partitions, outcome)
+            self._timers.next_turn(lambda: answered.complete(outcome))
+
+        if not transactional_id:
+            known(ErrorCode.INVALID_REQUEST)
+        elif add:
+            self.add_partitions(transactional_id, producer, partitions, EPOCH_BUMPED_FROM).then(known)
+        else:
+            self.verify_partitions(transactional_id, producer, partitions).then(known)
+        return answered
+
+    def add_partitions(
+        self, transactional_id: str, producer: Producer, partitions: Iterable[Partition], client_version: int
+    ) -> Proposal[ErrorCode]:
+        command = AddPartitions(
+            transactional_id=transactional_id,
+            producer=producer,
+            partitions=frozenset(partitions),
+            client_version=client_version,
+        )
+        return self.propose(transactional_id, lambda machine, ticket, now: machine.add_partitions(command, ticket, now))
+
+    def verify_partitions(
+        self, transactional_id: str, producer: Producer, partitions: Sequence[Partition]
+    ) -> Proposal[Mapping[Partition, ErrorCode]]:
+        def decide(machine: TransactionCoordinator, ticket: Ticket, _now: Now) -> TransactionDecision:
+            return machine.verify_partitions(transactional_id, producer, partitions, ticket)
+
+        return self.propose(transactional_id, decide)
+
+    def init_producer(self, command: InitProducer) -> Proposal[ProducerResult]:
+        def decide(
+            fresh: ProducerId | None, machine: TransactionCoordinator, ticket: Ticket, now: Now
+        ) -> TransactionDecision:
+            return machine.init_producer(_with_fresh_id(command, fresh), ticket, now)
+
+        return self._with_producer_id(command.transactional_id, decide)
+
+    def end(self, command: EndTransaction) -> Proposal[ProducerResult]:
+        def decide(
+            fresh: ProducerId | None, machine: TransactionCoordinator, ticket: Ticket, now: Now
+        ) -> TransactionDecision:
+            return machine.end(_with_fresh_id(command, fresh), ticket, now)
+
+        return self._with_producer_id(command.transactional_id, decide)
+
+    def _with_producer_id(
+        self,
+        transactional_id: str,
+        decide: Callable[[ProducerId | None, TransactionCoordinator, Ticket, Now], TransactionDecision],
+    ) -> Proposal[Any]:
+        """Ask; where a fresh producer id is needed for the answer, get one and ask again with it."""
+        answered: Proposal[Any] = Proposal()
+        producer_ids = self._broker.producer_ids
+
+        def ask(fresh: ProducerId | ProposalFailed) -> None:
+            if isinstance(fresh, ProposalFailed):
+                answered.complete(fresh)
+            else:
+                self.propose(transactional_id, partial(decide, fresh)).then(answered.complete)
+
+        def known(outcome: object) -> None:
+            if not isinstance(outcome, ProducerIdNeeded):
+                answered.complete(outcome)
+            elif producer_ids.overloaded:
+                ask(ProposalFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too many wait for producer ids"))
+            else:
+                producer_ids.give(ask)
+
+        self.propose(transactional_id, partial(decide, None)).then(known)
+        return answered
+
+    # Ends
+
+    def _loaded(self, machine: TransactionCoordinator) -> None:
+        host = next(host for host in self.topic if host.machine is machine)
+        self._await_endings(host, machine, again=True)
+
+    def _await_endings(self, host: TransactionHost, machine: TransactionCoordinator, *, again: bool) -> None:
+        """Ask what is decided and committed; as long as the machine lives, it is asked again after each answer."""
+        if host.machine is not machine:
+            return
+
+        def known(outcome: list[Ending] | ProposalFailed) -> None:
+            if isinstance(outcome, ProposalFailed):
+                # The answer may have held endings: they are asked for anew.
+                self._timers.after(ENDINGS_RETRY_MS, lambda: self._await_endings(host, machine, again=True))
+                return
+            self._send_markers(host, outcome)
+            self._timers.next_turn(lambda: self._await_endings(host, machine, again=False))
+
+        host.propose(lambda machine, ticket, _now: machine.next_endings(ticket, again=again)).then(known)
+
+    def _send_markers(self, host: TransactionHost, endings: list[Ending]) -> None:
+        for ending in endings:
+            key = (ending.transactional_id, ending.producer)
+            if key in self._marked:
+                continue
+            self._marked.add(key)
+            self.timed_out += ending.timed_out
+            marker = Marker(
+                ending.producer.producer_id,
+                ending.producer.producer_epoch,
+                ending.commit,
+                host.partition.leader.leader_epoch,
+                ending.client_version,
+                ending.partitions,
+            )
+            self.markers.send(marker, partial(self._complete, ending))
+
+    def _complete(self, ending: Ending) -> None:
+        """Every partition has its marker."""
+
+        def decide(
+            fresh: ProducerId | None, machine: TransactionCoordinator, ticket: Ticket, now: Now
+        ) -> TransactionDecision:
+            return machine.complete(ending.transactional_id, ending.producer, fresh, ticket, now)
+
+        def known(outcome: object) -> None:
+            if isinstance(outcome, ProposalFailed) and outcome.code is not ErrorCode.NOT_COORDINATOR:
+                self._timers.after(ENDINGS_RETRY_MS, lambda: self._complete(ending))
+            else:
+                self._marked.discard((ending.transactional_id, ending.producer))
+
+        self._with_producer_id(ending.transactional_id, decide).then(known)
+
+    # All transactional ids
+
+    def listing(self) -> Iterator[tuple[TransactionHost, list[str]]]:
+        """The ids of every coordinator here, in slices of a named size."""
+        for host in self.topic:
+            if host.machine is not None:
+                known = list(host.machine.transactions)
+                for first in range(0, len(known), IDS_PER_SLICE):
+                    yield host, known[first : first + IDS_PER_SLICE]
+
+    # Metrics
+
+    def families(self) -> Iterator[Family]:
+        counts, oldest_at_ms = self._states()
+        now_ms = self._broker.clock.wall_ms()
+        yield Family(
+            "headrace_transactional_ids",
+            "gauge",
+            "Transactional ids by state; those in Ongoing have an open transaction.",
+            (((("state", state.value),), count) for state, count in counts.items()),
+        )
+        yield Family(
+            "headrace_transaction_oldest_seconds",
+            "gauge",
+            "How long the oldest open transaction has been open.",
+            (((), 0 if oldest_at_ms is None else max(now_ms - oldest_at_ms, 0) / 1_000),),
+        )
+        yield Family(
+            "headrace_transactions_timed_out_total",
+            "counter",
+            "Transactions aborted because their time was up.",
+            (((), self.timed_out),),
+        )
+        yield Family(
+            "headrace_transaction_markers_unwritten",
+            "gauge",
+            "Markers of ended transactions that partitions have not committed yet.",
+            (((), self.markers.unwritten),),
+        )
+
+    def _states(self) -> tuple[dict[TransactionState, int], int | None]:
+        """How many ids are in each state, and since when the oldest transaction is open."""
+        counts = dict.fromkeys(TransactionState, 0)
+        oldest_at_ms: int | None = None
+        for host in self.topic:
+            for transaction in tuple(host.machine.transactions.values()) if host.machine is not None else ():
+                counts[transaction.state] += 1
+                if transaction.state not in AT_REST and (
+                    oldest_at_ms is None or transaction.started_at_ms < oldest_at_ms
+                ):
+                    oldest_at_ms = transaction.started_at_ms
+        return counts, oldest_at_ms
+
+
+Command = TypeVar("Command", InitProducer, EndTransaction)
+
+
+def _with_fresh_id(command: Command, fresh: ProducerId | None) -> Command:
+    return command if fresh is None else replace(command, fresh_producer_id=fresh)
