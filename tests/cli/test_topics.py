@@ -73,6 +73,13 @@ def test_partitions_only_grow(headrace: Headrace, topic: str) -> None:
     assert "nothing to change" in headrace("topics", "alter", topic, exit_code=2).stderr
 
 
+def test_delete_warns_of_an_internal_topic(headrace: Headrace, topic: str) -> None:
+    assert "is internal" not in headrace("topics", "delete", topic, input="n\n", exit_code=1).stderr
+    headrace("groups", "reset", "warned", "--topic", topic, "--to-earliest", "--yes")
+    asked = headrace("topics", "delete", "__consumer_offsets", input="n\n", exit_code=1)
+    assert '"__consumer_offsets" is internal: what coordinators keep in it is lost' in asked.stderr
+
+
 def test_delete_asks(headrace: Headrace, topic: str) -> None:
     asked = headrace("topics", "delete", topic, input="n\n", exit_code=1)
     assert f'delete 1 topic and all records ("{topic}")?' in asked.stderr

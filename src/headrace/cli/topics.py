@@ -180,7 +180,11 @@ def _grow(admin: Admin, name: str, partitions: int) -> None:
 def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
     """Delete topics and all their records; none of them if one does not exist."""
     with Admin(bootstrap) as admin:
-        _fail_on_missing(admin.topics(names), "nothing deleted, cannot delete" if len(names) > 1 else "cannot delete")
+        found = admin.topics(names)
+        _fail_on_missing(found, "nothing deleted, cannot delete" if len(names) > 1 else "cannot delete")
+        for topic in found:
+            if topic.internal:
+                click.echo(f'"{topic.name}" is internal: what coordinators keep in it is lost', err=True)
         if not yes:
             shown = ", ".join(f'"{name}"' for name in names)
             confirm(f"delete {count_text(len(names), 'topic')} and all records ({shown})?")
