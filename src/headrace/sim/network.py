@@ -240,12 +240,16 @@ class Fabric:
 
     def deliver(self) -> None:
         """Move a drawn slice of every stream that has bytes under way."""
+        some_ended = False
         for name, stream in self._streams:
-            if delivered := stream.deliver(self._entropy, self.whole_eighths):
+            if not stream.on_the_way:  # most of them, at most times
+                some_ended = some_ended or stream.finished
+            elif delivered := stream.deliver(self._entropy, self.whole_eighths):
                 self.trace.record(f"network {name} {len(delivered)} {zlib.crc32(delivered):08x}")
                 if name[-1] == TO_THE_LISTENER and stream.is_within_a_frame():
                     self.trace.meet("frame cut in the middle")
-        self._streams = [(name, stream) for name, stream in self._streams if not stream.at_end()]
+        if some_ended:
+            self._streams = [(name, stream) for name, stream in self._streams if not stream.at_end()]
 
     def is_moving(self) -> bool:
         return any(stream.is_moving() for _, stream in self._streams)

@@ -22,7 +22,7 @@ from headrace.sim.world import RunTooLong, World
 PLAYS: dict[str, type[Play]] = {play.name: play for play in (LogPlay,)}
 MINUTE_MS = 60_000
 MINUTES = 1.0
-STEP_MS_MAX = 50
+STEP_MS_MAX = 80
 """Turns of a run are rarer than real ones, so that minutes of timers, pauses and retention fit into few of them."""
 PROGRESS_MS_MAX = 30_000
 TAIL_LINES = 50

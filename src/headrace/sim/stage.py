@@ -11,7 +11,7 @@ from headrace.sim.world import World
 
 FLUSH_MESSAGES = "flush.messages"
 OFFSET_MAX = (1 << 63) - 1
-BATCHES_PER_SECOND = 30
+BATCHES_PER_SECOND = 24
 """Of all producers together: enough to count, and not more than is worth its time."""
 
 

@@ -20,15 +20,15 @@ class Stream:
         "_delivered",
         "_ends",
         "_frame_start",
-        "_on_the_way",
         "_put",
         "finished",
         "is_reset",
+        "on_the_way",
         "stalled",
     )
 
     def __init__(self) -> None:
-        self._on_the_way = bytearray()
+        self.on_the_way = bytearray()
         self._arrived = bytearray()
         self._put = 0
         self._delivered = 0
@@ -41,11 +41,11 @@ class Stream:
         """Nothing arrives while it is set: a clogged link or a reader that does not read."""
 
     def room(self) -> int:
-        return WINDOW_BYTES_MAX - len(self._on_the_way) - len(self._arrived)
+        return WINDOW_BYTES_MAX - len(self.on_the_way) - len(self._arrived)
 
     def put(self, payload: bytes) -> None:
         assert not self.finished, "a finished stream takes no more bytes"
-        self._on_the_way += payload
+        self.on_the_way += payload
         self._put += len(payload)
         self._ends.append(self._put)
 
@@ -58,17 +58,17 @@ class Stream:
         return len(self._arrived)
 
     def at_end(self) -> bool:
-        return self.finished and not self._on_the_way and not self._arrived
+        return self.finished and not self.on_the_way and not self._arrived
 
     def is_moving(self) -> bool:
-        return bool(self._on_the_way) and not self.stalled
+        return bool(self.on_the_way) and not self.stalled
 
     def is_within_a_frame(self) -> bool:
         """Whether what has arrived ends inside of what was put at once."""
         return self._frame_start < self._delivered
 
     def reset(self) -> None:
-        self._on_the_way.clear()
+        self.on_the_way.clear()
         self._arrived.clear()
         self.finished = True
         self.is_reset = True
@@ -77,9 +77,9 @@ class Stream:
         """Let a slice arrive, perhaps an empty one; what it was, for the trace."""
         if not self.is_moving():
             return b""
-        length = _drawn_slice_length(len(self._on_the_way), entropy, whole_eighths)
-        delivered = bytes(self._on_the_way[:length])
-        del self._on_the_way[:length]
+        length = _drawn_slice_length(len(self.on_the_way), entropy, whole_eighths)
+        delivered = bytes(self.on_the_way[:length])
+        del self.on_the_way[:length]
         self._arrived += delivered
         self._delivered += length
         ends = self._ends
