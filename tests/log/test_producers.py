@@ -173,6 +173,23 @@ def test_as_many_as_are_remembered_are_taken_back_and_admitted_again() -> None:
         states.appended(fields, 3 + number, NOW_MS, NOW_MS)
 
 
+@pytest.mark.parametrize("staged", [True, False])
+def test_what_follows_a_batch_that_found_no_room_does_not_get_ahead_of_it(staged: bool) -> None:
+    states = ProducerStates()
+    if staged:
+        states.appended(batch(0), 0, NOW_MS, NOW_MS)
+        states.take_back({batch(0)[PRODUCER_ID]}, 0)
+    else:
+        states.turned_away(batch(0))
+        states.turned_away(batch(1))
+    with pytest.raises(SequenceRejected, match="sequence 1, 0 must come first"):
+        states.admit(batch(1))
+    assert states.admit(batch(0, epoch=1)) == APPEND
+    for number in range(2):
+        assert states.admit(batch(number)) == APPEND
+        states.appended(batch(number), number, NOW_MS, NOW_MS)
+
+
 @given(first=st.lists(st.integers(0, 3), max_size=20), later=st.lists(st.integers(0, 3), max_size=20))
 def test_a_frozen_copy_does_not_change_with_the_log(first: list[int], later: list[int]) -> None:
     states, sequences = ProducerStates(), [0] * 4

@@ -41,6 +41,8 @@ APPEND = -1
 NEVER_SEEN = -1
 STRICT_MARKERS_FROM = 2
 """The transaction version from which every marker has a new epoch (KIP-890)."""
+AWAITED_PRODUCERS_MAX = 10_000
+"""Producers without a batch in the log whose next one is known; of more, the oldest may go on anywhere."""
 EXPIRY_PRODUCERS_MAX = 20_000
 """How many producers one call of `expire` looks at, so that a turn stays short; the next call goes on from there."""
 
@@ -107,6 +109,9 @@ class ProducerStates:
         self.open: dict[int, int] = {}
         """Producers within a transaction and the first offset of each, rising."""
         self._ended: deque[EndedTransaction] = deque()
+        self._awaited: dict[int, tuple[int, int]] = {}
+        """Epoch and sequence that was taken back or turned away, of producers of whom nothing else is known: what
+        follows it in flight must not get ahead of it."""
         self.duplicate_timestamp = -1
         """When the batch that `admit` last found to be a duplicate was appended."""
 
@@ -117,7 +122,7 @@ class ProducerStates:
         """HOT. APPEND for a batch that may be appended, the original base offset for a duplicate."""
         state = self._states.get(fields[PRODUCER_ID])
         if state is None:
-            return APPEND
+            return APPEND if not self._awaited else self._admit_unknown(fields)
         epoch = fields[PRODUCER_EPOCH]
         sequence = fields[BASE_SEQUENCE]
         batches = state.batches
@@ -138,6 +143,23 @@ class ProducerStates:
             )
         return APPEND
 
+    def _admit_unknown(self, fields: HeaderFields) -> int:
+        epoch, sequence = self._awaited.get(fields[PRODUCER_ID], (fields[PRODUCER_EPOCH], fields[BASE_SEQUENCE]))
+        if epoch == fields[PRODUCER_EPOCH] and sequence != fields[BASE_SEQUENCE]:
+            raise SequenceRejected(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {fields[PRODUCER_ID]} sent sequence {fields[BASE_SEQUENCE]}, {sequence} must come first",
+            )
+        return APPEND
+
+    def turned_away(self, fields: HeaderFields) -> None:
+        """A batch that may have been in order found no room, and will come again."""
+        producer_id = fields[PRODUCER_ID]
+        if producer_id >= 0 and producer_id not in self._states:
+            awaited = self._awaited.get(producer_id)
+            if awaited is None or awaited[0] < fields[PRODUCER_EPOCH]:
+                self._await(producer_id, fields[PRODUCER_EPOCH], fields[BASE_SEQUENCE])
+
     def appended(self, fields: HeaderFields, base_offset: int, timestamp: int, seen_ms: int) -> None:
         """HOT. The batch is in the log; recovery replays headers through here too."""
         producer_id = fields[PRODUCER_ID]
@@ -146,6 +168,8 @@ class ProducerStates:
         if state is None:
             state = ProducerState(epoch, first_offset=base_offset, generation=self._generation)
             self._states[producer_id] = state
+            if self._awaited:
+                self._awaited.pop(producer_id, None)
         elif state.generation != self._generation:
             state = self._own(producer_id, state)
         if state.epoch != epoch:
@@ -230,8 +254,8 @@ class ProducerStates:
 
         Older ones that they had pushed out do not come back: a producer with at most five batches in flight had the
         answers to those before it sent the new ones. A new epoch stays in force, because its producer has it, unless a
-        marker brought it. A producer of whom nothing is left that way is forgotten: it goes on where it likes, and not
-        at sequence 0.
+        marker brought it. A producer of whom nothing is left that way is forgotten but for the sequence with which it
+        goes on.
         """
         self._take_back_markers(end_offset)
         for producer_id in producer_ids:
@@ -240,6 +264,8 @@ class ProducerStates:
                 continue
             if state.first_offset >= end_offset:
                 self._forget(producer_id)
+                if state.batches:
+                    self._await(producer_id, state.epoch, state.batches[0][0])
                 continue
             state = self._own(producer_id, state)
             first_sequence = 0
@@ -250,6 +276,12 @@ class ProducerStates:
                 self.open.pop(producer_id, None)
             if not state.batches and first_sequence and state.transaction_start_offset < 0:
                 del self._states[producer_id]
+                self._await(producer_id, state.epoch, first_sequence)
+
+    def _await(self, producer_id: int, epoch: int, sequence: int) -> None:
+        while len(self._awaited) >= AWAITED_PRODUCERS_MAX:
+            del self._awaited[next(iter(self._awaited))]
+        self._awaited[producer_id] = (epoch, sequence)
 
     def _take_back_markers(self, end_offset: int) -> None:
         taken = False

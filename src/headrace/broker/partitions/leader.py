@@ -178,8 +178,10 @@ class LedPartition:
         if self.offline:
             return self.offline_error, -1, NO_APPEND_TIME, 0
         if self.space.full:
+            self.log.producers.turned_away(_unpack_header(frame[start:end]))
             return ErrorCode.KAFKA_STORAGE_ERROR, -1, NO_APPEND_TIME, 0
         if acks == ACKS_ALL and not self.leader.acks_all_allowed:
+            self.log.producers.turned_away(_unpack_header(frame[start:end]))
             return ErrorCode.NOT_ENOUGH_REPLICAS, -1, NO_APPEND_TIME, 0
         batch = frame[start:end]
         fields: HeaderFields = _unpack_header(batch)
