@@ -154,15 +154,18 @@ class Harness:
 
         return self._asked(name, "init", decide)
 
-    def add(self, name, *partitions, transactional_id=ID, version=None, producer=None):
+    def add(self, name, *partitions, transactional_id=ID, version=None, producer=None, waits=False):
+        """The error; None if it waits."""
         command = AddPartitions(
             transactional_id=transactional_id,
             producer=producer or self.producer(name).producer,
             partitions=frozenset(partitions or {("a", 0)}),
             client_version=self.version if version is None else version,
+            waits=waits,
         )
         ticket = Ticket(name, "add")
-        return self.run(lambda machine, now: machine.add_partitions(command, ticket, now)).answers[0].response
+        decision = self.run(lambda machine, now: machine.add_partitions(command, ticket, now))
+        return answer_to(ticket, decision)
 
     def check(self, name, *partitions, transactional_id=ID, producer=None):
         producer = producer or self.producer(name).producer
@@ -216,8 +219,8 @@ class Harness:
 
 
 def answer_to(ticket, decision):
-    (response,) = [answer.response for answer in decision.answers if answer.ticket is ticket]
-    return response
+    """None if it still waits."""
+    return next((answer.response for answer in decision.answers if answer.ticket is ticket), None)
 
 
 def check_follows(before, after):

@@ -1,6 +1,7 @@
 """Runs a script about one transactional id: commands, `----`, and what producers and coordinator said to them.
 
 version LEVEL      init NAME [timeout=MS] [resume]      add NAME TOPIC/PARTITION ...      check NAME TOPIC/PARTITION ...
+write NAME TOPIC/PARTITION ... (adds as a partition's leader does, which waits)
 commit NAME        abort NAME        retry NAME commit|abort        markers-written        wait MILLISECONDS
 restart            state             use NAME PRODUCER/EPOCH                script-epoch EPOCH
 """
@@ -68,6 +69,9 @@ class Runner:
 
     def do_add(self, name, *partitions):
         self.harness.add(name, *map(partition, partitions))
+
+    def do_write(self, name, *partitions):
+        self.harness.add(name, *map(partition, partitions), waits=True)
 
     def do_check(self, name, *partitions):
         self.harness.check(name, *map(partition, partitions))

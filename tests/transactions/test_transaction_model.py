@@ -17,6 +17,9 @@ PARTITIONS = st.lists(
     st.sampled_from([("x", 0), ("x", 1), ("y", 0), ("__consumer_offsets", 7)]), min_size=1, max_size=3
 )
 WAITS_MS = st.sampled_from([1, 5_000, 30_000, 61_000, 4_000_000])
+WAITED_FOR_MAX = 10
+"""Transactions in a row that those who wait begin before a new producer gets its turn."""
+
 ENDED = {
     True: (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT),
     False: (TransactionState.PREPARE_ABORT, TransactionState.COMPLETE_ABORT),
@@ -40,6 +43,8 @@ class TransactionMachine(RuleBasedStateMachine):
 
     def see_endings(self):
         for ticket, response in self.harness.take_outcomes():
+            if ticket.kind == "add" and response is ErrorCode.NONE:
+                self.succeeded(ticket.name)
             for ending in response if ticket.kind == "markers" else ():
                 first = self.outcomes.setdefault(ending.producer, ending)
                 assert (first.commit, first.partitions) == (ending.commit, ending.partitions)
@@ -60,24 +65,33 @@ class TransactionMachine(RuleBasedStateMachine):
     @rule(name=NAMES)
     def take_over(self, name):
         """What a client does: ask until the transaction of the one before is over."""
-        for _ in range(3):
-            if self.harness.init(name).error is ErrorCode.NONE:
+        for _ in range(WAITED_FOR_MAX):
+            taken = self.harness.init(name).error is ErrorCode.NONE
+            self.see_endings()
+            if taken:
                 self.owner = name
                 break
             self.harness.complete()
+            self.see_endings()
         assert self.owner == name
-        self.see_endings()
 
     @rule(name=NAMES, partitions=PARTITIONS)
     def add(self, name, partitions):
         if self.harness.add(name, *partitions) is ErrorCode.NONE:
-            self.succeeded(name)
             assert set(partitions) <= self.harness.transaction.partitions
+        self.see_endings()
+
+    @rule(name=NAMES, partitions=PARTITIONS)
+    def write(self, name, partitions):
+        """A partition's leader waits for the end of the transaction before; whoever waits is told within its time."""
+        self.harness.add(name, *partitions, waits=True)
+        self.see_endings()
 
     @rule(name=NAMES, partitions=PARTITIONS)
     def check(self, name, partitions):
         if ErrorCode.NONE in self.harness.check(name, *partitions).values():
             self.succeeded(name)
+        self.see_endings()
 
     @rule(name=NAMES, commit=st.booleans(), stale=st.booleans())
     def end(self, name, commit, stale):
@@ -92,6 +106,7 @@ class TransactionMachine(RuleBasedStateMachine):
     @rule(count=st.sampled_from([1, None]))
     def markers_written(self, count):
         self.harness.complete(count)
+        self.see_endings()
 
     @rule(duration_ms=WAITS_MS)
     def wait(self, duration_ms):

@@ -124,19 +124,27 @@ class Transactions:
         if not transactional_id:
             known(ErrorCode.INVALID_REQUEST)
         elif add:
-            self.add_partitions(transactional_id, producer, partitions, EPOCH_BUMPED_FROM).then(known)
+            self.add_partitions(transactional_id, producer, partitions, EPOCH_BUMPED_FROM, waits=True).then(known)
         else:
             self.verify_partitions(transactional_id, producer, partitions).then(known)
         return answered
 
     def add_partitions(
-        self, transactional_id: str, producer: Producer, partitions: Iterable[Partition], client_version: int
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Iterable[Partition],
+        client_version: int,
+        *,
+        waits: bool = False,
     ) -> Proposal[ErrorCode]:
+        """`waits` is for those who ask on behalf of a producer that has gone on to its next transaction already."""
         command = AddPartitions(
             transactional_id=transactional_id,
             producer=producer,
             partitions=frozenset(partitions),
             client_version=client_version,
+            waits=waits,
         )
         return self.propose(transactional_id, lambda machine, ticket, now: machine.add_partitions(command, ticket, now))
 

@@ -38,6 +38,8 @@ class AddPartitions:
     producer: Producer
     partitions: Partitions
     client_version: int
+    waits: bool = False
+    """While the transaction before is still ending, for a while: whoever asks cannot come again by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

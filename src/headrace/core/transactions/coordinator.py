@@ -23,12 +23,14 @@ from headrace.core.transactions.commands import (
 from headrace.core.transactions.ends import bumping_end_error, plain_end_error
 from headrace.core.transactions.records import Partition, Transaction, TransactionRecord
 from headrace.core.transactions.settings import (
+    COMPLETION_WAIT_MS_MAX,
     DEADLINES_PER_TURN,
     ENDINGS_PER_ANSWER,
     IDS_PER_SLICE,
     PARTITIONS_PER_TRANSACTION_MAX,
     SLICE_PAUSE_MS,
     TRANSACTIONAL_IDS_MAX,
+    WAITING_PER_ID_MAX,
     TransactionSettings,
 )
 from headrace.core.transactions.states import AT_REST, ENDING, TransactionState
@@ -47,6 +49,8 @@ class Wait(IntEnum):
     """For the producer to end its transaction."""
     EXPIRY = 1
     """For the next look at ids that nobody uses any more."""
+    COMPLETION = 2
+    """For the end of a transaction, of those who want to begin the next one."""
 
 
 class Waiting(NamedTuple):
@@ -63,6 +67,8 @@ class TransactionCoordinator:
         """Ids whose markers were not asked for yet, in the order of their decisions: whether their time was up."""
         self._marking: Ticket | None = None
         """Whoever sends markers, while there are none to send."""
+        self._next_ones: dict[str, list[tuple[AddPartitions, Ticket]]] = {}
+        """Who waits for the end of a transaction, to begin the next one."""
         self._to_look_at: list[str] = []
         """Ids that the round of expiry that is under way has not looked at yet."""
 
@@ -101,6 +107,9 @@ class TransactionCoordinator:
         for waiting in self._deadlines.take_due(now.monotonic_ms, DEADLINES_PER_TURN):
             if waiting.wait is Wait.EXPIRY:
                 self._look_at_expiry(out, now)
+                continue
+            if waiting.wait is Wait.COMPLETION:
+                self._begin_next_ones(waiting.transactional_id, out, now)
                 continue
             transaction = self.transactions.get(waiting.transactional_id)
             if transaction is not None and transaction.state is _ONGOING:
@@ -184,8 +193,26 @@ class TransactionCoordinator:
     def add_partitions(self, command: AddPartitions, ticket: Ticket, now: Now) -> TransactionDecision:
         """Answered with an ErrorCode, for all of them."""
         out = self._outcome()
-        out.answer(ticket, self._add_partitions(command, out, now))
+        error = self._add_partitions(command, out, now)
+        if error is not ErrorCode.CONCURRENT_TRANSACTIONS or not self._awaits_completion(command, ticket, now):
+            out.answer(ticket, error)
         return out.decision()
+
+    def _awaits_completion(self, command: AddPartitions, ticket: Ticket, now: Now) -> bool:
+        waiting = self._next_ones.setdefault(command.transactional_id, []) if command.waits else []
+        if not command.waits or len(waiting) >= WAITING_PER_ID_MAX:
+            return False
+        if not waiting:
+            until_ms = now.monotonic_ms + COMPLETION_WAIT_MS_MAX
+            self._deadlines.set(Waiting(Wait.COMPLETION, command.transactional_id), until_ms)
+        waiting.append((command, ticket))
+        return True
+
+    def _begin_next_ones(self, transactional_id: str, out: Effects, now: Now) -> None:
+        """The transaction has ended, or was waited for long enough."""
+        self._deadlines.drop(Waiting(Wait.COMPLETION, transactional_id))
+        for command, ticket in self._next_ones.pop(transactional_id, ()):
+            out.answer(ticket, self._add_partitions(command, out, now))
 
     def _add_partitions(self, command: AddPartitions, out: Effects, now: Now) -> ErrorCode:
         before = self.transactions.get(command.transactional_id)
@@ -330,6 +357,8 @@ class TransactionCoordinator:
             self._endings.pop(transactional_id, None)
             self._write(out, transactional_id, steps.completed(before, now_ms=now.wall_ms, fresh_producer_id=fresh))
             out.answer(ticket, _NONE)
+            if transactional_id in self._next_ones:
+                self._begin_next_ones(transactional_id, out, now)
         return out.decision()
 
     # Looking

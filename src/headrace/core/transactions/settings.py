@@ -18,6 +18,12 @@ IDS_PER_SLICE = 500
 SLICE_PAUSE_MS = 1
 """Until the next slice of such work: not in the same turn."""
 
+COMPLETION_WAIT_MS_MAX = 100
+"""How long a partition that is added to the next transaction waits for the end of the one before."""
+
+WAITING_PER_ID_MAX = 1_000
+"""Who may wait for that at once."""
+
 ENDINGS_PER_ANSWER = 1_000
 """Transactions whose markers are asked for at once."""
 
