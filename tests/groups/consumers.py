@@ -1,25 +1,8 @@
-"""Members of the new protocol, as good clients behave, and the topics they see."""
+"""Members of the new protocol, as good clients behave."""
 
 from headrace.core.groups.commands import ConsumerHeartbeat
 from headrace.model.errors import ErrorCode
 from tests.groups.harness import GROUP, Harness, Ticket
-
-
-class Catalog:
-    def __init__(self, **topics):
-        self.topics = topics
-        self.version = 1
-
-    def find(self, name):
-        count = self.topics.get(name)
-        return None if count is None else (name.encode().ljust(16, b"\0"), count)
-
-    def names(self):
-        return tuple(self.topics)
-
-    def change(self, **topics):
-        self.topics = {name: count for name, count in {**self.topics, **topics}.items() if count}
-        self.version += 1
 
 
 class Consumer:
@@ -37,7 +20,6 @@ class Consumer:
 class ConsumerHarness(Harness):
     def __init__(self, **settings):
         super().__init__(**settings)
-        self.catalog = Catalog(t=6)
         self.consumers = {}
 
     def consumer(self, name):
@@ -67,9 +49,7 @@ class ConsumerHarness(Harness):
             client_id=name,
             client_host="/127.0.0.1",
         )
-        decision = self.run(
-            lambda machine, now: machine.consumer_heartbeat(command, self.catalog, Ticket(name, "beat"), now)
-        )
+        decision = self.run(lambda machine, now: machine.consumer_heartbeat(command, Ticket(name, "beat"), now))
         result = decision.answers[-1].response
         if result.error is ErrorCode.NONE:
             consumer.epoch = result.epoch

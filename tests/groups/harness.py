@@ -1,6 +1,8 @@
 """A group machine with a log, a clock and members that remember what they were told."""
 
-from headrace.core.coordination.machine import Now
+from typing import NamedTuple
+
+from headrace.core.coordination.machine import Now, Producer
 from headrace.core.groups.commands import (
     Commit,
     Join,
@@ -16,10 +18,69 @@ from headrace.core.groups.records import GroupRecords
 from headrace.core.groups.settings import GroupSettings
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
+from headrace.model.ids import NO_PRODUCER_ID
 
 GROUP = "g"
 WALL_START_MS = 1_700_000_000_000
 FORMAT = GroupRecords()
+
+
+class Catalog:
+    def __init__(self, **topics):
+        self.topics = topics
+        self.version = 1
+
+    def find(self, name):
+        count = self.topics.get(name)
+        return None if count is None else (name.encode().ljust(16, b"\0"), count)
+
+    def name_of(self, topic_id):
+        name = topic_id.rstrip(b"\0").decode()
+        return name if name in self.topics else None
+
+    def names(self):
+        return tuple(self.topics)
+
+    def change(self, **topics):
+        self.topics = {name: count for name, count in {**self.topics, **topics}.items() if count}
+        self.version += 1
+
+
+class Entry(NamedTuple):
+    producer_id: int
+    key: bytes
+    value: bytes | None
+
+
+class Marker(NamedTuple):
+    producer_id: int
+    commit: bool
+
+
+def compacted_log(log):
+    """What a compaction leaves at most: below the first open transaction the last record of every key alone, without
+    tombstones and without what was aborted; everything from there on."""
+    outcomes = {}
+    open_from = {}
+    """Of each producer with an open transaction, the places of its records."""
+    for place, entry in enumerate(log):
+        if isinstance(entry, Marker):
+            outcomes.update(dict.fromkeys(open_from.pop(entry.producer_id, ()), entry.commit))
+        elif entry.producer_id != NO_PRODUCER_ID:
+            open_from.setdefault(entry.producer_id, []).append(place)
+    stable_end = min((places[0] for places in open_from.values()), default=len(log))
+    stable = [
+        (place, entry)
+        for place, entry in enumerate(log[:stable_end])
+        if isinstance(entry, Marker) or outcomes.get(place, True)
+    ]
+    last = {entry.key: place for place, entry in stable if isinstance(entry, Entry)}
+    kept = [
+        entry
+        for place, entry in stable
+        if isinstance(entry, Marker) or (last[entry.key] == place and entry.value is not None)
+    ]
+    return [*kept, *log[stable_end:]]
 
 
 class Ticket:
@@ -44,10 +105,11 @@ class KnownMember:
 class Harness:
     def __init__(self, **settings):
         self.settings = GroupSettings(**settings)
+        self.catalog = Catalog(t=6)
         self.log = []
         self.monotonic_ms = 1_000.0
         self.wall_ms = WALL_START_MS
-        self.machine = GroupCoordinator(self.settings)
+        self.machine = GroupCoordinator(self.settings, self.catalog)
         self.machine.loaded(self.now())
         self.members = {}
         self.ids_given = 0
@@ -67,28 +129,38 @@ class Harness:
         for record in decision.records:
             key, value = FORMAT.encode(record)
             assert FORMAT.decode(key, value) == record
-            self.log.append((key, value))
-        check_machine(self.machine)
-        replayed = self.replayed()
-        check_machine(replayed)
-        assert durable(replayed) == durable(self.machine)
-        compacted = self.replayed(compacted=True)
-        check_machine(compacted)
-        assert durable(compacted) == durable(self.machine)
+            producer_id = NO_PRODUCER_ID if decision.producer is None else decision.producer.producer_id
+            self.log.append(Entry(producer_id, key, value))
+        self.check()
         for ticket, response in decision.answers:
             self._learn(ticket, response)
             self.outcomes.append((ticket, response))
         return decision
 
+    def end_transaction(self, producer_id, *, commit):
+        """The marker of a producer's transaction is appended."""
+        self.machine.end_transaction(producer_id, commit=commit)
+        self.log.append(Marker(producer_id, commit))
+        self.check()
+
+    def check(self):
+        """The machine is sound, and so are those that the log gives, as it is and compacted; all know the same."""
+        check_machine(self.machine)
+        for compacted in (False, True):
+            replayed = self.replayed(compacted=compacted)
+            check_machine(replayed)
+            assert durable(replayed) == durable(self.machine)
+
     def replayed(self, *, compacted=False):
-        """A machine from the log; from the last record of every key alone, without tombstones, if it is compacted."""
-        records = self.log
-        if compacted:
-            last = {key: place for place, (key, _) in enumerate(self.log)}
-            records = [each for place, each in enumerate(self.log) if last[each[0]] == place and each[1] is not None]
-        machine = GroupCoordinator(self.settings)
-        for key, value in records:
-            machine.apply(FORMAT.decode(key, value))
+        """A machine from the log."""
+        machine = GroupCoordinator(self.settings, self.catalog)
+        for entry in compacted_log(self.log) if compacted else self.log:
+            if isinstance(entry, Marker):
+                machine.end_transaction(entry.producer_id, commit=entry.commit)
+            elif entry.producer_id == NO_PRODUCER_ID:
+                machine.apply(FORMAT.decode(entry.key, entry.value))
+            else:
+                machine.apply_pending(entry.producer_id, FORMAT.decode(entry.key, entry.value))
         return machine
 
     def restart(self):
@@ -184,8 +256,8 @@ class Harness:
         leaving = [LeavingMember(self.member(name).member_id, self.member(name).instance_id) for name in names]
         return self.run(lambda machine, now: machine.leave(GROUP, leaving, Ticket(" ".join(names), "leave"), now))
 
-    def commit(self, name, offsets, *, generation=None, metadata="", retention_ms=-1, group=GROUP):
-        """`offsets` are {(topic, partition): offset}; without a name, by nobody's member."""
+    def commit(self, name, offsets, *, generation=None, metadata="", retention_ms=-1, group=GROUP, producer=None):
+        """`offsets` are {(topic, partition): offset}; without a name, by nobody's member; or in a transaction."""
         if name:
             member = self.membership(name, generation)
         else:
@@ -197,13 +269,17 @@ class Harness:
             ),
             retention_ms=retention_ms,
             unknown_group_error=ErrorCode.ILLEGAL_GENERATION,
+            producer=None if producer is None else Producer(producer, 0),
         )
         return self.run(lambda machine, now: machine.commit(command, Ticket(name, "commit"), now))
 
-    def fetch(self, wanted=None, group=GROUP):
-        decision = self.run(lambda machine, now: machine.fetch_offsets(group, wanted, Ticket("", "fetch"), now))
+    def fetch(self, wanted=None, group=GROUP, *, stable=False):
+        """{(topic, partition): offset}; for an offset that is not there None, or its error."""
+        decision = self.run(
+            lambda machine, now: machine.fetch_offsets(group, wanted, Ticket("", "fetch"), now, require_stable=stable)
+        )
         return {
-            (each.topic, each.partition): each.committed.offset if each.committed else None
+            (each.topic, each.partition): each.committed.offset if each.committed else each.error or None
             for each in decision.answers[0].response
         }
 
@@ -222,6 +298,7 @@ def durable(machine):
         {group_id: sorted(offsets) for group_id, offsets in machine.offsets.items()},
         {group.group_id: group.recorded for group in machine.groups.values() if group.recorded is not None},
         {group.group_id: durable_consumers(group) for group in machine.consumers.values()},
+        machine.pending.staged(),
     )
 
 
@@ -236,6 +313,9 @@ def check_machine(machine):
     for consumers in machine.consumers.values():
         check_consumers(consumers)
     assert not machine.groups.keys() & machine.consumers.keys()
+    for group_id in machine.groups_with_offsets():
+        assert group_id in machine.groups or group_id in machine.consumers
+    assert machine.pending.count == len(machine.pending.staged())
 
 
 def check_consumers(group):

@@ -10,7 +10,8 @@ from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.groups.commands import DescribedConsumer, DescribedConsumerGroup
 from headrace.core.groups.consumer_records import Partitions, by_topic
-from headrace.core.groups.coordinator import GroupCoordinator, GroupDecision
+from headrace.core.groups.coordinator import GroupCoordinator
+from headrace.core.groups.tables import GroupDecision
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicId
@@ -23,7 +24,7 @@ from headrace.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponseTopicPartitions,
 )
 
-CONSUMER_MEMBER = 1
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 """The type of a member that speaks the new protocol."""
 
 
@@ -96,7 +97,7 @@ def _member(ctx: RequestContext, member: DescribedConsumer) -> ConsumerGroupDesc
         subscribed_topic_regex=subscription.regex,
         assignment=_assignment(ctx, member.assigned),
         target_assignment=_assignment(ctx, member.target),
-        member_type=CONSUMER_MEMBER,
+        member_type=CONSUMER_MEMBER if subscription.classic is None else CLASSIC_MEMBER,
     )
 
 

@@ -1,12 +1,8 @@
 """ConsumerGroupHeartbeat (68): a member of a group whose broker assigns partitions lives, joins or leaves (KIP-848)."""
 
-from collections.abc import Iterable
-
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.coordinating import ask_group, drawn_id
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.core.controller.image import MetadataImage
-from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.core.groups.commands import ConsumerHeartbeat, ConsumerHeartbeatResult
 from headrace.core.groups.consumer import JOINING_EPOCH
 from headrace.core.groups.consumer_group import LEFT_STATIC_EPOCH
@@ -23,30 +19,11 @@ from headrace.wire.messages.consumer_group_heartbeat import (
 _MEMBER_ID_BY_CLIENT_FROM = 1
 
 
-class ImageCatalog:
-    """The committed metadata as groups see it."""
-
-    def __init__(self, image: MetadataImage) -> None:
-        self._image = image
-
-    @property
-    def version(self) -> int:
-        return self._image.version
-
-    def find(self, name: str) -> tuple[bytes, int] | None:
-        topic = self._image.topics.get(name)
-        return None if topic is None else (topic.topic_id, len(topic.partitions))
-
-    def names(self) -> Iterable[str]:
-        return (name for name in self._image.topics if name not in INTERNAL_TOPICS)
-
-
 def handle(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> object:
     error, message = _error(request, ctx)
     if error is not ErrorCode.NONE:
         return _response(ctx, ConsumerHeartbeatResult(error, message))
     command = _command(request, ctx)
-    catalog = ImageCatalog(ctx.broker.image)
 
     def respond(outcome: ConsumerHeartbeatResult | ProposalFailed) -> ConsumerGroupHeartbeatResponse:
         if isinstance(outcome, ProposalFailed):
@@ -54,10 +31,7 @@ def handle(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> objec
         return _response(ctx, outcome)
 
     return ask_group(
-        ctx,
-        request.group_id,
-        lambda groups, ticket, now: groups.consumer_heartbeat(command, catalog, ticket, now),
-        respond,
+        ctx, request.group_id, lambda groups, ticket, now: groups.consumer_heartbeat(command, ticket, now), respond
     )
 
 

@@ -6,7 +6,8 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.api.coordinating import Collected, group_error, when_known
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.coordination.machine import Now, Ticket
-from headrace.core.groups.coordinator import GroupCoordinator, GroupDecision
+from headrace.core.groups.coordinator import GroupCoordinator
+from headrace.core.groups.tables import GroupDecision
 from headrace.model.access import Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse, DeleteGroupsResponseResult

@@ -8,8 +8,9 @@ from headrace.broker.api.topic_states import authorized_operations
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.groups.commands import DescribedGroup
-from headrace.core.groups.coordinator import GroupCoordinator, GroupDecision
+from headrace.core.groups.coordinator import GroupCoordinator
 from headrace.core.groups.states import GroupState
+from headrace.core.groups.tables import GroupDecision
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_groups import (

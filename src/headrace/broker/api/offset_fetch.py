@@ -8,7 +8,8 @@ from headrace.broker.api.coordinating import Collected, group_error, topic_name,
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.groups.commands import FetchedOffset, Membership
-from headrace.core.groups.coordinator import GroupCoordinator, GroupDecision
+from headrace.core.groups.coordinator import GroupCoordinator
+from headrace.core.groups.tables import GroupDecision
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID
@@ -47,6 +48,7 @@ class _Question(NamedTuple):
     """None asks for all."""
     member: Membership | None
     """As whom it is asked, where the request says so."""
+    require_stable: bool
 
 
 class _Found(NamedTuple):
@@ -57,9 +59,12 @@ class _Found(NamedTuple):
 
 def handle(request: OffsetFetchRequest, ctx: RequestContext) -> object:
     if ctx.version < _SEVERAL_GROUPS_FROM:
-        question = _question(ctx, request.group_id, request.topics, None)
+        question = _question(ctx, request.group_id, request.topics, None, request.require_stable)
         return when_known(ctx, _ask(ctx, question), lambda outcome: _one_group(ctx, question, outcome))
-    questions = [_question(ctx, group.group_id, group.topics, _member(group)) for group in request.groups[:GROUPS_MAX]]
+    questions = [
+        _question(ctx, group.group_id, group.topics, _member(group), request.require_stable)
+        for group in request.groups[:GROUPS_MAX]
+    ]
     collected = Collected()
     for question in questions:
         collected.add(_ask(ctx, question))
@@ -78,9 +83,10 @@ def _question(
     group_id: str,
     topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestGroupTopic] | None,
     member: Membership | None,
+    require_stable: bool,
 ) -> _Question:
     if topics is None:
-        return _Question(group_id, None, member)
+        return _Question(group_id, None, member, require_stable)
     wanted = []
     for topic in topics:
         topic_id = topic.topic_id if isinstance(topic, OffsetFetchRequestGroupTopic) else NO_TOPIC_ID
@@ -91,13 +97,14 @@ def _question(
         elif not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         wanted.append(_Wanted(name or "", topic_id, topic.partition_indexes, error))
-    return _Question(group_id, wanted, member)
+    return _Question(group_id, wanted, member, require_stable)
 
 
 def _member(group: OffsetFetchRequestGroup) -> Membership | None:
-    if group.member_id is None or group.member_epoch < 0:
+    if group.member_id is None and group.member_epoch < 0:
         return None
-    return Membership(group=group.group_id, member_id=group.member_id, instance_id=None, generation=group.member_epoch)
+    member_id = group.member_id or ""
+    return Membership(group=group.group_id, member_id=member_id, instance_id=None, generation=group.member_epoch)
 
 
 def _ask(ctx: RequestContext, question: _Question) -> Proposal[Any]:
@@ -116,7 +123,9 @@ def _ask(ctx: RequestContext, question: _Question) -> Proposal[Any]:
         ]
 
     def decide(groups: GroupCoordinator, ticket: Ticket, now: Now) -> GroupDecision:
-        return groups.fetch_offsets(question.group_id, wanted, ticket, now, question.member)
+        return groups.fetch_offsets(
+            question.group_id, wanted, ticket, now, question.member, require_stable=question.require_stable
+        )
 
     return ctx.broker.groups.propose(question.group_id, decide)
 

@@ -1,26 +1,60 @@
 """The groups that this node coordinates, and the topic that keeps them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from headrace.broker.cluster.proposal import Proposal
+from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.host import CoordinatorHost, Decide, Runtime
-from headrace.broker.coordinators.topic import CoordinatedTopic
+from headrace.broker.coordinators.topic import CoordinatedTopic, failed
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.leader import LedPartition
 from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.names import INTERNAL_TOPICS
+from headrace.core.coordination.machine import Producer
 from headrace.core.groups.coordinator import GroupCoordinator
 from headrace.core.groups.records import GroupRecords, Record
 from headrace.core.groups.settings import GROUPS_PER_SLICE, GroupSettings
+from headrace.log.producers import NO_SEQUENCE
 from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicId
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
+_VERIFICATION_ERRORS = {
+    ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+}
+"""What the coordinator of a transaction says, as clients understand it from that of a group: to come again, here."""
+
 GroupHost = CoordinatorHost[GroupCoordinator, Record]
 GroupDecide = Decide[GroupCoordinator, Record]
+
+
+class ImageCatalog:
+    """The committed metadata as groups see it."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    @property
+    def version(self) -> int:
+        return self._broker.image.version
+
+    def find(self, name: str) -> tuple[bytes, int] | None:
+        topic = self._broker.image.topics.get(name)
+        return None if topic is None else (topic.topic_id, len(topic.partitions))
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        topic = self._broker.image.topics_by_id.get(TopicId(topic_id))
+        return None if topic is None else topic.name
+
+    def names(self) -> Iterable[str]:
+        return (name for name in self._broker.image.topics if name not in INTERNAL_TOPICS)
 
 
 class Groups:
@@ -31,7 +65,7 @@ class Groups:
         self.topic: CoordinatedTopic[GroupCoordinator, Record] = CoordinatedTopic(
             OFFSETS_TOPIC,
             broker,
-            new_machine=lambda: GroupCoordinator(self._settings),
+            new_machine=lambda: GroupCoordinator(self._settings, ImageCatalog(broker)),
             record_format=GroupRecords(),
             new_topic=self._new_topic,
             runtime=runtime,
@@ -55,6 +89,41 @@ class Groups:
     def propose(self, group_id: str, decide: GroupDecide) -> Proposal[Any]:
         return self.topic.propose(group_id, decide)
 
+    def propose_in_transaction(
+        self, group_id: str, transactional_id: str, producer: Producer, decide: GroupDecide, *, add: bool
+    ) -> Proposal[Any]:
+        """Ask the group once the coordinator of the transaction has said that the group's partition is part of it.
+
+        `add` makes it one. What the group decides is written into the producer's transaction.
+        """
+        host = self.topic.host_of(group_id)
+        if host is None:
+            return self.propose(group_id, decide)
+        error = host.producer_error(producer)
+        if error is not ErrorCode.NONE:
+            return failed(error, "a newer producer has taken over")
+        verifications, partition = host.partition.verifications, (OFFSETS_TOPIC, host.partition.index)
+        verification = verifications.begin(*producer, NO_SEQUENCE, add=add)
+        if verification is None:
+            return host.propose(decide)
+        decided: Proposal[Any] = Proposal()
+
+        def verified(outcome: Mapping[tuple[str, int], ErrorCode] | ProposalFailed) -> None:
+            error = outcome.code if isinstance(outcome, ProposalFailed) else outcome[partition]
+            if error is ErrorCode.NONE and not verifications.still_counts(producer.producer_id, verification):
+                error = ErrorCode.INVALID_TXN_STATE  # it ended while it was looked up
+            if error is ErrorCode.NONE:
+                error = host.producer_error(producer)
+            if error is ErrorCode.NONE:
+                host.propose(decide).then(decided.complete)
+            else:
+                decided.complete(ProposalFailed(_VERIFICATION_ERRORS.get(error, error), "not in an open transaction"))
+
+        self._broker.transactions.check(
+            transactional_id, producer.producer_id, producer.producer_epoch, [partition], add=add
+        ).then(verified)
+        return decided
+
     def partition_led(self, partition: LedPartition) -> None:
         self.topic.partition_led(partition)
 
@@ -74,7 +143,14 @@ class Groups:
         deleted = sorted(set(names) - {OFFSETS_TOPIC})
         if not deleted:
             return
-        slices = iter([each for host in self.topic if host.machine for each in in_slices(host, host.machine.offsets)])
+        slices = iter(
+            [
+                each
+                for host in self.topic
+                if host.machine
+                for each in in_slices(host, host.machine.groups_with_offsets())
+            ]
+        )
 
         def forget(host: GroupHost, group_ids: list[str]) -> None:
             host.propose(lambda groups, ticket, _now: groups.forget_topics(deleted, group_ids, ticket))
@@ -90,9 +166,7 @@ class Groups:
     def _loaded(self, machine: GroupCoordinator) -> None:
         """Topics may have been deleted while nobody looked."""
         known = self._broker.image.topics
-        self.topics_deleted(
-            {topic for offsets in machine.offsets.values() for topic in offsets.by_topic} - known.keys()
-        )
+        self.topics_deleted(machine.topics_with_offsets() - known.keys())
 
     # Metrics
 

@@ -11,11 +11,20 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.broker.coordinators.applying import Applying
 from headrace.broker.coordinators.replay import Replay, ReplayFailed, Replays
 from headrace.broker.logs import NodeLogger
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.timers import Timer, Timers
-from headrace.core.coordination.machine import Decision, Machine, Now, RecordFormat, RecordRefused, Ticket
+from headrace.core.coordination.machine import (
+    Decision,
+    Machine,
+    Now,
+    Producer,
+    RecordFormat,
+    Ticket,
+    TransactionalMachine,
+)
 from headrace.model.errors import ErrorCode
 from headrace.ports.clock import Clock
 from headrace.wire.records.builder import BatchBuilder
@@ -25,9 +34,6 @@ ANSWERS_PER_TURN = 200
 
 TICKETS_MAX = 100_000
 """Unanswered questions to one machine."""
-
-REFUSED_RECORDS_TOLD = 3
-"""Records of the log that make no sense are passed over; so many of them are told one by one."""
 
 MachineT = TypeVar("MachineT", bound=Machine[Any])
 RecordT = TypeVar("RecordT")
@@ -89,7 +95,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
         self._timer: Timer | None = None
         self._armed_ms = 0.0
         self._commit_timer: Timer | None = None
-        self._refused_records = 0
+        partition.on_marker = self._marker_staged
         partition.add_waiter(self)
         self._load()
 
@@ -124,7 +130,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
 
     def _carry_out(self, decision: Decision[RecordT]) -> None:
         if decision.records:
-            self._append(decision.records)
+            self._append(decision)
         if decision.answers:
             end_offset, since_ms = self.partition.log.staged_end_offset, self._clock.monotonic_ms()
             for ticket, response in decision.answers:
@@ -133,12 +139,30 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
                 self._held.append(_Held(end_offset, since_ms, ticket, response))
             self._release()
 
-    def _append(self, records: tuple[RecordT, ...]) -> None:
+    def _append(self, decision: Decision[RecordT]) -> None:
         wall_ms = self._clock.wall_ms()
         builder = BatchBuilder()
-        for record in records:
+        for record in decision.records:
             builder.append(wall_ms, *self._format.encode(record))
-        self._appended_end = self.partition.append_own(builder.build(), wall_ms)
+        if decision.producer is None:
+            batch = builder.build()
+        else:
+            batch = builder.build(**decision.producer._asdict(), transactional=True)
+        self._appended_end = self.partition.append_own(batch, wall_ms)
+
+    # Transactions
+
+    def producer_error(self, producer: Producer) -> ErrorCode:
+        """Whether the log has seen a newer epoch of the producer: then this is a zombie's."""
+        known = self.partition.log.producers.get(producer.producer_id)
+        stale = known is not None and producer.producer_epoch < known.epoch
+        return ErrorCode.INVALID_PRODUCER_EPOCH if stale else ErrorCode.NONE
+
+    def _marker_staged(self, producer_id: int, _producer_epoch: int, commit: bool) -> None:
+        """Called by the partition. One that loads reads the marker from its log."""
+        if self.machine is not None and isinstance(self.machine, TransactionalMachine):
+            self.machine.end_transaction(producer_id, commit=commit)
+            self._appended_end = self.partition.log.staged_end_offset
 
     # Commits
 
@@ -221,31 +245,8 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
         self.machine = None
         self._unavailable = _LOADING
         machine = self._new_machine()
-        self._replays.add(
-            Replay(self.partition, self._applying(machine), lambda failure: self._loaded(machine, failure))
-        )
-
-    def _applying(self, machine: MachineT) -> Callable[[int, bytes | None, bytes | None], None]:
-        record_format = self._format
-
-        def apply(offset: int, key: bytes | None, value: bytes | None) -> None:
-            try:
-                if key is None:
-                    raise RecordRefused("a record without a key")
-                record = record_format.decode(key, value)
-            except RecordRefused as refusal:
-                self._tell_refused(offset, refusal)
-            else:
-                if record is not None:
-                    machine.apply(record)
-
-        return apply
-
-    def _tell_refused(self, offset: int, refusal: RecordRefused) -> None:
-        self._refused_records += 1
-        if self._refused_records <= REFUSED_RECORDS_TOLD:
-            partition = str(self.partition.log.topic_partition)
-            self._logger.warning("a record was passed over", partition=partition, offset=offset, reason=str(refusal))
+        applying = Applying(machine, self._format, str(self.partition.log.topic_partition), self._logger)
+        self._replays.add(Replay(self.partition, applying, lambda failure: self._loaded(machine, failure)))
 
     def _loaded(self, machine: MachineT, failure: ReplayFailed | None) -> None:
         if self.lost:
@@ -273,6 +274,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
         self.machine = None
         self._unavailable = _LOST
         self._held.clear()
+        self.partition.on_marker = None
         self.partition.remove_waiter(self)
         for timer in (self._timer, self._commit_timer):
             if timer is not None:

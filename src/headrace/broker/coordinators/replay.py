@@ -2,22 +2,39 @@
 
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.timers import Timers
 from headrace.log.errors import DamagedLog, OffsetOutOfRange
 from headrace.log.open_files import OpenFiles
+from headrace.model.ids import NO_PRODUCER_ID
 from headrace.ports.disk import Slice
 from headrace.ports.spawner import Spawner
 from headrace.wire.errors import CorruptBatch
-from headrace.wire.records.header import BASE_OFFSET, LAST_OFFSET_DELTA
-from headrace.wire.records.reader import batches, check_batch, is_control, records
+from headrace.wire.records.header import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    CONTROL_BIT,
+    LAST_OFFSET_DELTA,
+    PRODUCER_ID,
+    TRANSACTIONAL_BIT,
+    HeaderFields,
+)
+from headrace.wire.records.reader import ControlType, batches, check_batch, control_type, records
 
 REPLAY_SLICE_BYTES = 64 << 10
 """Read and applied in one turn; a single batch may be larger."""
 
-ApplyRecord = Callable[[int, bytes | None, bytes | None], None]
-"""Gets the offset, the key and the value."""
+
+class Replayed(Protocol):
+    """Who hears what the log tells, in order."""
+
+    def record(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
+        """`producer_id` is set for records of a transaction."""
+
+    def marker(self, producer_id: int, *, commit: bool) -> None:
+        """The end of a producer's transaction."""
 
 
 class ReplayFailed(Exception):
@@ -25,24 +42,30 @@ class ReplayFailed(Exception):
 
 
 class Replay:
-    """One partition, from its start to where its log ended when the replay began."""
+    """One partition, from its start to its end, also what is appended meanwhile: markers of transactions may be."""
 
     def __init__(
-        self, partition: LedPartition, apply: ApplyRecord, done: Callable[[ReplayFailed | None], None]
+        self, partition: LedPartition, replayed: Replayed, done: Callable[[ReplayFailed | None], None]
     ) -> None:
         self.partition = partition
         self.done = done
-        self._apply = apply
+        self._replayed = replayed
         self._next_offset = partition.log.start_offset
-        self._end_offset = partition.log.end_offset
+
+    @property
+    def at_end(self) -> bool:
+        """Nothing is left to read, and nothing that was staged is still to be written."""
+        return self._next_offset >= self.partition.log.staged_end_offset
 
     def next_slice(self) -> Slice | None:
+        """None if what is written has been read."""
         if self.partition.offline:
             raise ReplayFailed("the partition is offline")
-        if self._next_offset >= self._end_offset:
+        end_offset = self.partition.log.end_offset
+        if self._next_offset >= end_offset:
             return None
         try:
-            return self.partition.log.read(self._next_offset, REPLAY_SLICE_BYTES, self._end_offset, True)
+            return self.partition.log.read(self._next_offset, REPLAY_SLICE_BYTES, end_offset, True)
         except (OSError, OffsetOutOfRange, DamagedLog) as error:
             raise ReplayFailed(str(error)) from error
 
@@ -51,12 +74,22 @@ class Replay:
             for batch in batches(content):
                 fields = check_batch(batch)
                 end_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1
-                if end_offset > self._next_offset and not is_control(batch):
-                    for record in records(batch):
-                        self._apply(record.offset, record.key, record.value)
+                if end_offset > self._next_offset:
+                    self._tell(batch, fields)
                 self._next_offset = max(self._next_offset, end_offset)
         except CorruptBatch as error:
             raise ReplayFailed(str(error)) from error
+
+    def _tell(self, batch: memoryview, fields: HeaderFields) -> None:
+        attributes = fields[ATTRIBUTES]
+        if attributes & CONTROL_BIT:
+            for record in records(batch):
+                commit = control_type(record) is ControlType.COMMIT
+                self._replayed.marker(fields[PRODUCER_ID], commit=commit)
+            return
+        producer_id = fields[PRODUCER_ID] if attributes & TRANSACTIONAL_BIT else NO_PRODUCER_ID
+        for record in records(batch):
+            self._replayed.record(record.offset, record.key, record.value, producer_id)
 
 
 class Replays:
@@ -84,6 +117,9 @@ class Replays:
             except ReplayFailed as failure:
                 self._end(failure)
                 continue
+            if part is None and not replay.at_end:
+                self._timers.next_turn(self._step)
+                return
             if part is None:
                 self._end(None)
                 continue

@@ -73,13 +73,16 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
 
     def propose(self, key: str, decide: Decide[MachineT, RecordT]) -> Proposal[Any]:
         """Ask the machine that the key belongs to; fails where this node is not its coordinator."""
+        host = self.host_of(key)
+        if host is None:
+            return failed(ErrorCode.NOT_COORDINATOR, "this node does not coordinate it")
+        return host.propose(decide)
+
+    def host_of(self, key: str) -> CoordinatorHost[MachineT, RecordT] | None:
+        """None where this node is not the coordinator."""
         partition = self.partition_of(key)
         host = None if partition is None else self._hosts.get(partition)
-        if host is None or host.lost:
-            proposal: Proposal[Any] = Proposal()
-            proposal.complete(ProposalFailed(ErrorCode.NOT_COORDINATOR, "this node does not coordinate it"))
-            return proposal
-        return host.propose(decide)
+        return None if host is None or host.lost else host
 
     # Machines
 
@@ -103,6 +106,12 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
     def begin_stop(self) -> None:
         for host in self:
             host.begin_stop()
+
+
+def failed(code: ErrorCode, message: str) -> Proposal[Any]:
+    proposal: Proposal[Any] = Proposal()
+    proposal.complete(ProposalFailed(code, message))
+    return proposal
 
 
 def java_hash(text: str) -> int:

@@ -7,7 +7,7 @@ away and another one is built from the log.
 """
 
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 Ticket = object
 """Stands for one who waits for an answer: the machine keeps it, gives it back with the answer, and knows no more."""
@@ -29,11 +29,20 @@ class Answer(NamedTuple):
     response: object
 
 
+class Producer(NamedTuple):
+    """Whose open transaction records belong to."""
+
+    producer_id: int
+    producer_epoch: int
+
+
 class Decision(NamedTuple, Generic[RecordOut]):
     """Records to append as one batch, and what to tell whom once they are committed; tickets not named still wait."""
 
     records: tuple[RecordOut, ...]
     answers: tuple[Answer, ...]
+    producer: Producer | None = None
+    """The records are a part of its transaction, and count from its end on; None for records of the machine's own."""
 
 
 class RecordRefused(ValueError):
@@ -63,6 +72,17 @@ class Machine(Protocol[RecordIn]):
         """Deal with some of what is due, a bounded amount; the rest is due again at once."""
 
 
+@runtime_checkable
+class TransactionalMachine(Protocol):
+    """A machine to whose log producers' transactions write too."""
+
+    def apply_pending(self, producer_id: int, record: Any) -> None:
+        """A record of a transaction that has not ended."""
+
+    def end_transaction(self, producer_id: int, *, commit: bool) -> None:
+        """The marker of its end: what it left pending counts from now on, or is forgotten."""
+
+
 class Outcome(Generic[Record]):
     """A decision while it is being made: each record put in is applied at once."""
 
@@ -80,5 +100,5 @@ class Outcome(Generic[Record]):
     def answer(self, ticket: Ticket, response: object) -> None:
         self._answers.append(Answer(ticket, response))
 
-    def decision(self) -> Decision[Record]:
-        return Decision(tuple(self._records), tuple(self._answers))
+    def decision(self, producer: Producer | None = None) -> Decision[Record]:
+        return Decision(tuple(self._records), tuple(self._answers), producer)

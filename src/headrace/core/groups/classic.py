@@ -295,7 +295,7 @@ class ClassicProtocol:
             self._assign(group, dict(command.assignments), out, now)
 
     def _sync_error(self, group: ClassicGroup, command: Sync) -> ErrorCode:
-        error = self._membership_error(group, command.member)
+        error = self.membership_error(group, command.member)
         if error is not _NONE:
             return error
         if command.protocol_type is not None and command.protocol_type != group.protocol_type:
@@ -344,7 +344,7 @@ class ClassicProtocol:
     # Living
 
     def heartbeat(self, group: ClassicGroup, member: Membership, now: Now) -> ErrorCode:
-        error = self._membership_error(group, member)
+        error = self.membership_error(group, member)
         if error is not _NONE:
             return error
         if group.state is GroupState.EMPTY:
@@ -354,7 +354,7 @@ class ClassicProtocol:
 
     def commit_error(self, group: ClassicGroup, member: Membership) -> ErrorCode:
         """Whether what the member has read may be written down: it must be of the generation (promise G5)."""
-        error = self._membership_error(group, member)
+        error = self.membership_error(group, member)
         if error is _NONE and group.state is GroupState.COMPLETING_REBALANCE:
             return _REBALANCE_IN_PROGRESS
         return error
@@ -362,7 +362,7 @@ class ClassicProtocol:
     def showed_life(self, group: ClassicGroup, member: Membership, now: Now) -> None:
         self._extend_session(group, group.members[member.member_id], now)
 
-    def _membership_error(self, group: ClassicGroup, member: Membership) -> ErrorCode:
+    def membership_error(self, group: ClassicGroup, member: Membership) -> ErrorCode:
         error = group.member_error(member.member_id, member.instance_id)
         if error is not _NONE:
             return error
@@ -430,6 +430,20 @@ class ClassicProtocol:
             self._deadlines.drop(Waiting(wait, group.group_id))
         for member_id in group.pending:
             self._deadlines.drop(Waiting(Wait.PENDING_MEMBER, group.group_id, member_id))
+
+    def disband(self, group: ClassicGroup, out: Effects) -> None:
+        """The group goes on in another protocol: whoever waits joins again, and nothing is waited for any more."""
+        self.forget_waits(group)
+        for member in group.members.values():
+            ticket = group.take_join_ticket(member)
+            if ticket is not None:
+                out.answer(ticket, JoinResult(_REBALANCE_IN_PROGRESS, member.member_id))
+            self._answer_sync(member, SyncResult(_REBALANCE_IN_PROGRESS), out)
+            self._deadlines.drop(Waiting(Wait.SESSION, group.group_id, member.member_id))
+
+    def rebalance(self, group: ClassicGroup, out: Effects, now: Now) -> None:
+        """Members are asked to join again, for a reason that is not theirs."""
+        self._prepare(group, out, now)
 
     def restored(self, group: ClassicGroup, now: Now) -> None:
         """The group comes from the log: its members get one session to show that they live."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from headrace.core.coordination.machine import Producer
 from headrace.core.groups.consumer_records import Partitions, Subscription
 from headrace.core.groups.records import CommittedOffset
 from headrace.model.errors import ErrorCode
@@ -134,6 +135,10 @@ class Commit:
     """Asked for by old clients; negative leaves it to the broker."""
     unknown_group_error: ErrorCode
     """What a member of a group that is not there is told; newer clients know a better code."""
+    epochs_understood: bool = True
+    """Requests of before KIP-848 cannot be a member's that has an epoch."""
+    producer: Producer | None = None
+    """The offsets are a part of its transaction."""
 
 
 class FetchedOffset(NamedTuple):

@@ -4,12 +4,8 @@ The broker decides who shall have what (the target), and brings each member ther
 to its next owner when the one before has said that it let go of it.
 """
 
-from collections.abc import Iterable
-from typing import Protocol
-
 from headrace.core.coordination.machine import Now, Outcome
-from headrace.core.groups.assignors import ASSIGNORS, AssignableMember, AssignedTopic
-from headrace.core.groups.commands import ConsumerHeartbeat, ConsumerHeartbeatResult, Membership
+from headrace.core.groups.commands import Commit, ConsumerHeartbeat, ConsumerHeartbeatResult, Membership
 from headrace.core.groups.consumer_group import (
     LEFT_STATIC_EPOCH,
     NOTHING_YET,
@@ -24,13 +20,19 @@ from headrace.core.groups.consumer_records import (
     MemberRecord,
     Partitions,
     Subscription,
-    TargetEpochRecord,
     TargetRecord,
 )
-from headrace.core.groups.deadlines import GroupDeadlines, Wait, Waiting
+from headrace.core.groups.deadlines import MEMBER_WAITS, GroupDeadlines, Wait, Waiting
 from headrace.core.groups.records import Record
 from headrace.core.groups.settings import SUBSCRIBED_TOPICS_MAX, GroupSettings
-from headrace.core.groups.topic_patterns import PatternRefused, TopicPattern
+from headrace.core.groups.targets import (
+    Refusal,
+    TopicCatalog,
+    find_matches,
+    retarget,
+    topics_changed,
+    topics_matching,
+)
 from headrace.model.errors import ErrorCode
 
 JOINING_EPOCH = 0
@@ -40,59 +42,23 @@ _NONE = ErrorCode.NONE
 Effects = Outcome[Record]
 
 
-class TopicCatalog(Protocol):
-    """The topics of the cluster, as they are now."""
-
-    @property
-    def version(self) -> int:
-        """Another one when anything has changed."""
-
-    def find(self, name: str) -> tuple[bytes, int] | None:
-        """The id of a topic and how many partitions it has."""
-
-    def names(self) -> Iterable[str]:
-        """Those that an expression may match."""
-
-
-class Refusal(Exception):
-    def __init__(self, error: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error = error
-        self.message = message
-
-
 class ConsumerProtocol:
-    def __init__(self, settings: GroupSettings, deadlines: GroupDeadlines) -> None:
+    def __init__(self, settings: GroupSettings, deadlines: GroupDeadlines, topics: TopicCatalog) -> None:
         self.settings = settings
+        self.topics = topics
         self._deadlines = deadlines
 
     # The heartbeat
 
     def heartbeat(
-        self, group: ConsumerGroup, command: ConsumerHeartbeat, topics: TopicCatalog, out: Effects, now: Now
+        self, group: ConsumerGroup, command: ConsumerHeartbeat, out: Effects, now: Now
     ) -> ConsumerHeartbeatResult:
-        """Raises Refusal, and then nothing has changed."""
-        if command.epoch in (LEAVING_EPOCH, LEFT_STATIC_EPOCH):
-            return self._leave(group, command, out)
+        """Of one that does not leave. Raises Refusal, and then nothing has changed."""
         member = self._member(group, command)
         wanted = self._wanted(member, command)
-        changed = self._find_matches(group, wanted, topics)
         before = NOTHING_YET if member is None else member.current
-        if member is None or member.member_id != command.member_id or command.epoch == JOINING_EPOCH:
-            self._join(group, member, command, wanted, out)
-            changed = True
-        elif member.subscription != wanted:
-            said = member.subscription
-            changed = changed or (said.topics, said.regex) != (wanted.topics, wanted.regex)
-            out.write(MemberRecord(group.group_id, command.member_id, wanted))
-        if changed or group.topics is None or group.seen_version != topics.version:
-            changed = self._topics_changed(group, topics) or changed
-        if changed:
-            out.write(EpochRecord(group.group_id, group.epoch + 1))
-        if group.epoch > group.target_epoch:
-            self._retarget(group, out)
-        current = group.members[command.member_id]
-        self._reconcile(group, current, command.owned, out)
+        begins = member is None or member.member_id != command.member_id or command.epoch == JOINING_EPOCH
+        current = self.advance(group, member, command.member_id, wanted, command.owned, out, begins=begins)
         self._extend(group, current, now)
         full = command.rebalance_timeout_ms >= 0 and command.owned is not None
         told = full or command.epoch == JOINING_EPOCH or current.current.assigned != before.assigned
@@ -105,6 +71,45 @@ class ConsumerProtocol:
             current.current.assigned if told else None,
         )
 
+    def check_joining(self, command: ConsumerHeartbeat, members: int) -> None:
+        """Raises Refusal for one that no group of so many members takes in."""
+        wanted = self._wanted(None, command)
+        if wanted.regex is not None:
+            topics_matching(wanted.regex, self.topics)
+        if members >= self.settings.consumer_members_max:
+            raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group is full")
+
+    def advance(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember | None,
+        member_id: str,
+        wanted: Subscription,
+        owned: Partitions | None,
+        out: Effects,
+        *,
+        begins: bool,
+    ) -> ConsumerMember:
+        """Write down what a member wants, decide anew who shall have what if that changes it, and take its next step.
+
+        `member` is what is known of it; one that begins has nothing, and may take the place of another.
+        """
+        changed = find_matches(group, wanted, self.topics)
+        if begins:
+            changed = self._join(group, member, member_id, wanted, out) or changed
+        elif member is not None and member.subscription != wanted:
+            changed = changed or member.subscription.asks_other_than(wanted)
+            out.write(MemberRecord(group.group_id, member_id, wanted))
+        if changed or group.topics is None or group.seen_version != self.topics.version:
+            changed = topics_changed(group, self.topics) or changed
+        if changed:
+            out.write(EpochRecord(group.group_id, group.epoch + 1))
+        if group.epoch > group.target_epoch:
+            retarget(group, self.settings.consumer_assignors[0], out)
+        current = group.members[member_id]
+        self._reconcile(group, current, owned, out)
+        return current
+
     def _member(self, group: ConsumerGroup, command: ConsumerHeartbeat) -> ConsumerMember | None:
         """Who says so: one of the group, the earlier life of a static member, or nobody yet."""
         joins = command.epoch == JOINING_EPOCH
@@ -113,7 +118,7 @@ class ConsumerProtocol:
             if known is not None and known.member_id != command.member_id:
                 if not joins:
                     raise Refusal(ErrorCode.FENCED_INSTANCE_ID, "the instance has another member id now")
-                if known.current.epoch != LEFT_STATIC_EPOCH:
+                if known.current.epoch != LEFT_STATIC_EPOCH and known.subscription.classic is None:
                     raise Refusal(ErrorCode.UNRELEASED_INSTANCE_ID, "the instance is used by another member")
                 return known
         else:
@@ -161,24 +166,23 @@ class ConsumerProtocol:
     # Coming and going
 
     def _join(
-        self,
-        group: ConsumerGroup,
-        member: ConsumerMember | None,
-        command: ConsumerHeartbeat,
-        wanted: Subscription,
-        out: Effects,
-    ) -> None:
-        """A new member, one that begins again, or a static one that is back and goes on with what it had."""
-        returning = member is not None and member.member_id != command.member_id
+        self, group: ConsumerGroup, member: ConsumerMember | None, member_id: str, wanted: Subscription, out: Effects
+    ) -> bool:
+        """A new member, one that begins again, or a static one that is back and goes on with what it had.
+
+        Whether the others are concerned.
+        """
+        returning = member is not None and member.member_id != member_id
         target = group.targets.get(member.member_id) if member is not None and returning else None
         if member is not None and (returning or member.current.epoch != NOTHING_YET.epoch):
-            self._forget(group, member.member_id, out)
-        out.write(MemberRecord(group.group_id, command.member_id, wanted))
+            self.forget(group, member.member_id, out)
+        out.write(MemberRecord(group.group_id, member_id, wanted))
         if target is not None:
-            out.write(TargetRecord(group.group_id, command.member_id, target))
-        out.write(CurrentRecord(group.group_id, command.member_id, NOTHING_YET))
+            out.write(TargetRecord(group.group_id, member_id, target))
+        out.write(CurrentRecord(group.group_id, member_id, NOTHING_YET))
+        return member is None or target is None or member.subscription.asks_other_than(wanted)
 
-    def _leave(self, group: ConsumerGroup, command: ConsumerHeartbeat, out: Effects) -> ConsumerHeartbeatResult:
+    def leaving(self, group: ConsumerGroup, command: ConsumerHeartbeat) -> ConsumerMember:
         member = group.members.get(command.member_id)
         if command.instance_id is not None:
             known = group.static_members.get(command.instance_id)
@@ -186,26 +190,30 @@ class ConsumerProtocol:
                 raise Refusal(ErrorCode.FENCED_INSTANCE_ID, "the instance has another member id now")
         if member is None:
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
-        if command.epoch == LEFT_STATIC_EPOCH:
-            away = member.current._replace(epoch=LEFT_STATIC_EPOCH, previous_epoch=member.current.epoch)
-            out.write(CurrentRecord(group.group_id, command.member_id, away))
-        else:
-            self.fence(group, command.member_id, out)
-        return ConsumerHeartbeatResult(_NONE, None, command.member_id, command.epoch)
+        return member
+
+    def step_away(self, group: ConsumerGroup, member: ConsumerMember, out: Effects) -> None:
+        """A static member says that it will be back."""
+        away = member.current._replace(epoch=LEFT_STATIC_EPOCH, previous_epoch=member.current.epoch)
+        out.write(CurrentRecord(group.group_id, member.member_id, away))
 
     def fence(self, group: ConsumerGroup, member_id: str, out: Effects) -> None:
         """Without it the others get its partitions."""
-        self._forget(group, member_id, out)
+        self.forget(group, member_id, out)
         out.write(EpochRecord(group.group_id, group.epoch + 1))
 
-    def _forget(self, group: ConsumerGroup, member_id: str, out: Effects) -> None:
-        for wait in (Wait.SESSION, Wait.REVOCATION):
-            self._deadlines.drop(Waiting(wait, group.group_id, member_id))
+    def forget(self, group: ConsumerGroup, member_id: str, out: Effects) -> None:
+        self.forget_waits(group, member_id)
         out.write(CurrentRecord(group.group_id, member_id, None))
         out.write(TargetRecord(group.group_id, member_id, None))
         out.write(MemberRecord(group.group_id, member_id, None))
 
+    def forget_waits(self, group: ConsumerGroup, member_id: str) -> None:
+        for wait in MEMBER_WAITS:
+            self._deadlines.drop(Waiting(wait, group.group_id, member_id))
+
     def _extend(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
+        """Its next heartbeat is waited for, and that it lets go of what it has to."""
         session = Waiting(Wait.SESSION, group.group_id, member.member_id)
         self._deadlines.set(session, now.monotonic_ms + self.settings.consumer_session_timeout_ms)
         revocation = Waiting(Wait.REVOCATION, group.group_id, member.member_id)
@@ -216,53 +224,8 @@ class ConsumerProtocol:
 
     def restored(self, group: ConsumerGroup, now: Now) -> None:
         for member in group.members.values():
-            self._extend(group, member, now)
-
-    # Topics
-
-    def _find_matches(self, group: ConsumerGroup, wanted: Subscription, topics: TopicCatalog) -> bool:
-        """Match the expressions of the group again if topics have changed; whether the matches have."""
-        if group.seen_version == topics.version and (wanted.regex is None or wanted.regex in group.matched):
-            return False
-        changed = False
-        used = [member.subscription.regex for member in group.members.values()]
-        for regex in dict.fromkeys((wanted.regex, *used)):
-            known = group.matched.get(regex or "")
-            if regex is None or (known is not None and known[0] == topics.version):
-                continue
-            try:
-                found = TopicPattern(regex).matching(topics.names())
-            except PatternRefused as refusal:
-                raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, str(refusal)) from None
-            group.matched[regex] = (topics.version, found)
-            changed = changed or known is None or known[1] != found
-        for regex in [each for each in group.matched if each != wanted.regex and each not in used]:
-            del group.matched[regex]
-        return changed
-
-    def _topics_changed(self, group: ConsumerGroup, topics: TopicCatalog) -> bool:
-        """Whether what is subscribed to is other than when the target was last decided."""
-        names = dict.fromkeys(name for member in group.members.values() for name in group.subscribed(member))
-        found = {name: known for name in names if (known := topics.find(name)) is not None}
-        changed = found != group.topics
-        group.topics, group.seen_version = found, topics.version
-        return changed
-
-    def _retarget(self, group: ConsumerGroup, out: Effects) -> None:
-        known = group.topics or {}
-        members = {
-            member_id: AssignableMember(
-                tuple(sorted(AssignedTopic(*known[name]) for name in group.subscribed(member) if name in known)),
-                group.targets.get(member_id, ()),
-                member.subscription.instance_id,
-            )
-            for member_id, member in group.members.items()
-        }
-        assign = ASSIGNORS[group.assignor(self.settings.consumer_assignors[0])]
-        for member_id, partitions in assign(members).items():
-            if group.targets.get(member_id) != partitions:
-                out.write(TargetRecord(group.group_id, member_id, partitions))
-        out.write(TargetEpochRecord(group.group_id, group.epoch))
+            if member.subscription.classic is None:
+                self._extend(group, member, now)
 
     # From what a member has to what it shall have
 
@@ -294,11 +257,23 @@ class ConsumerProtocol:
 
     # Offsets
 
-    def commit_error(self, group: ConsumerGroup, member: Membership) -> ErrorCode:
+    def commit_error(self, group: ConsumerGroup, command: Commit) -> ErrorCode:
         """Only a member of the present epoch may say how far it has read (promise G5)."""
+        member = command.member
         if member.generation < 0 and not group.members:
             return _NONE
+        error = self.member_error(group, member)
+        if command.producer is not None:
+            return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+        known = group.members.get(member.member_id)
+        if known is not None and known.subscription.classic is None and not command.epochs_understood:
+            return ErrorCode.UNSUPPORTED_VERSION
+        return error
+
+    def member_error(self, group: ConsumerGroup, member: Membership) -> ErrorCode:
         known = group.members.get(member.member_id)
         if known is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return _NONE if known.current.epoch == member.generation else ErrorCode.STALE_MEMBER_EPOCH
+        if known.current.epoch == member.generation:
+            return _NONE
+        return ErrorCode.STALE_MEMBER_EPOCH if known.subscription.classic is None else ErrorCode.ILLEGAL_GENERATION

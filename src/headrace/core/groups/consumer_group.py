@@ -3,6 +3,8 @@
 All of it changes only by `apply`; what a member still has to let go of belongs to nobody else until it has.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from enum import IntEnum, StrEnum
 
 from headrace.core.groups.consumer_records import (
@@ -54,6 +56,9 @@ class ConsumerMember:
 
 class ConsumerGroup:
     __slots__ = (
+        "_speakers",
+        "classic_bytes",
+        "classic_count",
         "epoch",
         "group_id",
         "matched",
@@ -72,6 +77,12 @@ class ConsumerGroup:
         self.target_epoch = 0
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}
+        self.classic_count = 0
+        """Members that speak the classic protocol."""
+        self.classic_bytes = 0
+        """What they said for all protocols that they can speak."""
+        self._speakers: Counter[str] = Counter()
+        """How many of them can speak each protocol."""
         self.targets: dict[str, Partitions] = {}
         self.owners: dict[TopicIdPartition, str] = {}
         """Members that have a partition, or have not let go of it yet."""
@@ -102,6 +113,7 @@ class ConsumerGroup:
         if record.subscription is None:
             if member is not None:
                 self._let_go(member)
+                self._count_classic(member.subscription, -1)
                 del self.members[record.member_id]
                 instance_id = member.subscription.instance_id
                 if instance_id is not None and self.static_members.get(instance_id) == record.member_id:
@@ -110,9 +122,22 @@ class ConsumerGroup:
         if member is None:
             self.members[record.member_id] = ConsumerMember(record.member_id, record.subscription)
         else:
+            self._count_classic(member.subscription, -1)
             member.subscription = record.subscription
+        self._count_classic(record.subscription, 1)
         if record.subscription.instance_id is not None:
             self.static_members[record.subscription.instance_id] = record.member_id
+
+    def _count_classic(self, subscription: Subscription, sign: int) -> None:
+        if subscription.classic is None:
+            return
+        self.classic_count += sign
+        for name, metadata in subscription.classic.protocols:
+            self.classic_bytes += sign * (len(name) + len(metadata))
+        for name in dict.fromkeys(name for name, _ in subscription.classic.protocols):
+            self._speakers[name] += sign
+            if not self._speakers[name]:
+                del self._speakers[name]
 
     def _apply_current(self, record: CurrentRecord) -> None:
         member = self.members.get(record.member_id)
@@ -153,6 +178,17 @@ class ConsumerGroup:
         regex = member.subscription.regex
         matched = self.matched[regex][1] if regex in self.matched else ()
         return tuple(dict.fromkeys((*member.subscription.topics, *matched)))
+
+    def speaks_classic(self, names: Iterable[str]) -> bool:
+        """Whether all members of the classic protocol can speak one of these."""
+        return any(self._speakers.get(name, 0) == self.classic_count for name in names)
+
+    def waits_for_others(self, member: ConsumerMember) -> bool:
+        """Whether something that the member shall have is still another's."""
+        return any(
+            self.owners.get(part, member.member_id) != member.member_id
+            for part in self.targets.get(member.member_id, NO_PARTITIONS)
+        )
 
     def is_subscribed_to(self, topic: str) -> bool:
         return any(topic in self.subscribed(member) for member in self.members.values())

@@ -11,21 +11,27 @@ from headrace.core.coordination.machine import RecordRefused
 from headrace.wire.primitives.layouts import INT8, INT16, INT32, Buffer
 from headrace.wire.primitives.reading import (
     read_compact_array,
+    read_compact_bytes,
     read_compact_nullable_string,
     read_compact_numbers,
     read_compact_string,
     read_number,
     read_string,
+    read_tag_count,
+    read_unsigned_varint,
     read_uuid,
     skip_tags,
+    take,
 )
 from headrace.wire.primitives.writing import (
     Write,
     write_compact_array,
+    write_compact_bytes,
     write_compact_nullable_string,
     write_compact_numbers,
     write_compact_string,
     write_string,
+    write_tags,
     write_uuid,
 )
 
@@ -34,11 +40,24 @@ KEYS = frozenset((EPOCH_KEY, MEMBER_KEY, TARGET_EPOCH_KEY, TARGET_KEY, CURRENT_K
 _MEMBER_KEYS = frozenset((MEMBER_KEY, TARGET_KEY, CURRENT_KEY))
 _VALUE_VERSION = 0
 _NO_TAGS = b"\x00"
+_PRESENT = b"\x01"
+"""Before a structure that may be missing."""
+
+_CLASSIC_TAG = 0
+_PROTOCOL_BYTES_MIN = 3
 _TOPIC_BYTES_MIN = 18
 
 TopicIdPartition = tuple[bytes, int]
 Partitions = tuple[TopicIdPartition, ...]
 """Topic ids and partition numbers, in order."""
+
+
+class ClassicMember(NamedTuple):
+    """What is known beside of a member that speaks the classic protocol, in a group on its way between the two."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    """Names in the order of preference, each with the member's metadata for it."""
 
 
 class Subscription(NamedTuple):
@@ -50,6 +69,11 @@ class Subscription(NamedTuple):
     regex: str | None
     rebalance_timeout_ms: int
     assignor: str | None
+    classic: ClassicMember | None = None
+
+    def asks_other_than(self, other: "Subscription") -> bool:
+        """Whether the two are not for the same topics."""
+        return (self.topics, self.regex) != (other.topics, other.regex)
 
 
 class CurrentAssignment(NamedTuple):
@@ -109,12 +133,13 @@ def encode(record: ConsumerRecord) -> tuple[bytes, bytes | None]:
         return b"".join(key), None
     value: list[Buffer] = [INT16.pack(_VALUE_VERSION)]
     write = value.append
+    if isinstance(record, MemberRecord):
+        assert record.subscription is not None
+        _write_subscription(write, record.subscription)
+        return b"".join(key), b"".join(value)
     if isinstance(record, EpochRecord | TargetEpochRecord):
         assert record.epoch is not None
         write(INT32.pack(record.epoch))
-    elif isinstance(record, MemberRecord):
-        assert record.subscription is not None
-        _write_subscription(write, record.subscription)
     elif isinstance(record, TargetRecord):
         _write_partitions(write, record.partitions or ())
     else:
@@ -137,6 +162,22 @@ def _write_subscription(write: Write, subscription: Subscription) -> None:
     write_compact_nullable_string(write, subscription.regex)
     write(INT32.pack(subscription.rebalance_timeout_ms))
     write_compact_nullable_string(write, subscription.assignor)
+    classic: list[Buffer] = [_PRESENT]
+    if subscription.classic is not None:
+        _write_classic(classic.append, subscription.classic)
+    write_tags(write, [] if subscription.classic is None else [(_CLASSIC_TAG, b"".join(classic))])
+
+
+def _write_classic(write: Write, classic: ClassicMember) -> None:
+    write(INT32.pack(classic.session_timeout_ms))
+    write_compact_array(write, classic.protocols, _write_protocol)
+    write(_NO_TAGS)
+
+
+def _write_protocol(write: Write, protocol: tuple[str, bytes]) -> None:
+    write_compact_string(write, protocol[0])
+    write_compact_bytes(write, protocol[1])
+    write(_NO_TAGS)
 
 
 def _write_partitions(write: Write, partitions: Partitions) -> None:
@@ -184,7 +225,42 @@ def _read_subscription(value: bytes, position: int) -> Subscription:
     regex, position = read_compact_nullable_string(value, position)
     rebalance_timeout_ms, position = read_number(value, position, INT32)
     assignor, position = read_compact_nullable_string(value, position)
-    return Subscription(instance_id, rack_id, client_id, client_host, topics, regex, rebalance_timeout_ms, assignor)
+    return Subscription(
+        instance_id,
+        rack_id,
+        client_id,
+        client_host,
+        topics,
+        regex,
+        rebalance_timeout_ms,
+        assignor,
+        _read_tagged(value, position),
+    )
+
+
+def _read_tagged(value: bytes, position: int) -> ClassicMember | None:
+    """Tags here are as large as what members say; a request's are not."""
+    count, position = read_tag_count(value, position)
+    classic = None
+    for _ in range(count):
+        tag, position = read_unsigned_varint(value, position)
+        size, start = read_unsigned_varint(value, position)
+        position = take(value, start, size)
+        if tag == _CLASSIC_TAG and value[start : start + 1] == _PRESENT:
+            classic = _read_classic(value, start + 1)
+    return classic
+
+
+def _read_classic(value: bytes, position: int) -> ClassicMember:
+    session_timeout_ms, position = read_number(value, position, INT32)
+    protocols, position = read_compact_array(value, position, _PROTOCOL_BYTES_MIN, _read_protocol)
+    return ClassicMember(session_timeout_ms, protocols)
+
+
+def _read_protocol(value: Buffer, position: int) -> tuple[tuple[str, bytes], int]:
+    name, position = read_compact_string(value, position)
+    metadata, position = read_compact_bytes(value, position)
+    return (name, bytes(metadata)), skip_tags(value, position)
 
 
 def _read_current(value: bytes, position: int) -> CurrentAssignment:

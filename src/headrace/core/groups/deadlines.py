@@ -20,6 +20,15 @@ class Wait(IntEnum):
     RETENTION = 4
     """For the next look at offsets that nobody uses any more."""
 
+    REJOIN = 6
+    """For a member of the classic protocol, in a group of the new one, to join again as it was told."""
+    SYNC = 7
+    """For such a member to ask for its assignment."""
+
+
+MEMBER_WAITS = (Wait.SESSION, Wait.REVOCATION, Wait.REJOIN, Wait.SYNC)
+"""What a group of the new protocol waits for, member by member."""
+
 
 class Waiting(NamedTuple):
     wait: Wait

@@ -19,6 +19,9 @@ SUBSCRIBED_TOPICS_MAX = 10_000
 """Names in one member's subscription."""
 
 OFFSETS_PER_GROUP_MAX = 1_000_000
+PENDING_OFFSETS_MAX = 1_000_000
+"""Offsets of one coordinator that open transactions have staged."""
+
 GROUPS_PER_SLICE = 100
 """Groups looked at in one turn where all of them must be."""
 
@@ -47,6 +50,16 @@ class GroupSettings:
     consumer_heartbeat_interval_ms: int = 5_000
     consumer_members_max: int = 2**31 - 1
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    migration_policy: str = "bidirectional"
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether a classic group with members becomes one of KIP-848."""
+        return self.migration_policy in ("bidirectional", "upgrade")
+
+    @property
+    def downgrades(self) -> bool:
+        return self.migration_policy in ("bidirectional", "downgrade")
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Self:
@@ -63,4 +76,5 @@ class GroupSettings:
             consumer_heartbeat_interval_ms=config.groups.consumer_heartbeat_interval_ms,
             consumer_members_max=config.groups.consumer_members_max,
             consumer_assignors=config.groups.consumer_assignors,
+            migration_policy=config.groups.migration_policy,
         )

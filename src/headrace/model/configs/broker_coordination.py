@@ -36,7 +36,7 @@ _GROUPS = (
     row("group.consumer.max.heartbeat.interval.ms", INT, 15_000, "The longest heartbeat interval of a consumer group.", low=1, honoured=False),
     row("group.consumer.max.size", INT, 2**31 - 1, "The most members of a consumer group.", low=1),
     row("group.consumer.assignors", LIST, ("uniform", "range"), "The server-side assignors, the default first.", choices=("uniform", "range")),
-    row("group.consumer.migration.policy", STRING, "bidirectional", "Whether classic groups turn into consumer groups and back.", choices=("disabled", "downgrade", "upgrade", "bidirectional"), honoured=False),
+    row("group.consumer.migration.policy", STRING, "bidirectional", "Whether classic groups turn into consumer groups and back.", choices=("disabled", "downgrade", "upgrade", "bidirectional")),
 )  # fmt: skip
 
 _GROUP_LIMITS = (

@@ -76,6 +76,7 @@ class GroupConfig:
     consumer_heartbeat_interval_ms: int
     consumer_members_max: int
     consumer_assignors: tuple[str, ...]
+    migration_policy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,6 +328,7 @@ def _groups(values: _Values) -> GroupConfig:
         consumer_heartbeat_interval_ms=values.whole("group.consumer.heartbeat.interval.ms"),
         consumer_members_max=values.whole("group.consumer.max.size"),
         consumer_assignors=values.items("group.consumer.assignors"),
+        migration_policy=values.text("group.consumer.migration.policy"),
     )
 
 
