@@ -97,10 +97,10 @@ def test_versions_before_the_current_batch_format_are_answered_unsupported(broke
     assert (answer.error_code, answer.base_offset) == (E.UNSUPPORTED_VERSION, -1)
 
 
-def test_a_transactional_id_is_not_known_yet(broker):
+def test_a_transactional_id_matters_only_to_batches_of_a_transaction(broker):
     request = produce_request([("t", [(0, broker.client().batch())])], transactional_id="bank")
     response = broker.client().ask(ApiKey.PRODUCE, 9, request)
-    assert response.responses[0].partition_responses[0].error_code == E.INVALID_PRODUCER_ID_MAPPING
+    assert response.responses[0].partition_responses[0].error_code == E.NONE
 
 
 def test_a_transactional_batch_of_a_request_without_a_transaction_is_refused(broker):
@@ -256,6 +256,20 @@ def test_compacted_topics_need_keys(compression):
     )
     assert client.produce_error("t", 0, bytes(half)) == E.INVALID_RECORD
     assert client.values("t") == [b"v"]
+
+
+@pytest.mark.parametrize("version", [8, 9, 11])
+def test_records_without_keys_are_named(version):
+    """KIP-467: so that a client knows which of the batch it can send again (librdkafka's test 0011)."""
+    broker = VirtualBroker().with_topic("t", cleanup_policy="compact")
+    client = broker.client()
+    with_key, without = NewRecord(client.now(), b"k", b"v"), NewRecord(client.now(), None, b"v")
+    answer = client.produce("t", 0, bytes(build_batch([with_key, without, with_key, without])), version=version)
+    assert answer.error_code == E.INVALID_RECORD
+    assert [error.batch_index for error in answer.record_errors] == [1, 3]
+    assert "key" in answer.error_message
+    later = client.produce("t", 0, bytes(build_batch([with_key])), version=version)
+    assert (later.error_code, later.record_errors, later.error_message) == (0, (), None)
 
 
 def test_a_compacted_topic_refuses_records_it_cannot_open():

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from headrace.broker.access import OpenAccess
 from headrace.broker.api.metadata import TopicFragments
+from headrace.broker.api.produce_transactions import HeldProduces
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.coordinators.groups import Groups
@@ -66,6 +67,7 @@ class Broker:
         runtime = Runtime(ports.clock, timers, logger, replays)
         self.groups = Groups(self, runtime)
         self.transactions = Transactions(self, runtime)
+        self.held_produces = HeldProduces(self)
         partitions.on_led = self._partition_led
 
     @property

@@ -28,7 +28,7 @@ from headrace.wire.records.header import (
 )
 from headrace.wire.records.reader import records
 
-from . import checkpoints, names, producer_snapshot
+from . import checkpoints, names, producer_snapshot, transaction_index
 from .errors import CorruptFile, LogError
 from .files import read_whole
 from .index import OFFSET_ENTRY, TIME_ENTRY
@@ -144,6 +144,13 @@ def _index_reader(kind: str, entry: Struct, first: str, second: str) -> Reader:
     return read
 
 
+def _transaction_index(disk: Disk, path: str, _deep: bool) -> Iterator[DumpEntry]:
+    entries = transaction_index.decode(read_whole(disk, path, transaction_index.INDEX_BYTES_MAX))
+    for place, entry in enumerate(entries):
+        position = place * transaction_index.ENTRY.size
+        yield DumpEntry(path=path, kind="aborted-transaction", position=position, values=entry._asdict())
+
+
 def _snapshot(disk: Disk, path: str, _deep: bool) -> Iterator[DumpEntry]:
     producers = producer_snapshot.decode(read_whole(disk, path, producer_snapshot.SNAPSHOT_BYTES_MAX))
     for place, (producer_id, state) in enumerate(producers.states()):
@@ -151,6 +158,8 @@ def _snapshot(disk: Disk, path: str, _deep: bool) -> Iterator[DumpEntry]:
             "producer_id": producer_id,
             "producer_epoch": state.epoch,
             "last_timestamp": state.last_timestamp,
+            "coordinator_epoch": state.coordinator_epoch,
+            "transaction_start_offset": state.transaction_start_offset,
             "batches": " ".join(f"{first}-{last}@{base}" for first, last, base, _, _ in state.batches),
         }
         yield DumpEntry(path=path, kind="producer", position=place, values=values)
@@ -189,6 +198,7 @@ _READERS: dict[str, Reader] = {
     names.LOG: _segment,
     names.INDEX: _index_reader("offset-index", OFFSET_ENTRY, "relative_offset", "log_position"),
     names.TIME_INDEX: _index_reader("time-index", TIME_ENTRY, "timestamp", "relative_offset"),
+    names.TRANSACTION_INDEX: _transaction_index,
     names.SNAPSHOT: _snapshot,
     names.LEADER_EPOCHS: _epochs,
     names.PARTITION_METADATA: _partition_metadata,

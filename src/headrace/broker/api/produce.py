@@ -1,5 +1,6 @@
 """Produce (0): record sets in, base offsets out. The hottest path of the broker: tuples and offsets, no messages."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headrace.broker.api.produce_shapes import ProduceShape, remember
@@ -14,9 +15,11 @@ from headrace.wire.produce import (
     TOPIC_IDS_FROM,
     TRANSACTIONAL_ID_FROM,
     PartitionAnswer,
+    ProduceRequest,
     encode_response,
     scan_request,
 )
+from headrace.wire.records.validation import KEYLESS_RECORDS_MAX
 from headrace.wire.scan import unsigned_varint
 
 if TYPE_CHECKING:
@@ -67,7 +70,7 @@ def _append_repeated(
     partition = shape.partition
     acks = shape.acks
     error, base_offset, append_time, end_offset = partition.append(
-        frame, start, stop, shape.version, acks, broker.clock.wall_ms()
+        frame, start, stop, shape.version, acks, broker.clock.wall_ms(), shape.is_transactional
     )
     if error is not _NONE:
         return False
@@ -101,42 +104,16 @@ def _handle_any(
     correlation_id: int,
 ) -> None:
     transactional_id, acks, timeout_ms, topics = scan_request(frame, position, end, version)
-    refusal = _refusal(version, acks, transactional_id)
-    wall_ms = broker.clock.wall_ms()
-    find_topic = broker.partitions.by_id.get if version >= TOPIC_IDS_FROM else broker.partitions.by_name.get
-    answers: list[tuple[bytes, list[PartitionAnswer]]] = []
-    confirmations: list[Confirmation | None] = []
-    failed = False
-    for topic, record_sets in topics:
-        led_topic = find_topic(topic)
-        topic_error = refusal or _topic_error(broker, connection, led_topic, version)
-        results: list[PartitionAnswer] = []
-        for index, start, stop in record_sets:
-            partition = topic_error or broker.partitions.partition_of(led_topic, index)
-            if isinstance(partition, LedPartition):
-                error, base_offset, append_time, end_offset = partition.append(
-                    frame, start, stop, version, acks, wall_ms
-                )
-                if error is _NONE:
-                    results.append((index, 0, base_offset, append_time, partition.log.start_offset))
-                    confirmations.append((partition, end_offset))
-                    continue
-            else:
-                error = partition
-            broker.metrics.produce_errors[error] += 1
-            results.append((index, error, -1, NO_APPEND_TIME, -1))
-            confirmations.append(None)
-            failed = True
-        answers.append((topic, results))
-    broker.metrics.request_errors[ApiKey.PRODUCE] += failed
-    if acks == 0:
-        _finish_unanswered(connection, confirmations, failed)
-    else:
-        parts, errors_at = encode_response(version, correlation_id, answers, 0)
-        answer = Answer(connection, parts, 0)
-        for confirmation, error_at in zip(confirmations, errors_at, strict=True):
-            if confirmation is not None:
-                confirmation[0].confirm_later(answer, confirmation[1], acks, error_at, timeout_ms)
+    request = ProduceRequest(frame, version, correlation_id, transactional_id, acks, timeout_ms, topics)
+    refusal = _refusal(version, acks)
+    if transactional_id is not None and refusal is _NONE:
+        held = broker.held_produces.takes(connection, request)
+        if held is True:
+            return
+        refusal = held or _NONE
+    answer = Answer(connection, None, 0)
+    confirmations = carry_out(broker, connection, request, refusal or {}, answer)
+    if acks:
         connection.answers.append(answer)
         connection.mark_dirty()
     if len(topics) == len(confirmations) == 1 and confirmations[0] is not None and broker.access.open_to_all:
@@ -152,7 +129,59 @@ def _handle_any(
             version=version,
             acks=acks,
             timeout_ms=timeout_ms,
+            is_transactional=transactional_id is not None,
         )
+
+
+Refusals = ErrorCode | Mapping[tuple[bytes, int], ErrorCode]
+"""One for the whole request, or some by topic and partition."""
+
+
+def carry_out(
+    broker: "Broker", connection: Connection, request: ProduceRequest, refusals: Refusals, answer: Answer
+) -> list[Confirmation | None]:
+    """Append what may be, and fill in the answer; the place behind each record set that was appended."""
+    frame, version, correlation_id, transactional_id, acks, timeout_ms, topics = request
+    wall_ms = broker.clock.wall_ms()
+    find_topic = broker.partitions.by_id.get if version >= TOPIC_IDS_FROM else broker.partitions.by_name.get
+    refusal, refused = (refusals, {}) if isinstance(refusals, ErrorCode) else (_NONE, refusals)
+    answers: list[tuple[bytes, list[PartitionAnswer]]] = []
+    confirmations: list[Confirmation | None] = []
+    refused_records: dict[int, list[int]] = {}
+    failed = False
+    for topic, record_sets in topics:
+        led_topic = find_topic(topic)
+        topic_error = refusal or _topic_error(broker, connection, led_topic, version)
+        results: list[PartitionAnswer] = []
+        for index, start, stop in record_sets:
+            partition = topic_error or refused.get((topic, index)) or broker.partitions.partition_of(led_topic, index)
+            if isinstance(partition, LedPartition):
+                error, base_offset, append_time, end_offset = partition.append(
+                    frame, start, stop, version, acks, wall_ms, transactional_id is not None
+                )
+                if error is _NONE:
+                    results.append((index, 0, base_offset, append_time, partition.log.start_offset))
+                    confirmations.append((partition, end_offset))
+                    continue
+                if error is ErrorCode.INVALID_RECORD and sum(map(len, refused_records.values())) < KEYLESS_RECORDS_MAX:
+                    refused_records[len(confirmations)] = partition.refused_records(frame[start:stop])
+            else:
+                error = partition
+            broker.metrics.produce_errors[error] += 1
+            results.append((index, error, -1, NO_APPEND_TIME, -1))
+            confirmations.append(None)
+            failed = True
+        answers.append((topic, results))
+    broker.metrics.request_errors[ApiKey.PRODUCE] += failed
+    if acks == 0:
+        _finish_unanswered(connection, confirmations, failed)
+        return confirmations
+    answer.parts, errors_at = encode_response(version, correlation_id, answers, 0, refused_records)
+    answer.waits = 0
+    for confirmation, error_at in zip(confirmations, errors_at, strict=True):
+        if confirmation is not None:
+            confirmation[0].confirm_later(answer, confirmation[1], acks, error_at, timeout_ms)
+    return confirmations
 
 
 def _finish_unanswered(connection: Connection, confirmations: list[Confirmation | None], failed: bool) -> None:
@@ -164,14 +193,12 @@ def _finish_unanswered(connection: Connection, confirmations: list[Confirmation 
     connection.closing = connection.closing or failed
 
 
-def _refusal(version: int, acks: int, transactional_id: bytes | None) -> ErrorCode:
+def _refusal(version: int, acks: int) -> ErrorCode:
     """An error that holds for the whole request."""
     if version < TRANSACTIONAL_ID_FROM:
         return ErrorCode.UNSUPPORTED_VERSION  # message formats before v2 are not stored
     if acks not in (ACKS_ALL, 0, 1):
         return ErrorCode.INVALID_REQUIRED_ACKS
-    if transactional_id is not None:
-        return ErrorCode.INVALID_PRODUCER_ID_MAPPING  # no transactional id has been given out
     return _NONE
 
 

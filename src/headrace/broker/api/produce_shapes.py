@@ -19,7 +19,18 @@ _LENGTH_BYTES = 4
 class ProduceShape:
     """Everything of a request for one partition but its records, and the answer to it but the offsets."""
 
-    __slots__ = ("acks", "error_at", "layout", "partition", "prefix", "size", "suffix", "timeout_ms", "version")
+    __slots__ = (
+        "acks",
+        "error_at",
+        "is_transactional",
+        "layout",
+        "partition",
+        "prefix",
+        "size",
+        "suffix",
+        "timeout_ms",
+        "version",
+    )
 
     def __init__(
         self,
@@ -30,6 +41,8 @@ class ProduceShape:
         layout: Struct,
         prefix: bytes,
         suffix: bytes,
+        *,
+        is_transactional: bool,
     ) -> None:
         self.partition = partition
         self.version = version
@@ -39,6 +52,8 @@ class ProduceShape:
         self.prefix = prefix
         self.suffix = suffix
         self.size = layout.size - _LENGTH_BYTES
+        self.is_transactional = is_transactional
+        """Whether it names a transactional id; who may write within transactions is not asked again."""
         self.error_at = 2 * _LENGTH_BYTES + len(prefix)
 
 
@@ -54,6 +69,7 @@ def remember(
     version: int,
     acks: int,
     timeout_ms: int,
+    is_transactional: bool,
 ) -> None:
     """Keep the shape of a request whose body begins at `position` and whose one record set at `records_start`."""
     answer = single_partition_layout(version, topic, partition.index)
@@ -66,4 +82,6 @@ def remember(
     if length_at - position != connection.produce_shape_bytes or len(shapes) >= SHAPES_PER_CONNECTION_MAX:
         shapes.clear()
         connection.produce_shape_bytes = length_at - position
-    shapes[bytes(frame[position:length_at])] = ProduceShape(partition, version, acks, timeout_ms, *answer)
+    shapes[bytes(frame[position:length_at])] = ProduceShape(
+        partition, version, acks, timeout_ms, *answer, is_transactional=is_transactional
+    )

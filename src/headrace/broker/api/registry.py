@@ -41,6 +41,7 @@ SERVED = (
     ServedApi(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, "add_offsets_to_txn"),
     ServedApi(ApiKey.END_TXN, 0, 5, "end_txn"),
     ServedApi(ApiKey.TXN_OFFSET_COMMIT, 0, 5, "txn_offset_commit"),
+    ServedApi(ApiKey.WRITE_TXN_MARKERS, 0, 2, "write_txn_markers"),
     ServedApi(ApiKey.DESCRIBE_CONFIGS, 0, 4, "describe_configs"),
     ServedApi(ApiKey.ALTER_CONFIGS, 0, 2, "alter_configs"),
     ServedApi(ApiKey.DESCRIBE_LOG_DIRS, 0, 4, "describe_log_dirs"),

@@ -22,9 +22,11 @@ from headrace.wire.records.header import (
 )
 from headrace.wire.records.markers import is_marker
 
-from .. import names
-from ..errors import DamagedLog
+from .. import names, transaction_index
+from ..errors import CorruptFile, DamagedLog
+from ..files import read_whole
 from ..segment import RELATIVE_OFFSET_MAX
+from ..transaction_index import AbortedTransaction
 from ..walk import BatchWalk
 from .key_map import KeyMap
 from .plan import CleaningPlan, SourceSegment
@@ -118,6 +120,21 @@ def _batches(disk: Disk, folder: str, segment: SourceSegment, *, headers_below: 
         disk.close(file)
 
 
+def _aborted_by_marker(disk: Disk, folder: str, group: Sequence[SourceSegment]) -> dict[int, AbortedTransaction]:
+    """The aborted transactions whose markers are in these segments."""
+    found: dict[int, AbortedTransaction] = {}
+    for segment in group:
+        path = names.segment_stem(folder, segment.base_offset) + names.TRANSACTION_INDEX
+        if not disk.exists(path):
+            continue
+        try:
+            entries = transaction_index.decode(read_whole(disk, path, transaction_index.INDEX_BYTES_MAX))
+        except CorruptFile as error:
+            raise DamagedLog(path, 0, str(error)) from None
+        found.update((entry.last_offset, entry) for entry in entries)
+    return found
+
+
 def _read_headers(
     disk: Disk, plan: CleaningPlan, aborted: AbortedTransactions, producers: ProducerEnds
 ) -> Iterator[Spent]:
@@ -196,6 +213,7 @@ class _Cleaner:
         plan = self._plan
         self._counts = counts = Counts()
         changed = len(group) > 1
+        aborted = _aborted_by_marker(disk, plan.folder, group)
         with CleanedSegment(disk, plan, group[0].base_offset) as written:
             spent = 0
             for fields, batch, is_last in self._group_batches(disk, group):
@@ -206,8 +224,11 @@ class _Cleaner:
                 counts.bytes_read += len(batch)
                 spent += len(batch)
                 if kept:
-                    written.append(HEADER.unpack_from(kept), kept)
+                    kept_fields: HeaderFields = HEADER.unpack_from(kept)
+                    written.append(kept_fields, kept)
                     spent += len(kept)
+                    if is_marker(kept_fields) and kept_fields[RECORD_COUNT] and kept_fields[BASE_OFFSET] in aborted:
+                        written.note_aborted(aborted[kept_fields[BASE_OFFSET]])
                 if spent >= SPENT_BYTES:
                     yield Spent(spent)
                     spent = 0

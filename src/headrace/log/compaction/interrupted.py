@@ -10,7 +10,7 @@ from .. import names
 from ..files import unlink_if_present
 from ..walk import BatchWalk
 
-REPLACED_FILES = (names.LOG, names.INDEX, names.TIME_INDEX, names.TRANSACTION_INDEX)
+REPLACED_FILES = (names.LOG, *names.INDEXES)
 
 
 def finish_swaps(disk: Disk, folder: str) -> None:
@@ -34,20 +34,25 @@ def _finish(disk: Disk, folder: str, name: str) -> None:
         return
     base_offset = part[0]
     end_offset = _end_offset(disk, f"{folder}/{name}", base_offset)
+    stem = names.segment_stem(folder, base_offset)
+    replaced = _replaced_names(base_offset)
+    if not disk.exists(stem + names.TRANSACTION_INDEX + names.SWAP):
+        # It has its own name already. Other indexes are built anew where they are missing, this one would not be.
+        replaced.remove(f"{stem.rpartition('/')[2]}{names.TRANSACTION_INDEX}")
     for other in disk.list_directory(folder):
-        if other in _replaced_names(base_offset) or base_offset < _base_offset(other) < end_offset:
+        if other in replaced or base_offset < _base_offset(other) < end_offset:
             disk.unlink(f"{folder}/{other}")
     disk.sync_directory(folder)
-    stem = names.segment_stem(folder, base_offset)
-    for suffix in (names.INDEX, names.TIME_INDEX):
+    for suffix in names.INDEXES:
         _rename_if_present(disk, stem + suffix + names.SWAP, stem + suffix)
+    disk.sync_directory(folder)
     disk.rename(f"{folder}/{name}", f"{folder}/{live_name}")
     disk.sync_directory(folder)
 
 
-def _replaced_names(base_offset: int) -> tuple[str, ...]:
+def _replaced_names(base_offset: int) -> set[str]:
     """Of the segment at the same offset; the snapshot there goes on to be true."""
-    return tuple(names.segment_stem("", base_offset)[1:] + suffix for suffix in REPLACED_FILES)
+    return {names.segment_stem("", base_offset)[1:] + suffix for suffix in REPLACED_FILES}
 
 
 def _base_offset(name: str) -> int:
@@ -77,5 +82,5 @@ def _rename_if_present(disk: Disk, source: str, destination: str) -> None:
 def remove_cleaned(disk: Disk, folder: str, base_offset: int, unique: str) -> None:
     """The files of a cleaning that nobody wants any more."""
     stem = names.segment_stem(folder, base_offset)
-    for suffix in (names.LOG, names.INDEX, names.TIME_INDEX):
+    for suffix in REPLACED_FILES:
         unlink_if_present(disk, names.cleaned(stem + suffix, unique))

@@ -65,7 +65,7 @@ def exchange(disk: Disk, folder: str, files: CleanedFiles, old_bases: list[int])
     stem = names.segment_stem(folder, files.base_offset)
     if not disk.exists(f"{folder}/{names.COMPACTED}"):
         create_empty(disk, f"{folder}/{names.COMPACTED}")  # from now on a missing offset is no sign of damage
-    for suffix in (names.INDEX, names.TIME_INDEX):
+    for suffix in names.INDEXES:
         disk.rename(names.cleaned(stem + suffix, files.unique), stem + suffix + names.SWAP)
     disk.sync_directory(folder)
     disk.rename(names.cleaned(stem + names.LOG, files.unique), stem + names.LOG + names.SWAP)
@@ -77,8 +77,10 @@ def exchange(disk: Disk, folder: str, files: CleanedFiles, old_bases: list[int])
             if disk.exists(path):
                 disk.rename(path, path + names.DELETED)
     disk.sync_directory(folder)
-    for suffix in (names.INDEX, names.TIME_INDEX, names.LOG):
+    for suffix in names.INDEXES:
         disk.rename(stem + suffix + names.SWAP, stem + suffix)
+    disk.sync_directory(folder)  # a log without its index of aborted transactions would show what they wrote
+    disk.rename(stem + names.LOG + names.SWAP, stem + names.LOG)
     disk.sync_directory(folder)
 
 
@@ -92,6 +94,7 @@ def _segment(log: "PartitionLog", files: CleanedFiles, created_ms: int) -> Segme
     segment.bytes_since_index = files.bytes_since_index
     _take_state(segment.index, files.offset_index)
     _take_state(segment.time_index, files.time_index)
+    segment.transactions.exists, segment.transactions.stored = True, files.aborted
     return segment
 
 

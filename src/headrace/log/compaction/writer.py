@@ -1,4 +1,4 @@
-"""A cleaned segment while it is written: a log file and two indexes, under names that no start takes for a segment."""
+"""A cleaned segment while it is written: a log file and its indexes, under names that no start takes for a segment."""
 
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -19,6 +19,7 @@ from ..config import LogConfig
 from ..files import create_empty, unlink_if_present, write_all
 from ..open_files import OpenFiles
 from ..segment import NO_TIMESTAMP, Segment
+from ..transaction_index import AbortedTransaction
 from .plan import CleaningPlan
 
 WRITE_BYTES = 1 << 20
@@ -43,6 +44,8 @@ class CleanedFiles(NamedTuple):
     bytes_since_index: int
     offset_index: IndexState
     time_index: IndexState
+    aborted: int
+    """Entries of the index of aborted transactions; the file is there also when there are none."""
 
 
 class CleanedSegment:
@@ -56,6 +59,7 @@ class CleanedSegment:
         self._index_interval_bytes = plan.index_interval_bytes
         config = LogConfig(segment_index_bytes=plan.segment_index_bytes)
         self._segment = Segment(self._files, plan.folder, base_offset, config, created_ms=0)
+        self._segment.transactions.exists = True
         for file in self._segment.all_files():
             file.path = names.cleaned(file.path, plan.unique)
         self._waiting: list[Buffer] = []
@@ -87,12 +91,16 @@ class CleanedSegment:
         if self._waiting_bytes >= WRITE_BYTES:
             self._write()
 
+    def note_aborted(self, entry: AbortedTransaction) -> None:
+        """The marker of an aborted transaction was appended."""
+        self._segment.transactions.append(entry)
+
     def finish(self) -> CleanedFiles:
         """Everything is on the device, under the names of cleaned files."""
         segment = self._segment
         self._write()
         segment.index_time()
-        for index in (segment.index, segment.time_index):
+        for index in (segment.index, segment.time_index, segment.transactions):
             index.spill()
         for file in segment.all_files():
             self._disk.data_sync(self._files.handle(file))
@@ -109,6 +117,7 @@ class CleanedSegment:
             bytes_since_index=segment.bytes_since_index,
             offset_index=IndexState(segment.index.stored, segment.index.last),
             time_index=IndexState(segment.time_index.stored, segment.time_index.last),
+            aborted=segment.transactions.stored,
         )
 
     def _write(self) -> None:

@@ -1,0 +1,142 @@
+"""WriteTxnMarkers (27): a transaction coordinator tells the leaders of partitions how transactions ended.
+
+Each marker is answered when it is committed, and all of a request together. A marker that its partition cannot take
+now is for the coordinator to send again.
+"""
+
+from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.partitions.leader import LedPartition
+from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.write_txn_markers import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersRequestMarker,
+    WriteTxnMarkersResponse,
+    WriteTxnMarkersResponseMarker,
+    WriteTxnMarkersResponsePartition,
+    WriteTxnMarkersResponseTopic,
+)
+
+COMMIT_WAIT_MS_MAX = 30_000
+"""How long a request waits for its markers to be committed, as request.timeout.ms of Kafka's brokers."""
+
+_Place = tuple[int, str, int]
+"""(number of the marker, topic, partition)."""
+
+
+class _Waiting:
+    """The markers of one request on one partition, until the last of them is committed."""
+
+    def __init__(self, writing: "_Writing", partition: LedPartition) -> None:
+        self._writing = writing
+        self._partition = partition
+        self.staged: list[tuple[_Place, int]] = []
+        partition.add_waiter(self)
+
+    def readable(self, partition: LedPartition, new_bytes: int) -> None:
+        """Called by the partition: the high watermark rose, a write failed, or the partition is gone."""
+        high_watermark, waiting = partition.leader.high_watermark, []
+        for place, end_offset in self.staged:
+            if end_offset <= high_watermark:
+                self._writing.errors[place] = ErrorCode.NONE
+            elif partition.offline:
+                self._writing.errors[place] = partition.offline_error
+            elif end_offset > partition.log.staged_end_offset:
+                self._writing.errors[place] = ErrorCode.KAFKA_STORAGE_ERROR
+            else:
+                waiting.append((place, end_offset))
+        self.staged = waiting
+        if not waiting:
+            self.stop()
+            self._writing.partition_done(partition)
+
+    def stop(self) -> None:
+        self._partition.remove_waiter(self)
+
+
+class _Writing:
+    def __init__(self, request: WriteTxnMarkersRequest, ctx: RequestContext) -> None:
+        self._request = request
+        self._ctx = ctx
+        self.errors: dict[_Place, ErrorCode] = {}
+        self._waiting: dict[LedPartition, _Waiting] = {}
+        self._parked: Parked | None = None
+
+    def begin(self) -> WriteTxnMarkersResponse | Parked:
+        for number, marker in enumerate(self._request.markers):
+            for topic in marker.topics:
+                for index in topic.partition_indexes:
+                    self._append((number, topic.name, index), marker)
+        if not self._waiting:
+            return self.response()
+        self._parked = self._ctx.park(timeout_ms=COMMIT_WAIT_MS_MAX, on_timeout=self._give_up)
+        return self._parked
+
+    def _append(self, place: _Place, marker: WriteTxnMarkersRequestMarker) -> None:
+        _number, topic, index = place
+        broker = self._ctx.broker
+        partition = broker.partitions.partition_of(broker.partitions.by_name.get(topic.encode()), index)
+        if isinstance(partition, ErrorCode):
+            self.errors[place] = partition
+            return
+        outcome = partition.append_marker(
+            marker.producer_id,
+            marker.producer_epoch,
+            commit=marker.transaction_result,
+            coordinator_epoch=marker.coordinator_epoch,
+            transaction_version=marker.transaction_version,
+            wall_ms=broker.clock.wall_ms(),
+        )
+        if isinstance(outcome, ErrorCode):
+            self.errors[place] = outcome
+            return
+        if partition not in self._waiting:
+            self._waiting[partition] = _Waiting(self, partition)
+        self._waiting[partition].staged.append((place, outcome))
+
+    def partition_done(self, partition: LedPartition) -> None:
+        del self._waiting[partition]
+        if not self._waiting and self._parked is not None:
+            self._parked.complete(self.response())
+
+    def _give_up(self) -> WriteTxnMarkersResponse:
+        for waiting in self._waiting.values():
+            waiting.stop()
+            self.errors.update((place, ErrorCode.REQUEST_TIMED_OUT) for place, _ in waiting.staged)
+        return self.response()
+
+    def response(self) -> WriteTxnMarkersResponse:
+        markers = tuple(
+            WriteTxnMarkersResponseMarker(
+                producer_id=marker.producer_id,
+                topics=tuple(
+                    WriteTxnMarkersResponseTopic(
+                        name=topic.name,
+                        partitions=tuple(
+                            WriteTxnMarkersResponsePartition(
+                                partition_index=index, error_code=self.errors[number, topic.name, index]
+                            )
+                            for index in topic.partition_indexes
+                        ),
+                    )
+                    for topic in marker.topics
+                ),
+            )
+            for number, marker in enumerate(self._request.markers)
+        )
+        return WriteTxnMarkersResponse(markers=markers)
+
+
+def handle(request: WriteTxnMarkersRequest, ctx: RequestContext) -> WriteTxnMarkersResponse | Parked:
+    writing = _Writing(request, ctx)
+    allowed = any(
+        ctx.authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+        for operation in (Operation.ALTER, Operation.CLUSTER_ACTION)
+    )
+    if allowed:
+        return writing.begin()
+    for number, marker in enumerate(request.markers):
+        for topic in marker.topics:
+            for index in topic.partition_indexes:
+                writing.errors[number, topic.name, index] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return writing.response()
