@@ -1,0 +1,167 @@
+"""A group of stock consumers moves to the new protocol and back, member by member, while it reads."""
+
+import time
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from headrace.testing import EmbeddedBroker
+
+PARTITIONS = 6
+WAIT_S = 60
+ROUNDS_SETTLED = 3
+"""Polls of everyone without a change of who reads what."""
+
+
+@pytest.fixture(scope="module")
+def broker():
+    config = {"group.consumer.heartbeat.interval.ms": "200", "group.initial.rebalance.delay.ms": "0"}
+    with EmbeddedBroker(process=True, config=config) as broker:
+        yield broker
+
+
+class Reader:
+    """One consumer; it commits each record before it asks for the next, and whatever it is to let go of."""
+
+    def __init__(self, group, protocol, *, instance=None, **options):
+        self.group = group
+        self.owned = set()
+        self.name = f"{protocol} {len(group.readers)}"
+        if protocol == "classic":
+            options |= {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
+        if instance is not None:
+            options["group.instance.id"] = instance
+        self.consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": group.broker.bootstrap_servers,
+                "group.id": group.topic,
+                "group.protocol": protocol,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **options,
+            }
+        )
+        self.incremental = protocol == "consumer" or "cooperative" in options.get("partition.assignment.strategy", "")
+        self.consumer.subscribe([group.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
+
+    def _assigned(self, consumer, partitions):
+        found = {each.partition for each in partitions}
+        for other in self.group.readers:
+            assert other is self or not other.owned & found, f"{found & other.owned} have two owners"
+        self.owned |= found
+        (consumer.incremental_assign if self.incremental else consumer.assign)(partitions)
+
+    def _revoked(self, consumer, partitions):
+        self.owned -= {each.partition for each in partitions}
+        if self.incremental:
+            consumer.incremental_unassign(partitions)
+        else:
+            consumer.unassign()
+
+    _lost = _revoked
+
+    def poll(self):
+        message = self.consumer.poll(0.02)
+        if message is None or message.error() is not None:
+            return
+        try:
+            self.consumer.commit(message, asynchronous=False)
+        except confluent_kafka.KafkaException:
+            self.group.uncommitted += 1
+        self.group.seen.append(int(message.value()))
+
+    def close(self):
+        self.consumer.close()
+        self.owned.clear()
+        self.group.readers.remove(self)
+
+
+class Group:
+    def __init__(self, broker, topic):
+        self.broker, self.topic = broker, topic
+        broker.create_topic(topic, partitions=PARTITIONS)
+        self.producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
+        self.readers = []
+        self.seen = []
+        self.uncommitted = 0
+        self.sent = 0
+
+    def add(self, protocol, **options):
+        self.readers.append(Reader(self, protocol, **options))
+
+    def send(self, count=12):
+        for _ in range(count):
+            self.producer.produce(self.topic, str(self.sent).encode(), partition=self.sent % PARTITIONS)
+            self.sent += 1
+        assert self.producer.flush(WAIT_S) == 0
+
+    def settle(self):
+        """Poll until everything is read, everything has an owner, and everyone owns something."""
+        deadline = time.monotonic() + WAIT_S
+        quiet = 0
+        while quiet < ROUNDS_SETTLED:
+            assert time.monotonic() < deadline, (self.owners(), len(set(self.seen)), self.sent)
+            for reader in tuple(self.readers):
+                reader.poll()
+            owned = sorted(partition for reader in self.readers for partition in reader.owned)
+            settled = owned == list(range(PARTITIONS)) and all(reader.owned for reader in self.readers)
+            quiet = quiet + 1 if settled and len(set(self.seen)) == self.sent else 0
+
+    def owners(self):
+        return {reader.name: sorted(reader.owned) for reader in self.readers}
+
+    def kind(self):
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
+        listed = admin.list_consumer_groups().result(WAIT_S).valid
+        return next(each.type.name.lower() for each in listed if each.group_id == self.topic)
+
+    def check(self):
+        assert sorted(set(self.seen)) == list(range(self.sent)), "a record is missing"
+        assert len(self.seen) - self.sent <= self.uncommitted, "a record was committed and read again"
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_there_and_back(broker, strategy):
+    group = Group(broker, f"there-and-back-{strategy}")
+    classic = {"partition.assignment.strategy": strategy}
+    steps = [
+        lambda: group.add("classic", **classic),
+        lambda: group.add("classic", **classic),
+        lambda: group.add("consumer"),  # it becomes a group of the new protocol
+        lambda: group.readers[0].close(),
+        lambda: group.add("consumer"),
+        lambda: group.readers[0].close(),
+        lambda: group.add("classic", **classic),  # and back
+        lambda: group.readers[0].close(),
+        lambda: group.readers[0].close(),
+        lambda: group.add("classic", **classic),
+    ]
+    kinds = []
+    for step in steps:
+        step()
+        group.send()
+        group.settle()
+        kinds.append(group.kind())
+    for reader in tuple(group.readers):
+        reader.close()
+    group.check()
+    assert kinds == ["classic"] * 2 + ["consumer"] * 6 + ["classic"] * 2
+
+
+def test_static_members_keep_their_partitions(broker):
+    group = Group(broker, "static-members")
+    for instance in ("one", "two"):
+        group.add("classic", instance=instance)
+    group.send()
+    group.settle()
+    for protocol in ("consumer", "classic"):
+        for instance in ("one", "two"):
+            group.readers[0].close()  # it says nothing: the instance is expected back
+            group.add(protocol, instance=instance)
+            group.send()
+            group.settle()
+        assert group.kind() == protocol
+    for reader in tuple(group.readers):
+        reader.close()
+    group.check()
