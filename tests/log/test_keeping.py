@@ -176,6 +176,21 @@ def test_a_sealed_segment_asks_for_a_flush_that_cuts_it_and_writes_a_snapshot() 
     assert not log.flush_due(NOW_MS)
 
 
+def test_a_clean_close_cuts_what_a_flush_under_way_was_to_cut() -> None:
+    disk = virtual_disk()
+    config = LogConfig(segment_bytes=2000, preallocation_bytes_min=512)
+    log = filled(disk, config, batches=8)
+    run(busy(log).preallocation_work())
+    run(log.flush_work())
+    append(log, batch_of(bytes(1000)))
+    assert log.flush_work() is not None  # no helper ever comes to it
+    log.close()
+    assert disk.file_size(log.segments[0].log.path) == log.segments[0].size
+    disk.kill()
+    again = open_log(disk, config, recovery_point=log.end_offset, clean=True)
+    assert (again.end_offset, again.bases) == (log.end_offset, log.bases)
+
+
 def test_a_segment_is_not_cut_while_it_is_being_lengthened() -> None:
     disk = virtual_disk()
     log = filled(disk, LogConfig(segment_bytes=2000, preallocation_bytes_min=512), batches=8)

@@ -65,7 +65,8 @@ class Flusher:
         self._generation = 0
         self._snapshots: list[Snapshot] = []
         self._written: list[Snapshot] = []
-        """Of the flush under way."""
+        self._cut: list[Segment] = []
+        """Snapshots and sealed segments of the flush under way."""
         self._strays: list[int] = []
         """Offsets of snapshots of an end the log once had, which the next one replaces."""
         self._put_off = False
@@ -149,9 +150,13 @@ class Flusher:
             return None
 
     def flush_everything(self) -> None:
-        """At a clean close: in place, with the active segment cut and a snapshot of the end."""
+        """At a clean close: in place, with the active segment cut and a snapshot of the end.
+
+        A flush under way may never come to its end: what it was to cut is cut here too.
+        """
         self._log.active.index_time()
-        self._sealed.append(self._log.active)
+        cut = self._cut if self.in_flight else []
+        self._sealed = [*(segment for segment in cut if segment in self._log.segments), *self._sealed, self._log.active]
         put_off: PutOff | None = self._work(deep=True).here()
         if put_off is not None:
             raise put_off.error
@@ -163,7 +168,7 @@ class Flusher:
         sealed = self._sealed
         plan = self._plan(deep=deep)
         rolls, self._snapshots = self._snapshots, []
-        self._written = rolls
+        self._written, self._cut = rolls, sealed
         self._sealed = []
         self.in_flight = True
         self.directory_changed = log.epochs.changed = self._put_off = False
