@@ -12,7 +12,7 @@ from typing import NamedTuple
 from headrace.ports.disk import Disk
 
 from .errors import CorruptFile, DamagedLog, passes
-from .files import create_empty, read_whole, replace_file, write_all
+from .files import create_empty, read_whole, replace_file, unlink_if_present, write_all
 from .open_files import OpenFile, OpenFiles
 
 ENTRY = Struct(">hqqqq")
@@ -110,9 +110,12 @@ class TransactionIndex:
     def replace(self, entries: Sequence[AbortedTransaction]) -> None:
         """Write the file anew, in one step that no crash can leave half done."""
         self._files.put_away(self.file)
-        replace_file(self._disk, self.file.path, encode(entries))
+        if entries:
+            replace_file(self._disk, self.file.path, encode(entries))
+        else:
+            unlink_if_present(self._disk, self.file.path)
         self._disk.sync_directory(self.file.path.rpartition("/")[0])
-        self.exists, self.stored = True, len(entries)
+        self.exists, self.stored = bool(entries), len(entries)
         self._pending.clear()
         self.synced()
 
