@@ -115,6 +115,23 @@ def test_a_probe_that_would_wait_is_cold(disk, file, monkeypatch):
     assert asked[-1] == (131_071, nowait)
 
 
+def test_what_was_read_ahead_is_hot(disk, file):
+    disk.write_vector(file, [bytes(3_000_000)], 0)
+    disk.data_sync(file)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    disk.read_ahead(file, 100_000, 2_500_000)
+    assert disk.is_hot(file, 100_000, 2_500_000)
+
+
+def test_reading_ahead_waits_for_the_whole_range_and_asks_for_more(disk, file, monkeypatch):
+    asked, waited = [], []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *arguments: asked.append(arguments))
+    monkeypatch.setattr(os, "preadv", lambda _file, _buffers, position: waited.append(position))
+    disk.read_ahead(file, 5, (1 << 20) + 1)
+    assert asked == [(file, 5, (1 << 20) + 1 + disk_module.READ_BEHIND_BYTES, os.POSIX_FADV_WILLNEED)]
+    assert waited == [5, 5 + (1 << 20), 5 + (1 << 20)]
+
+
 def test_where_the_probe_is_not_supported_all_is_hot(disk, file, monkeypatch):
     monkeypatch.setattr(os, "preadv", _raising(errno.EOPNOTSUPP))
     assert disk.is_hot(file, 0, 10)

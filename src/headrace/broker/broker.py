@@ -27,9 +27,6 @@ from headrace.model.ids import NodeId
 from headrace.ports.bundle import Ports
 from headrace.ports.disk import Slice
 
-READ_AHEAD_BYTES = 128 << 10
-"""How much a helper reads at once to make cold pages hot."""
-
 
 class Broker:
     def __init__(
@@ -112,9 +109,8 @@ class Broker:
         disk = self.disk
 
         def read_ahead() -> None:
-            for file, position, length in cold:
-                for start in range(position, position + length, READ_AHEAD_BYTES):
-                    disk.read(file, min(READ_AHEAD_BYTES, position + length - start), start)
+            for part in cold:
+                disk.read_ahead(*part)
 
         def done(_result: None, _error: BaseException | None) -> None:
             then()  # a failed read shows again, and is dealt with, when the answer is sent

@@ -49,6 +49,9 @@ class Disk(Protocol):
     def is_hot(self, file: FileHandle, position: int, length: int) -> bool:
         """Whether reading that range would not wait for the device (RWF_NOWAIT probe); True where unknown."""
 
+    def read_ahead(self, file: FileHandle, position: int, length: int) -> None:
+        """Wait until that range is in memory, and begin to read what is behind it."""
+
     # Names
     def exists(self, path: str) -> bool: ...
     def is_directory(self, path: str) -> bool: ...

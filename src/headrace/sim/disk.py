@@ -165,6 +165,9 @@ class VirtualDisk:
         self._opened(file)
         return not self.faults.draws_cold_read()
 
+    def read_ahead(self, file: FileHandle, position: int, length: int) -> None:
+        self._begin("read", self._opened(file).path)
+
     # Names
 
     def exists(self, path: str) -> bool:
