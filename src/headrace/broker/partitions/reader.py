@@ -60,10 +60,13 @@ def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at
     committed_only = isolation_level == READ_COMMITTED
     below = last_stable if committed_only else high_watermark
     records: Slice | None = None
+    aborted = _NO_ABORTED if committed_only else None
     try:
         # An offset between the high watermark and the log's end is one that is not yet visible, not an error.
         if wanted.offset < below or wanted.offset > log.end_offset:
             records = log.read(wanted.offset, min(wanted.bytes_max, bytes_left), below, at_least_one)
+            if committed_only and records is not None:
+                aborted = log.transactions.aborted(wanted.offset, records, below)
         elif wanted.offset < log.start_offset:
             raise OffsetOutOfRange(wanted.offset, log.start_offset, log.end_offset)
     except OffsetOutOfRange:
@@ -74,7 +77,6 @@ def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at
     except DamagedLog as damage:
         partition.damage_found(damage)
         return failed(index, ErrorCode.CORRUPT_MESSAGE)
-    aborted = _NO_ABORTED if committed_only else None
     return PartitionData(index, 0, high_watermark, last_stable, log.start_offset, aborted, records)
 
 
@@ -167,7 +169,7 @@ class RunningFetch:
             partition = locate(wanted)
             if isinstance(partition, LedPartition):
                 self._places[partition] = place
-                partition.add_waiter(self)
+                partition.add_waiter(self, stable=self._isolation_level == READ_COMMITTED)
             else:
                 self._changed[place] = None  # it went away since it was read, a slice ago
         self._connection.parked[self] = None
