@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -23,9 +23,8 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(config={"group.consumer.heartbeat.interval.ms": "100"}) as running:
-        yield running
+def broker(any_broker: EmbeddedBroker) -> EmbeddedBroker:
+    return any_broker
 
 
 @pytest.fixture

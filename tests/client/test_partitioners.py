@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
-from headrace.client.core.partitioner import murmur2, partition_for_key
+from headrace.client.core.partitioners import murmur2, partition_for_key
 
 
 @given(st.binary(max_size=70))

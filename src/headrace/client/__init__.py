@@ -54,7 +54,8 @@ from headrace.model.ids import TopicPartition
 if TYPE_CHECKING:
     from headrace.client.blocking.admin import Admin
     from headrace.client.blocking.consumer import Consumer
-    from headrace.client.blocking.producer import Delivery, Producer
+    from headrace.client.blocking.delivery import Delivery
+    from headrace.client.blocking.producer import Producer
 
 __all__ = [
     "EARLIEST",
@@ -95,7 +96,7 @@ __all__ = [
 _FRONTS = {
     "Admin": "headrace.client.blocking.admin",
     "Consumer": "headrace.client.blocking.consumer",
-    "Delivery": "headrace.client.blocking.producer",
+    "Delivery": "headrace.client.blocking.delivery",
     "Producer": "headrace.client.blocking.producer",
 }
 

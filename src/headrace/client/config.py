@@ -11,6 +11,7 @@ from types import UnionType
 from typing import Any, ClassVar, Literal, Self, TypedDict, Union, get_args, get_origin, get_type_hints
 
 from headrace.client.errors import InvalidArgument
+from headrace.wire.records.compression import Compression
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
@@ -116,6 +117,9 @@ class ProducerConfig(ClientConfig):
 
     def __post_init__(self) -> None:
         super(ProducerConfig, self).__post_init__()
+        known = [codec.name.lower() for codec in Compression]
+        if not isinstance(self.compression, str) or self.compression.lower() not in known:
+            raise InvalidArgument(f"there is no compression {self.compression!r}; known are {', '.join(known)}")
         _check_choice("acks", self.acks, ("all", -1, 1, 0, "1", "0", "-1"))
         _check_positive(
             self, "batch_size", "max_request_size", "buffer_memory", "delivery_timeout_ms", "retry_backoff_ms"

@@ -68,6 +68,14 @@ class BrokerError(ClientError):
         return self.code in RETRIABLE
 
 
+class TransactionFailed(ClientError):
+    """Something in a transaction failed, so that it can only be aborted; leaving its `with` block by this does so."""
+
+
+class ProducerFenced(ClientError):
+    """Another producer with the same transactional id has taken over; this one can do nothing more."""
+
+
 class SerializationError(ClientError, ValueError):
     """A key or value that its serializer cannot make into bytes; nothing was sent."""
 

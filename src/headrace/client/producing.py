@@ -1,8 +1,17 @@
-"""What the producers of all fronts have in common around the core: settings from the config."""
+"""What the producers of all fronts have in common around the core: settings, serializers, results."""
 
-from headrace.client.config import ProducerConfig
-from headrace.client.core.producer import ACKS_ALL, ProducerSettings
-from headrace.client.errors import InvalidArgument
+from typing import Any
+
+from headrace.client.config import ProducerConfig, Serializer
+from headrace.client.core.cluster import Cluster
+from headrace.client.core.partitioners import Choose, RoundRobin, partition_for_checksum
+from headrace.client.core.produced_batches import ProducedBatch
+from headrace.client.core.producer import ACKS_ALL, ProducerCore, ProducerSettings
+from headrace.client.core.transactions import Transactions
+from headrace.client.errors import BrokerError, InvalidArgument, SerializationError
+from headrace.client.types import RecordMetadata
+from headrace.model.errors import ErrorCode
+from headrace.ports.entropy import Entropy
 from headrace.wire.records.compression import Compression
 
 
@@ -11,7 +20,7 @@ def producer_settings(config: ProducerConfig) -> ProducerSettings:
     return ProducerSettings(
         acks=acks,
         idempotent=acks == ACKS_ALL if config.idempotent is None else config.idempotent,
-        compression=_compression(config.compression),
+        compression=Compression[config.compression.upper()],
         linger_ms=config.linger_ms,
         batch_bytes_max=config.batch_size,
         request_bytes_max=config.max_request_size,
@@ -23,9 +32,65 @@ def producer_settings(config: ProducerConfig) -> ProducerSettings:
     )
 
 
-def _compression(name: str) -> Compression:
-    try:
-        return Compression[name.upper()]
-    except (KeyError, AttributeError):
-        known = ", ".join(codec.name.lower() for codec in Compression)
-        raise InvalidArgument(f"there is no compression {name!r}; known are {known}") from None
+def make_core(config: ProducerConfig, cluster: Cluster, entropy: Entropy) -> tuple[ProducerCore, Transactions | None]:
+    transactions = None
+    if config.transactional_id is not None:
+        transactions = Transactions(
+            config.transactional_id,
+            cluster,
+            timeout_ms=config.transaction_timeout_ms,
+            retry_pause_ms=config.retry_backoff_ms,
+        )
+    core = ProducerCore(
+        producer_settings(config),
+        cluster,
+        entropy.below,
+        partitioner=_partitioner(config, entropy),
+        transactions=transactions,
+    )
+    return core, transactions
+
+
+def _partitioner(config: ProducerConfig, entropy: Entropy) -> Choose | None:
+    if config.partitioner == "murmur2":
+        return None
+    if config.partitioner == "round-robin":
+        return RoundRobin()
+    if config.partitioner == "hash":
+        return lambda _topic, key, count: entropy.below(count) if key is None else partition_for_checksum(key, count)
+    assert callable(config.partitioner), "the config was checked"
+    return config.partitioner
+
+
+def serialized(what: str, value: Any, serializer: Serializer | None) -> bytes | None:
+    """The bytes of a key or a value."""
+    if serializer is not None and value is not None:
+        try:
+            value = serializer(value)
+        except Exception as error:
+            raise SerializationError(f"the {what} {value!r} cannot be serialized: {error!r}") from error
+    if value is not None and not isinstance(value, bytes):
+        hint = "" if serializer is not None else f": encode it, or give the producer a {what}_serializer"
+        raise InvalidArgument(f"a {what} is bytes or None, not {type(value).__name__}{hint}")
+    return value
+
+
+def delivered(batch: ProducedBatch, place: int, timestamp: int) -> RecordMetadata:
+    """Where the record at that place of a batch is; raises why it is nowhere."""
+    if batch.error is not None:
+        raise batch.error
+    return RecordMetadata(
+        batch.partition.topic,
+        batch.partition.partition,
+        batch.base_offset + place if batch.base_offset >= 0 else -1,
+        batch.log_append_time_ms if batch.log_append_time_ms >= 0 else timestamp,
+    )
+
+
+def refuse_hopeless_topic(cluster: Cluster, topic: str, *, waited_ms: float, patience_ms: float) -> None:
+    """A topic that cannot be written to, whatever is waited for."""
+    error = cluster.topic_errors.get(topic)
+    if error in (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED) or (
+        error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and waited_ms >= patience_ms
+    ):
+        raise BrokerError(error, f"topic {topic!r} cannot be written to")

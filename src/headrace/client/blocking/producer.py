@@ -1,21 +1,23 @@
 """Producing from threads that need not wait: records are collected here, and one background thread sends them."""
 
-import os
 import threading
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, Self, Unpack
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self, TypeVar, Unpack
 
+from headrace.client.blocking.delivery import Delivery
 from headrace.client.blocking.session import Session
+from headrace.client.blocking.transaction import Transaction
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
-from headrace.client.core.calls import Errand
-from headrace.client.core.produced_batches import ProducedBatch
-from headrace.client.core.producer import Appended, ProducerCore
-from headrace.client.errors import BrokerError, BufferFull, ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
-from headrace.client.producing import producer_settings
-from headrace.client.types import RecordMetadata
-from headrace.model.errors import ErrorCode
+from headrace.client.core.calls import Operation
+from headrace.client.core.producer import Appended
+from headrace.client.core.transactions import State, Transactions
+from headrace.client.errors import BufferFull, ClientClosed, DeadlineExceeded, InvalidArgument, TransactionFailed
+from headrace.client.producing import make_core, refuse_hopeless_topic, serialized
+from headrace.client.types import GroupIdentity, OffsetAndMetadata
+from headrace.model.ids import TopicPartition
 
+T = TypeVar("T")
 Headers = Sequence[tuple[str, bytes | None]]
 
 FIRST_CONTACT_WAIT_MS = 5_000
@@ -23,38 +25,6 @@ FIRST_CONTACT_WAIT_MS = 5_000
 
 CLOSE_TIMEOUT_MS = 30_000
 THREAD_JOIN_MS = 5_000
-
-
-class Delivery:
-    """The promise of one record: where it is, once its broker said so."""
-
-    __slots__ = ("_batch", "_changed", "_place", "_timestamp")
-
-    def __init__(self, changed: threading.Condition, batch: ProducedBatch, place: int, timestamp: int) -> None:
-        self._changed = changed
-        self._batch = batch
-        self._place = place
-        self._timestamp = timestamp
-
-    def done(self) -> bool:
-        return self._batch.is_done
-
-    def result(self, timeout_ms: float | None = None) -> RecordMetadata:
-        """Where the record is; raises why it is nowhere, or `DeadlineExceeded` if that is not known in time."""
-        batch = self._batch
-        if not batch.is_done:
-            with self._changed:
-                self._changed.wait_for(lambda: batch.is_done, None if timeout_ms is None else timeout_ms / 1000)
-        if batch.error is not None:
-            raise batch.error
-        if not batch.is_done:
-            raise DeadlineExceeded(f"the record for {batch.partition} is still on its way after {timeout_ms:g} ms")
-        return RecordMetadata(
-            batch.partition.topic,
-            batch.partition.partition,
-            batch.base_offset + self._place if batch.base_offset >= 0 else -1,
-            batch.log_append_time_ms if batch.log_append_time_ms >= 0 else self._timestamp,
-        )
 
 
 class Producer:
@@ -69,33 +39,38 @@ class Producer:
     ) -> None:
         """Options are those of `ProducerConfig`; `config` also takes a dict with Kafka's names."""
         self.config: ProducerConfig = settle(ProducerConfig, config, bootstrap_servers, options)
-        settings = producer_settings(self.config)
         self._session = Session(self.config)
-        self._max_block_ms = self.config.max_block_ms
         self._clock = self._session.clock
-        self._core = ProducerCore(settings, self._session.cluster, self._session.entropy.below)
+        self._core, self._transactions = make_core(self.config, self._session.cluster, self._session.entropy)
+        self._session.engine.attach(self._core)
         self._changed = threading.Condition()
-        """Held for every look at the core; told when batches are settled or the cluster is better known."""
-        self._process = os.getpid()
+        """Held for every look at the core and the engine; told when anything in them may have changed."""
+        self._inbox: deque[tuple[Operation[Any], float, Callable[[Any], None]]] = deque()
+        """Operations that the producer's thread is to begin."""
+        self._key_serializer, self._value_serializer = self.config.key_serializer, self.config.value_serializer
         self._is_closing = False
         self._fault: BaseException | None = None
-        self._last_error: ClientError | None = None
-        """What the last reply was, if it was an error; only for messages."""
         self._thread = threading.Thread(target=self._send_for_ever, name="headrace-producer", daemon=True)
         self._thread.start()
 
     def send(
         self,
         topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
+        value: Any,
+        key: Any = None,
         headers: Headers = (),
         partition: int | None = None,
         timestamp: int | None = None,
+        on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Hand over one record. Waits only for a topic that is not known yet or for room, at most `max_block_ms`."""
-        if (value is not None and not isinstance(value, bytes)) or (key is not None and not isinstance(key, bytes)):
-            raise InvalidArgument(f"key and value are bytes or None, not {type(key).__name__}, {type(value).__name__}")
+        """Hand over one record. Waits only for a topic that is not known yet or for room, at most `max_block_ms`.
+
+        `on_delivery` is called in the producer's own thread when the record is delivered or given up.
+        """
+        if type(value) is not bytes or self._value_serializer is not None:
+            value = serialized("value", value, self._value_serializer)
+        if key is not None:
+            key = serialized("key", key, self._key_serializer)
         if timestamp is None:
             timestamp = self._clock.wall_ms()
         with self._changed:
@@ -104,7 +79,10 @@ class Producer:
                 appended = self._wait_and_append(topic, value, key, headers, partition, timestamp)
         if appended.needs_poll:
             self._session.network.wake()
-        return Delivery(self._changed, appended.batch, appended.place, timestamp)
+        delivery = Delivery(self._changed, appended.batch, appended.place, timestamp)
+        if on_delivery is not None:
+            delivery.add_done_callback(on_delivery)
+        return delivery
 
     def _append(
         self,
@@ -117,6 +95,8 @@ class Producer:
     ) -> Appended | None:
         """None if it must be tried again after something changed."""
         self._check_usable()
+        if self._transactions is not None:
+            self._transactions.check_may_send()
         try:
             return self._core.append(topic, partition, timestamp, key, value, headers, self._clock.monotonic_ms())
         except BufferFull:
@@ -128,32 +108,83 @@ class Producer:
             self._session.network.wake()
             waited_ms = self._clock.monotonic_ms() - began_ms
             self._refuse_hopeless(topic, waited_ms)
-            self._changed.wait(max(0.001, min(self._max_block_ms - waited_ms, FIRST_CONTACT_WAIT_MS) / 1000))
+            self._changed.wait(max(0.001, min(self.config.max_block_ms - waited_ms, FIRST_CONTACT_WAIT_MS) / 1000))
             appended = self._append(topic, *record)
             if appended is not None:
                 return appended
 
     def _refuse_hopeless(self, topic: str, waited_ms: float) -> None:
-        error = self._session.cluster.topic_errors.get(topic)
-        if error in (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED) or (
-            error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and waited_ms >= FIRST_CONTACT_WAIT_MS
-        ):
-            raise BrokerError(error, f"topic {topic!r} cannot be written to")
-        if self._last_error is not None and not self._session.cluster.brokers and waited_ms >= FIRST_CONTACT_WAIT_MS:
-            raise self._last_error
-        if waited_ms < self._max_block_ms:
+        cluster, trouble = self._session.cluster, self._session.engine.trouble
+        refuse_hopeless_topic(cluster, topic, waited_ms=waited_ms, patience_ms=FIRST_CONTACT_WAIT_MS)
+        if trouble is not None and not cluster.brokers and waited_ms >= FIRST_CONTACT_WAIT_MS:
+            raise trouble
+        limit_ms = self.config.max_block_ms
+        if waited_ms < limit_ms:
             return
-        if self._session.cluster.partition_count(topic):
+        if cluster.partition_count(topic):
             raise BufferFull(
-                f"no room for another record in {self._max_block_ms:g} ms: the brokers are slower than this producer; "
+                f"no room for another record in {limit_ms:g} ms: the brokers are slower than this producer; "
                 "send less at once or raise buffer_memory"
             )
-        raise DeadlineExceeded(
-            f"nothing is known of topic {topic!r} after {self._max_block_ms:g} ms: {self._trouble()}"
-        )
+        raise DeadlineExceeded(f"nothing is known of topic {topic!r} after {limit_ms:g} ms: {self._trouble()}")
 
     def _trouble(self) -> str:
-        return str(self._last_error) if self._last_error is not None else "no broker said which partitions it has"
+        trouble = self._session.engine.trouble
+        return str(trouble) if trouble is not None else "no broker said which partitions it has"
+
+    # Transactions
+
+    def transaction(self) -> Transaction:
+        """`with producer.transaction():` all that is sent inside is committed at the end, or aborted by an error."""
+        transactions = self._require_transactions()
+        if transactions.state == State.NEW:
+            self._run(transactions.initialize(), self.config.max_block_ms)
+        with self._changed:
+            self._check_usable()
+            transactions.begin()
+        return Transaction(self)
+
+    def add_transaction_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupIdentity
+    ) -> None:
+        self._run(self._require_transactions().add_offsets(offsets, group), self.config.max_block_ms)
+
+    def end_transaction(self, *, commit: bool) -> None:
+        transactions = self._require_transactions()
+        with self._changed:
+            if commit:
+                transactions.check_may_commit()
+            else:
+                self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
+        self.flush(self.config.max_block_ms)
+        self._run(transactions.end(commit=commit), self.config.max_block_ms)
+
+    def _require_transactions(self) -> Transactions:
+        if self._transactions is None:
+            raise InvalidArgument("transactions need a transactional_id: give the producer one that is its own")
+        return self._transactions
+
+    def _run(self, operation: Operation[T], timeout_ms: float) -> T:
+        """Have the producer's thread do it, and wait for its end."""
+        outcome: list[Any] = []
+
+        def ended(result: Any) -> None:
+            outcome.append(result)
+            self._changed.notify_all()
+
+        with self._changed:
+            self._check_usable()
+            self._inbox.append((operation, self._clock.monotonic_ms() + timeout_ms, ended))
+            self._session.network.wake()
+            while not outcome:
+                self._check_usable()
+                self._changed.wait()
+        if isinstance(outcome[0], Exception):
+            raise outcome[0]
+        result: T = outcome[0]
+        return result
+
+    # Life
 
     def flush(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Wait until every record handed over is delivered or given up; `Delivery.result` says which."""
@@ -170,7 +201,7 @@ class Producer:
 
     def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Deliver what was handed over, then stop; what is not delivered by then is given up."""
-        if self._is_closing or self._process != os.getpid():
+        if self._is_closing or not self._session.is_own_process():
             return
         try:
             if self._fault is None:
@@ -182,7 +213,9 @@ class Producer:
             self._thread.join(THREAD_JOIN_MS / 1000)
             with self._changed:
                 self._core.abandon(ClientClosed("the producer was closed before the record was delivered"))
-                self._changed.notify_all()
+                callbacks = self._settle()
+            for callback in callbacks:
+                callback()
             self._session.close()
 
     def __enter__(self) -> Self:
@@ -191,25 +224,40 @@ class Producer:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
+    def metrics(self) -> dict[str, float]:
+        """Counters since the producer was made."""
+        with self._changed:
+            return {**self._session.links.counters(), **self._core.counters()}
+
     def _check_usable(self) -> None:
         if self._fault is not None:
             raise ClientClosed(f"the producer stopped: {self._fault!r}; make a new one") from self._fault
         if self._is_closing:
             raise ClientClosed("the producer was closed: make a new one")
-        if self._process != os.getpid():
+        if not self._session.is_own_process():
             raise ClientClosed("a producer does not survive a fork: make one in each process, after the fork")
 
     def _send_for_ever(self) -> None:
-        links = self._session.links
+        session, links = self._session, self._session.links
         try:
             while not self._is_closing:
                 with self._changed:
-                    now_ms = self._clock.monotonic_ms()
-                    errands, wakeup_ms = self._core.poll(now_ms)
-                    self._tell_settled()
-                for errand in errands:
-                    links.submit(errand.call, partial(self._completed, errand))
-                links.turn(max(0.0, wakeup_ms - now_ms))
+                    while self._inbox:
+                        operation, deadline_ms, ended = self._inbox.popleft()
+                        session.engine.start(operation, deadline_ms=deadline_ms, ended=ended)
+                    wakeup_ms = session.engine.step()
+                    wait_ms = links.wait_ms(wakeup_ms - self._clock.monotonic_ms())
+                    callbacks = self._settle()
+                for callback in callbacks:
+                    callback()
+                events = session.network.poll(0 if callbacks else wait_ms)
+                with self._changed:
+                    links.handle(events)
+                    callbacks = self._settle()
+                    if events:
+                        self._changed.notify_all()
+                for callback in callbacks:
+                    callback()
         except BaseException as fault:
             with self._changed:
                 self._fault = fault
@@ -217,14 +265,12 @@ class Producer:
                 self._changed.notify_all()
             raise
 
-    def _completed(self, errand: Errand, reply: Any) -> None:
-        with self._changed:
-            self._last_error = reply if isinstance(reply, ClientError) else None
-            errand.completed(reply, self._clock.monotonic_ms())
-            self._core.settled.clear()
-            self._changed.notify_all()
-
-    def _tell_settled(self) -> None:
-        if self._core.settled:
-            self._core.settled.clear()
-            self._changed.notify_all()
+    def _settle(self) -> list[Callable[[], None]]:
+        """Tell those who wait for batches that are done; the callbacks of them are for outside of the lock."""
+        settled = self._core.settled
+        if not settled:
+            return []
+        callbacks = [callback for batch in settled if batch.callbacks is not None for callback in batch.callbacks]
+        settled.clear()
+        self._changed.notify_all()
+        return callbacks

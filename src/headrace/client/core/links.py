@@ -155,9 +155,13 @@ class Links:
 
     def turn(self, wait_ms: float) -> None:
         """Wait at most that long for the network, then hand out what has come."""
-        wait_ms = min(wait_ms, TURN_MS_MAX, self._next_deadline_ms() - self._clock.monotonic_ms())
-        wait_ms = 0.0 if self._replies else max(0.0, wait_ms)
-        self.handle(self._network.poll(wait_ms))
+        self.handle(self._network.poll(self.wait_ms(wait_ms)))
+
+    def wait_ms(self, wait_ms: float) -> float:
+        """How long the network may be waited for, if nothing else is to be done for `wait_ms`."""
+        if self._replies:
+            return 0.0
+        return max(0.0, min(wait_ms, TURN_MS_MAX, self._next_deadline_ms() - self._clock.monotonic_ms()))
 
     def handle(self, events: Iterable[tuple[int, int]]) -> None:
         """Serve what the network reported, for a loop that polls it itself; tokens of others are left alone."""

@@ -1,4 +1,7 @@
-"""Which partition a key belongs to, by the hash that the Java client uses."""
+"""Which partition a record belongs to: by the hash that the Java client uses, by librdkafka's, or in turn."""
+
+from collections.abc import Callable
+from zlib import crc32
 
 _MASK = 0xFFFFFFFF
 _SEED = 0x9747B28C
@@ -23,3 +26,24 @@ def murmur2(key: bytes) -> int:
 def partition_for_key(key: bytes, partition_count: int) -> int:
     """Where every client of a topic puts this key, so that they agree."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
+def partition_for_checksum(key: bytes, partition_count: int) -> int:
+    """Where librdkafka's "consistent" partitioners put this key."""
+    return crc32(key) % partition_count
+
+
+Choose = Callable[[str, bytes | None, int], int]
+"""(topic, key, number of partitions) -> partition"""
+
+
+class RoundRobin:
+    """One record to each partition in turn, keys or not."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}
+
+    def __call__(self, topic: str, _key: bytes | None, partition_count: int) -> int:
+        chosen = self._next.get(topic, 0) % partition_count
+        self._next[topic] = chosen + 1
+        return chosen

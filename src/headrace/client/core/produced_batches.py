@@ -1,7 +1,7 @@
 """Batches on their way to a broker, and the line they stand in for each partition."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from headrace.client.errors import ClientError
 from headrace.model.ids import TopicPartition
@@ -29,6 +29,7 @@ class ProducedBatch:
     __slots__ = (
         "base_offset",
         "builder",
+        "callbacks",
         "deadline_ms",
         "encoded",
         "error",
@@ -64,11 +65,15 @@ class ProducedBatch:
         self.error: ClientError | None = None
         self.base_offset = -1
         self.log_append_time_ms = -1
+        self.callbacks: list[Callable[[], None]] | None = None
+        """Called once by the front when the batch is done."""
 
     def has_room(self, size: int, batch_bytes_max: int) -> bool:
         return not self.is_full and self.builder.plain_bytes + size <= batch_bytes_max
 
-    def encode(self, *, compression: int, producer_id: int, producer_epoch: int, sequence: int) -> None:
+    def encode(
+        self, *, compression: int, producer_id: int, producer_epoch: int, sequence: int, transactional: bool = False
+    ) -> None:
         """Fix the bytes, once: a retry sends the same ones, so that the broker recognises them."""
         self.is_full = True
         self.producer_id = producer_id
@@ -78,6 +83,7 @@ class ProducedBatch:
             producer_id=producer_id,
             producer_epoch=producer_epoch if producer_id >= 0 else -1,
             base_sequence=sequence,
+            transactional=transactional,
         )
 
     def forget_identity(self) -> None:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from headrace.client.core.calls import Call, Errand
+from headrace.client.core.calls import Errand
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.partitioner import partition_for_key
+from headrace.client.core.partitioners import Choose, partition_for_key
+from headrace.client.core.produce_requests import identity_call, produce_call
 from headrace.client.core.produced_batches import PartitionLine, ProducedBatch, record_bytes_bound
+from headrace.client.core.transactions import Transactions
 from headrace.client.errors import (
     BrokerError,
     BufferFull,
@@ -23,17 +25,12 @@ from headrace.client.errors import (
     UnsupportedByBroker,
 )
 from headrace.model.errors import RETRIABLE, ErrorCode
-from headrace.model.ids import NO_TOPIC_ID, TopicPartition
-from headrace.wire.messages import init_producer_id, produce
+from headrace.model.ids import TopicPartition
+from headrace.wire.messages import produce
 from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import HEADER_SIZE
 
 ACKS_ALL = -1
-NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
-
-_TOPIC_IDS_FROM_VERSION = 13
-_ZSTD_FROM_VERSION = 7
-_RECORD_BATCHES_FROM_VERSION = 3
 
 _IDENTITY_ERRORS = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH})
 _UNCERTAIN_ERRORS = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
@@ -66,13 +63,25 @@ class Appended(NamedTuple):
 class ProducerCore:
     """`choose` gives a number below its argument; it spreads records without a key over the partitions."""
 
-    def __init__(self, settings: ProducerSettings, cluster: Cluster, choose: Callable[[int], int]) -> None:
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        cluster: Cluster,
+        choose: Callable[[int], int],
+        *,
+        partitioner: Choose | None = None,
+        transactions: Transactions | None = None,
+    ) -> None:
+        """`partitioner` is asked for every record without a partition; None: by the key, or in sticky batches."""
         self.settled: list[ProducedBatch] = []
         """Batches that ended since the caller last emptied this."""
         self.buffered_bytes = 0
         self._settings = settings
         self._cluster = cluster
         self._choose = choose
+        self._partitioner = partitioner
+        self._transactions = transactions
+        self._records_count = self._failed_count = self._retries_count = 0
         self._lines: dict[TopicPartition, PartitionLine] = {}
         self._sticky: dict[str, int] = {}
         self._requests: dict[int, int] = {}
@@ -84,6 +93,15 @@ class ProducerCore:
 
     def unsettled(self) -> int:
         return sum(len(line.waiting) + len(line.in_flight) for line in self._lines.values())
+
+    def counters(self) -> dict[str, float]:
+        return {
+            "record-send-total": self._records_count,
+            "record-error-total": self._failed_count,
+            "record-retry-total": self._retries_count,
+            "buffered-bytes": self.buffered_bytes,
+            "batches-unsettled": self.unsettled(),
+        }
 
     def append(
         self,
@@ -110,8 +128,8 @@ class ProducerCore:
         if self.buffered_bytes + size > settings.buffer_bytes_max:
             raise BufferFull(f"{self.buffered_bytes} bytes wait to be sent, buffer_memory={settings.buffer_bytes_max}")
         if partition is None:
-            partition = self._sticky_partition(topic, count, size) if key is None else partition_for_key(key, count)
-        elif not 0 <= partition < count:
+            partition = self._choose_partition(topic, key, count, size)
+        if not 0 <= partition < count:
             raise InvalidArgument(f"topic {topic!r} has the partitions 0 to {count - 1}, there is no {partition}")
         place = TopicPartition(topic, partition)
         line = self._lines.get(place)
@@ -142,6 +160,14 @@ class ProducerCore:
             deadline_ms=now_ms + self._settings.delivery_timeout_ms,
         )
 
+    def _choose_partition(self, topic: str, key: bytes | None, count: int, size: int) -> int:
+        if self._partitioner is not None:
+            chosen = self._partitioner(topic, key, count)
+            if not isinstance(chosen, int):
+                raise InvalidArgument(f"the partitioner gave {chosen!r} for topic {topic!r}, not a number")
+            return chosen
+        return self._sticky_partition(topic, count, size) if key is None else partition_for_key(key, count)
+
     def _sticky_partition(self, topic: str, count: int, size: int) -> int:
         """The partition whose batch is being filled; another one when that batch is gone (KIP-480)."""
         current = self._sticky.get(topic)
@@ -163,11 +189,18 @@ class ProducerCore:
 
     def abandon(self, error: ClientError) -> None:
         """Give up everything that is not settled."""
+        self.drop_waiting(error)
         for line in self._lines.values():
-            for batch in (*line.waiting, *line.in_flight):
+            for batch in line.in_flight:
+                self._fail(batch, error)
+            line.in_flight.clear()
+
+    def drop_waiting(self, error: ClientError) -> None:
+        """Give up what is not on its way; the rest is settled by its answers."""
+        for line in self._lines.values():
+            for batch in line.waiting:
                 self._fail(batch, error)
             line.waiting.clear()
-            line.in_flight.clear()
 
     def poll(self, now_ms: float) -> tuple[list[Errand], float]:
         """What to send now, and when to ask again at the latest, unless a reply or a record comes first."""
@@ -178,17 +211,31 @@ class ProducerCore:
             if refresh is not None:
                 errands.append(Errand(refresh, self._refreshed))
             wakeup_ms = min(wakeup_ms, self._cluster.next_refresh_ms())
-        if self._settings.idempotent and self._producer_id < 0:
+        if self._transactions is not None:
+            self._take_identity(self._transactions)
+        elif self._settings.idempotent and self._producer_id < 0:
             if self._identity_due_ms is not None and self._lines:
                 if self._identity_due_ms <= now_ms:
                     self._identity_due_ms = None
-                    errands.append(Errand(_identity_call(), self._identified))
+                    errands.append(Errand(identity_call(), self._identified))
                 else:
                     wakeup_ms = min(wakeup_ms, self._identity_due_ms)
             return errands, wakeup_ms
         by_node, drain_wakeup_ms = self._drain(now_ms)
         errands.extend(self._produce(node, batches) for node, batches in by_node.items())
-        return errands, min(wakeup_ms, drain_wakeup_ms)
+        wakeup_ms = min(wakeup_ms, drain_wakeup_ms)
+        if self._transactions is not None:
+            additions, due_ms = self._transactions.poll(now_ms)
+            errands += additions
+            wakeup_ms = min(wakeup_ms, due_ms)
+        return errands, wakeup_ms
+
+    def _take_identity(self, transactions: Transactions) -> None:
+        """Under a new epoch the numbers of every partition begin at zero; nothing is on its way then."""
+        if (transactions.producer_id, transactions.producer_epoch) != (self._producer_id, self._producer_epoch):
+            self._producer_id, self._producer_epoch = transactions.producer_id, transactions.producer_epoch
+            for line in self._lines.values():
+                line.next_sequence = 0
 
     def _drain(self, now_ms: float) -> tuple[dict[int, list[ProducedBatch]], float]:
         """The batches to send now, one per partition and at most one request per broker."""
@@ -209,6 +256,8 @@ class ProducerCore:
                 self._cluster.want((place.topic,))
                 self._cluster.mark_wrong()
                 wakeup_ms = min(wakeup_ms, self._cluster.next_refresh_ms())
+                continue
+            if self._transactions is not None and not self._transactions.includes(place):
                 continue
             if self._requests.get(node, 0) >= limit:
                 continue
@@ -231,39 +280,25 @@ class ProducerCore:
         )
 
     def _produce(self, node: int, batches: list[ProducedBatch]) -> Errand:
-        topics: dict[str, list[produce.ProduceRequestPartition]] = {}
+        settings = self._settings
         for batch in batches:
             if batch.encoded is None:
                 line = self._lines[batch.partition]
-                sequence = line.take_sequence(batch.builder.count) if self._settings.idempotent else -1
                 batch.encode(
-                    compression=self._settings.compression,
+                    compression=settings.compression,
                     producer_id=self._producer_id,
                     producer_epoch=self._producer_epoch,
-                    sequence=sequence,
+                    sequence=line.take_sequence(batch.builder.count) if settings.idempotent else -1,
+                    transactional=self._transactions is not None,
                 )
-            topics.setdefault(batch.partition.topic, []).append(
-                produce.ProduceRequestPartition(index=batch.partition.partition, records=batch.encoded)
-            )
-        request = produce.ProduceRequest(
-            acks=self._settings.acks,
-            timeout_ms=self._settings.request_timeout_ms,
-            topic_data=tuple(
-                produce.ProduceRequestTopic(
-                    name=topic, topic_id=self._cluster.topic_id(topic), partition_data=tuple(partitions)
-                )
-                for topic, partitions in topics.items()
-            ),
-        )
-        has_ids = all(self._cluster.topic_id(topic) != NO_TOPIC_ID for topic in topics)
-        is_zstd = self._settings.compression == Compression.ZSTD
-        call = Call(
-            produce,
-            request,
+        call = produce_call(
+            self._cluster,
             node,
-            min_version=_ZSTD_FROM_VERSION if is_zstd else _RECORD_BATCHES_FROM_VERSION,
-            max_version=produce.MAX_VERSION if has_ids else _TOPIC_IDS_FROM_VERSION - 1,
-            is_answered=self._settings.acks != 0,
+            batches,
+            acks=settings.acks,
+            timeout_ms=settings.request_timeout_ms,
+            compression=settings.compression,
+            transactional_id=self._transactions.transactional_id if self._transactions is not None else None,
         )
         self._requests[node] = self._requests.get(node, 0) + 1
         return Errand(call, partial(self._produced, node, batches))
@@ -303,6 +338,7 @@ class ProducerCore:
             for batch in alive:
                 self._settle(batch)
             return
+        self._cluster.learn_endpoints(reply.node_endpoints)
         answers = {
             (topic.name or self._cluster.topic_name(topic.topic_id), partition.index): partition
             for topic in reply.responses
@@ -332,7 +368,9 @@ class ProducerCore:
         elif code in RETRIABLE:
             batch.is_uncertain = batch.is_uncertain or code in _UNCERTAIN_ERRORS
             self._cluster.mark_wrong()
-            self._retry(batch, error, now_ms)
+            leader = answer.current_leader
+            is_known = self._cluster.learn_leader(batch.partition, leader.leader_id, leader.leader_epoch)
+            self._retry(batch, error, now_ms, pause_ms=0 if is_known else self._settings.retry_pause_ms)
         else:
             self._fail(batch, error)
             # Its numbers are never written, so the ones behind it would be out of order for ever.
@@ -350,8 +388,9 @@ class ProducerCore:
         batch.is_uncertain = True
         self._retry(batch, error, now_ms)
 
-    def _retry(self, batch: ProducedBatch, error: ClientError, now_ms: float) -> None:
+    def _retry(self, batch: ProducedBatch, error: ClientError, now_ms: float, *, pause_ms: float | None = None) -> None:
         batch.last_error = error
+        self._retries_count += 1
         is_stale = batch.producer_id >= 0 and batch.producer_id != self._producer_id
         if now_ms >= batch.deadline_ms:
             self._give_up(batch, now_ms)
@@ -360,7 +399,7 @@ class ProducerCore:
         else:
             if is_stale:
                 batch.forget_identity()
-            batch.ready_ms = now_ms + self._settings.retry_pause_ms
+            batch.ready_ms = now_ms + (self._settings.retry_pause_ms if pause_ms is None else pause_ms)
             self._lines[batch.partition].put_back(batch)
 
     def _expire(self, now_ms: float) -> float:
@@ -387,8 +426,8 @@ class ProducerCore:
 
         What may have been written under the old one cannot be sent again without the risk of writing it twice.
         """
-        if producer_id < 0 or producer_id != self._producer_id:
-            return
+        if producer_id < 0 or producer_id != self._producer_id or self._transactions is not None:
+            return  # A transaction that lost a batch is aborted, and the next begins with another epoch.
         self._producer_id = self._producer_epoch = -1
         self._identity_due_ms = now_ms
         for line in self._lines.values():
@@ -401,6 +440,7 @@ class ProducerCore:
                     batch.forget_identity()
 
     def _settle(self, batch: ProducedBatch) -> None:
+        self._records_count += batch.builder.count
         self.buffered_bytes -= batch.builder.plain_bytes - HEADER_SIZE
         batch.is_done = True
         batch.encoded = None
@@ -408,14 +448,10 @@ class ProducerCore:
 
     def _fail(self, batch: ProducedBatch, error: ClientError) -> None:
         batch.error = error
+        self._failed_count += batch.builder.count
+        if self._transactions is not None:
+            self._transactions.batch_failed(error, is_numbered=batch.sequence >= 0)
         self._settle(batch)
-
-
-def _identity_call() -> Call:
-    request = init_producer_id.InitProducerIdRequest(
-        transactional_id=None, transaction_timeout_ms=NO_TRANSACTION_TIMEOUT_MS
-    )
-    return Call(init_producer_id, request)
 
 
 def _uncertain(batch: ProducedBatch, error: ClientError) -> ClientError:

@@ -1,0 +1,69 @@
+"""One transaction as a `with` block: committed at its end, aborted by an exception."""
+
+import logging
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from headrace.client.consuming import Place, as_offsets
+from headrace.client.errors import ClientError, InvalidArgument
+from headrace.client.types import GroupIdentity, OffsetAndMetadata
+
+if TYPE_CHECKING:
+    from headrace.client.blocking.producer import Producer
+
+logger = logging.getLogger("headrace.client")
+
+
+class Transaction:
+    """Everything sent while it is open is seen by read_committed consumers together, or never."""
+
+    def __init__(self, producer: "Producer") -> None:
+        self._producer = producer
+        self._is_open = True
+
+    def commit_offsets(self, offsets: Mapping[Place, int | OffsetAndMetadata], group: GroupIdentity | str) -> None:
+        """Let these offsets of a group be committed with the transaction; give `consumer.group_identity()`."""
+        self._check_open()
+        identity = GroupIdentity(group) if isinstance(group, str) else group
+        self._producer.add_transaction_offsets(as_offsets(offsets), identity)
+
+    def commit(self) -> None:
+        """Before the end of the block; nothing more can be sent in it then."""
+        self._check_open()
+        self._producer.end_transaction(commit=True)
+        self._is_open = False
+
+    def abort(self) -> None:
+        self._check_open()
+        self._is_open = False
+        self._producer.end_transaction(commit=False)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise InvalidArgument("this transaction is over: begin another with `producer.transaction()`")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._is_open:
+            return
+        if error is None:
+            try:
+                self.commit()
+            except ClientError:
+                self._abort_quietly()
+                raise
+        else:
+            self._abort_quietly()
+
+    def _abort_quietly(self) -> None:
+        """Whatever is wrong with the abort, the error that led to it matters more."""
+        if self._is_open:
+            try:
+                self.abort()
+            except ClientError as error:
+                logger.warning("a transaction was left to its time-out: %s", error)

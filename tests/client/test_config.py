@@ -1,0 +1,95 @@
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+import pytest
+
+from headrace.client.config import (
+    AdminConfig,
+    AdminOptions,
+    ClientConfig,
+    ConsumerConfig,
+    ConsumerOptions,
+    ProducerConfig,
+    ProducerOptions,
+    settle,
+)
+from headrace.client.errors import InvalidArgument
+
+
+@pytest.mark.parametrize(
+    ("config", "options"),
+    [(AdminConfig, AdminOptions), (ProducerConfig, ProducerOptions), (ConsumerConfig, ConsumerOptions)],
+)
+def test_the_keywords_are_the_fields(config: type[ClientConfig], options: type) -> None:
+    types = get_type_hints(config)
+    names = {field.name for field in fields(config)} - {"bootstrap_servers"}
+    assert {name: types[name] for name in names} == get_type_hints(options)
+
+
+def test_kafka_names_and_texts() -> None:
+    config = ProducerConfig.from_names(
+        {
+            "bootstrap.servers": "a:1,b:2",
+            "compression.type": "zstd",
+            "enable.idempotence": "false",
+            "linger.ms": "7.5",
+            "batch.size": "1000",
+            "acks": "1",
+            "client_id": "me",
+        }
+    )
+    expected = ProducerConfig(
+        bootstrap_servers="a:1,b:2",
+        compression="zstd",
+        idempotent=False,
+        linger_ms=7.5,
+        batch_size=1000,
+        acks=1,
+        client_id="me",
+    )
+    assert config == expected
+    consumer = ConsumerConfig.from_names(
+        {"group.id": "g", "partition.assignment.strategy": "range, roundrobin", "enable.auto.commit": "true"}
+    )
+    assert consumer.assignors() == ("range", "roundrobin")
+
+
+def test_keywords_go_over_the_config() -> None:
+    given = ConsumerConfig(group_id="g", client_id="one")
+    assert settle(ConsumerConfig, given, None, {"client_id": "two"}) == ConsumerConfig(group_id="g", client_id="two")
+    named = settle(ConsumerConfig, {"group.id": "g"}, "a:1", {"client_id": "two"})
+    assert named == ConsumerConfig(group_id="g", client_id="two", bootstrap_servers="a:1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "match"),
+    [
+        (ConsumerConfig, {"group.idd": "g"}, r"no setting 'group.idd': did you mean 'group.id'\?"),
+        (ConsumerConfig, {"grup_id": "g"}, r"did you mean 'group_id'\?"),
+        (ConsumerConfig, {"nonsense": "g"}, r"no setting 'nonsense'$"),
+        (ConsumerConfig, {7: "g"}, "is text, not 7"),
+        (ConsumerConfig, {"group.id": "g", "group_id": "h"}, "given twice"),
+        (ConsumerConfig, {"max.poll.records": "many"}, "cannot be 'many'"),
+        (ConsumerConfig, {"enable.auto.commit": "perhaps"}, "cannot be 'perhaps'"),
+        (ConsumerConfig, {"isolation.level": "serializable"}, "read_committed, not 'serializable'"),
+        (ConsumerConfig, {"heartbeat_interval_ms": 50_000}, "below session_timeout_ms"),
+        (ConsumerConfig, {"partition_assignment_strategy": "random"}, "roundrobin"),
+        (ConsumerConfig, {"request_timeout_ms": 0}, "above zero"),
+        (ConsumerConfig, {"security.protocol": "TLS"}, "SASL_SSL"),
+        (ProducerConfig, {"acks": 1, "transactional.id": "t"}, 'needs acks="all"'),
+        (ProducerConfig, {"transactional.id": "t", "enable.idempotence": False}, "is idempotent"),
+        (ProducerConfig, {"transactional_id": ""}, "not empty"),
+        (ProducerConfig, {"max_in_flight_requests_per_connection": 6}, "at most five"),
+        (ProducerConfig, {"partitioner": "sticky"}, "round-robin"),
+        (ProducerConfig, {"compression": "zip"}, "no compression 'zip'"),
+        (ProducerConfig, {"batch_size": "0"}, "above zero"),
+    ],
+)
+def test_what_is_wrong_is_said(kind: type[ClientConfig], names: dict[Any, Any], match: str) -> None:
+    with pytest.raises(InvalidArgument, match=match):
+        kind.from_names(names)
+
+
+def test_a_config_of_another_kind() -> None:
+    with pytest.raises(InvalidArgument, match="a ConsumerConfig or a dict"):
+        settle(ConsumerConfig, ProducerConfig(), None, {})
