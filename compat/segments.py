@@ -8,6 +8,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka import Producer
+
 from compat.adapters import connect
 from compat.cases.case import sample
 from compat.client import COMPRESSIONS, Sending
@@ -21,6 +23,11 @@ TOOL = "org.apache.kafka.tools.DumpLogSegments"
 TOOL_S_MAX = 120
 TOPIC = "dumped"
 CONFIGS = {"segment.bytes": "1048576"}
+TRANSACTED_TOPIC = "transacted"
+TRANSACTED_CONFIGS = {"segment.bytes": "16384"}
+TRANSACTIONS = 12
+"""Of every process; each third is committed, the others are aborted."""
+TRANSACTION_S_MAX = 30
 ROUNDS = 3
 RECORDS_PER_ROUND = 200
 COMPLAINTS = ("mismatch", "Exception", "not sorted", "out of order", "Non-consecutive", "isvalid: false")
@@ -34,6 +41,7 @@ class Dump:
     pattern: str
     entry: re.Pattern[str]
     options: tuple[str, ...] = ()
+    topic: str = TOPIC
 
 
 DUMPS = (
@@ -46,6 +54,19 @@ DUMPS = (
     Dump(kind="offset indexes", pattern="*.index", entry=re.compile(r"^offset: \d+ position: \d+", re.M)),
     Dump(kind="time indexes", pattern="*.timeindex", entry=re.compile(r"^timestamp: \d+ offset: \d+", re.M)),
     Dump(kind="producer snapshots", pattern="*.snapshot", entry=re.compile(r"^producerId: \d+", re.M)),
+    Dump(
+        kind="transaction markers",
+        pattern="*.log",
+        entry=re.compile(r"endTxnMarker: (?:COMMIT|ABORT) coordinatorEpoch: \d+", re.M),
+        options=("--deep-iteration",),
+        topic=TRANSACTED_TOPIC,
+    ),
+    Dump(
+        kind="transaction indexes",
+        pattern="*.txnindex",
+        entry=re.compile(r"^version: 0 producerId: \d+ firstOffset: \d+ lastOffset: \d+ lastStableOffset: \d+", re.M),
+        topic=TRANSACTED_TOPIC,
+    ),
 )
 
 
@@ -54,8 +75,11 @@ def dumped_segments() -> dict[str, Outcome]:
     classpath = f"{jars_from_maven(f'kafka-{KAFKA_VERSION}', ARTIFACTS)}/*"
     with tempfile.TemporaryDirectory() as folder:
         records = _write(folder)
-        partition = Path(folder) / f"{TOPIC}-0"
-        return {dump.kind: _outcome(classpath, partition, dump, records) for dump in DUMPS}
+        expected = {TOPIC: records, TRANSACTED_TOPIC: 2 * TRANSACTIONS}
+        return {
+            dump.kind: _outcome(classpath, Path(folder) / f"{dump.topic}-0", dump, expected[dump.topic])
+            for dump in DUMPS
+        }
 
 
 def _write(folder: str) -> int:
@@ -65,6 +89,7 @@ def _write(folder: str) -> int:
         broker = EmbeddedBroker(process=True, data_dir=folder).start()
         if ending is signal.SIGKILL:
             broker.create_topic(TOPIC, configs=CONFIGS)
+            broker.create_topic(TRANSACTED_TOPIC, configs=TRANSACTED_CONFIGS)
         client = connect("confluent-kafka", broker.bootstrap_servers)
         for compression in COMPRESSIONS:
             for number in range(ROUNDS):
@@ -72,10 +97,23 @@ def _write(folder: str) -> int:
                 client.send(TOPIC, messages, Sending(compression=compression, idempotent=True))
                 sent += len(messages)
         client.close()
+        _write_transactions(broker.bootstrap_servers)
         if ending is signal.SIGKILL:
             os.kill(broker.process_id, signal.SIGKILL)
         broker.stop()
     return sent
+
+
+def _write_transactions(bootstrap_servers: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "transactional.id": TRANSACTED_TOPIC})
+    producer.init_transactions(TRANSACTION_S_MAX)
+    for number in range(TRANSACTIONS):
+        producer.begin_transaction()
+        for _ in range(5):
+            producer.produce(TRANSACTED_TOPIC, bytes(1000))
+        producer.flush(TRANSACTION_S_MAX)
+        end = producer.abort_transaction if number % 3 else producer.commit_transaction
+        end(TRANSACTION_S_MAX)
 
 
 def _outcome(classpath: str, partition: Path, dump: Dump, records: int) -> Outcome:
