@@ -3,8 +3,15 @@
 A patch gets pytest's MonkeyPatch. `make chaos` publishes how many seeds each one took.
 """
 
+from collections import deque
+
+from headrace.broker.coordinators.host import CoordinatorHost
+from headrace.broker.coordinators.replay import Replay
 from headrace.broker.net.loop import Loop
 from headrace.broker.partitions import leader, reader
+from headrace.core.groups.classic import ClassicProtocol
+from headrace.core.groups.consumer_group import ConsumerGroup
+from headrace.core.groups.offset_requests import OffsetRequests
 from headrace.core.replication.leader import Leader
 from headrace.log import partition_log
 from headrace.log.partition_log import PartitionLog
@@ -12,7 +19,7 @@ from headrace.log.retirement import Retirement
 from headrace.log.walk import BatchWalk
 from headrace.model.errors import ErrorCode
 from headrace.sim.disk import VirtualDisk
-from headrace.wire.records.header import CRC
+from headrace.wire.records.header import BASE_OFFSET, CRC
 
 
 def skip_the_checksum_of_produced_batches(patch):
@@ -115,7 +122,58 @@ def take_one_segment_too_many(patch):
     )
 
 
-KNOWN_BAD = (
+# Of groups
+
+
+def take_commits_of_former_members(patch):
+    patch.setattr(OffsetRequests, "_commit_error", lambda requests, command, now: ErrorCode.NONE)
+
+
+def take_commits_of_former_generations(patch):
+    check = ClassicProtocol.commit_error
+
+    def believe(protocol, group, member):
+        error = check(protocol, group, member)
+        return ErrorCode.NONE if error is ErrorCode.ILLEGAL_GENERATION else error
+
+    patch.setattr(ClassicProtocol, "commit_error", believe)
+
+
+def answer_groups_before_the_commit(patch):
+    release = CoordinatorHost._release
+
+    def release_all(host):
+        host._held = deque(answer._replace(end_offset=0) for answer in host._held)
+        release(host)
+
+    patch.setattr(CoordinatorHost, "_release", release_all)
+
+
+def assign_what_others_have_not_let_go_of(patch):
+    class Nobody(dict):
+        def get(self, part, default=None):
+            return default
+
+    begin = ConsumerGroup.__init__
+
+    def without_owners(group, group_id):
+        begin(group, group_id)
+        group.owners = Nobody()
+
+    patch.setattr(ConsumerGroup, "__init__", without_owners)
+
+
+def forget_an_offset_at_a_replay(patch):
+    take = Replay._tell
+
+    def take_some(replay, batch, fields):
+        if fields[BASE_OFFSET] % 7:
+            take(replay, batch, fields)
+
+    patch.setattr(Replay, "_tell", take_some)
+
+
+OF_THE_LOG = (
     skip_the_checksum_of_produced_batches,
     acknowledge_before_the_write,
     acknowledge_before_the_sync,
@@ -128,3 +186,12 @@ KNOWN_BAD = (
     adopt_the_folder_of_another_topic,
     take_one_segment_too_many,
 )
+OF_GROUPS = (
+    take_commits_of_former_members,
+    take_commits_of_former_generations,
+    answer_groups_before_the_commit,
+    assign_what_others_have_not_let_go_of,
+    forget_an_offset_at_a_replay,
+)
+KNOWN_BAD = [*(("log", put_in) for put_in in OF_THE_LOG), *(("groups", put_in) for put_in in OF_GROUPS)]
+"""Each with the play that must notice it."""

@@ -2,9 +2,10 @@
 
 from tools.chaos import __main__ as chaos
 from tools.chaos import page
-from tools.chaos.campaigns import SIMULATOR, campaigns
+from tools.chaos.campaigns import SIMULATORS, campaigns
 from tools.chaos.record import Failure, Outcome, Record, Slice
 
+SIMULATOR = SIMULATORS["log"]
 PASSED = Outcome({"batches": 3, "too easy": [1]})
 FAILED = Outcome({}, (Failure("offset 3 is gone", "headrace sim --seed 25"),))
 
@@ -48,7 +49,7 @@ def test_the_page_has_a_place_for_everything(tmp_path):
     copy.write_text(page.PAGE.read_text())
     record = record_of(tmp_path)
     progress = record.of(SIMULATOR)
-    progress.ended(progress.take(20, 50), 60.0, Outcome({"batches": 1_234_567}), "abc")
+    progress.ended(progress.take(20, 50), 60.0, Outcome({"deeds": 1_234_567}), "abc")
     page.write(record, copy)
     assert "20 seeds on commit abc" in copy.read_text()
     assert "1,234,567 batches stored" in copy.read_text()
@@ -59,5 +60,5 @@ def test_a_fault_that_few_seeds_met_fails_the_run(tmp_path):
     progress = record.of(SIMULATOR)
     progress.ended(progress.take(100, 100), 1.0, Outcome({"seeds with kill -9": 5, "seeds with pause": 4}), "abc")
     rare = page.rare(record)
-    assert "pause" in rare
-    assert "kill -9" not in rare
+    assert "pause in log" in rare
+    assert "kill -9 in log" not in rare

@@ -9,7 +9,7 @@ SEEDS_MAX = 60
 
 
 @pytest.mark.usefixtures("virtual_world_only")
-@pytest.mark.parametrize("put_in", KNOWN_BAD, ids=lambda put_in: put_in.__name__)
-def test_a_known_fault_is_noticed(put_in, monkeypatch):
+@pytest.mark.parametrize(("play", "put_in"), KNOWN_BAD, ids=lambda put_in: getattr(put_in, "__name__", put_in))
+def test_a_known_fault_is_noticed(play, put_in, monkeypatch):
     put_in(monkeypatch)
-    assert any(not run_seed(seed).ok for seed in range(SEEDS_MAX)), f"{SEEDS_MAX} seeds did not notice"
+    assert any(not run_seed(seed, play=play).ok for seed in range(SEEDS_MAX)), f"{SEEDS_MAX} seeds did not notice"

@@ -18,13 +18,14 @@ from tools.chaos.record import Failure, Outcome, Slice
 from tools.fuzz.campaign import attack, bounded_address_space
 from tools.fuzz.catalog import DECODES_OF_FIRST, DECODES_OF_OTHERS, FIRST, targets
 
-SIMULATOR = "simulator"
+SIMULATORS = {"log": "simulator", "groups": "simulator of groups"}
+"""By the play."""
 KNOWN_FAULTS = "known faults"
 SWEEP = "failpoint sweep"
 KILLS = "random kills"
 PAUSES = "pauses"
 
-SEEDS = 5_000
+SEEDS = {"log": 5_000, "groups": 2_000}
 TRIES = 5
 """Each known fault is put in this often, beginning at other seeds."""
 SEEDS_OF_A_TRY = 1_000
@@ -58,7 +59,10 @@ class Campaign:
 
 def campaigns() -> list[Campaign]:
     return [
-        Campaign(name=SIMULATOR, unit="seeds", goal=SEEDS, slice=20, run=simulate),
+        *(
+            Campaign(name=name, unit="seeds", goal=SEEDS[play], slice=20, run=partial(simulate, play))
+            for play, name in SIMULATORS.items()
+        ),
         Campaign(name=KNOWN_FAULTS, unit="tries", goal=TRIES * len(KNOWN_BAD), slice=1, run=notice),
         Campaign(name=KILLS, unit="kills", goal=KILLS_GOAL, slice=50, run=kill),
         Campaign(name=SWEEP, unit="parts", goal=SWEEP_PARTS, slice=1, run=sweep),
@@ -91,13 +95,13 @@ def fuzz_goals() -> dict[str, int]:
 # --- the simulator ---------------------------------------------------------------------------------------------------
 
 
-def simulate(first: int, count: int) -> Outcome:
+def simulate(play: str, first: int, count: int) -> Outcome:
     figures: Counter[str] = Counter()
     failures = []
     uncounted = []
     for seed in range(first, first + count):
-        result = run_seed(seed)
-        figures.update(starts=result.restarts, batches=result.deeds, milliminutes=int(1_000 * result.minutes))
+        result = run_seed(seed, play=play)
+        figures.update(starts=result.restarts, deeds=result.deeds, milliminutes=int(1_000 * result.minutes))
         for fault, times in result.met.items():
             figures.update({f"seeds with {fault}": int(times > 0), f"times {fault}": times})
         if not result.ok:
@@ -112,19 +116,19 @@ def notice(first: int, count: int) -> Outcome:
     figures: dict[str, int | list[int] | list[str]] = {}
     failures = []
     for number in range(first, first + count):
-        put_in = KNOWN_BAD[number // TRIES]
-        seeds = _seeds_to_notice(put_in, SEEDS_OF_A_TRY * (number % TRIES))
+        play, put_in = KNOWN_BAD[number // TRIES]
+        seeds = _seeds_to_notice(play, put_in, SEEDS_OF_A_TRY * (number % TRIES))
         figures[put_in.__name__] = [seeds]
         if not seeds:
             failures.append(Failure(f"{put_in.__name__} is not noticed", "make test ARGS=tests/sim/test_known_bad.py"))
     return Outcome(figures, tuple(failures))
 
 
-def _seeds_to_notice(put_in: Callable[[pytest.MonkeyPatch], None], first: int) -> int:
+def _seeds_to_notice(play: str, put_in: Callable[[pytest.MonkeyPatch], None], first: int) -> int:
     with pytest.MonkeyPatch.context() as patch:
         put_in(patch)
         for count in range(SEEDS_TO_NOTICE_MAX):
-            if not run_seed(first + count).ok:
+            if not run_seed(first + count, play=play).ok:
                 return count + 1
     return 0
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from headrace.sim.nemesis import MET
-from headrace.sim.report import MET_PERCENT_MIN, SEEDS_TO_JUDGE_MIN
+from headrace.sim.report import MET_PERCENT_MIN, SEEDS_TO_JUDGE_MIN, faults_of
+from headrace.sim.run import PLAYS
 from tests.sim.known_bad import KNOWN_BAD
-from tools.chaos.campaigns import KILLS, KNOWN_FAULTS, PAUSES, SIMULATOR, SWEEP, TRIES, fuzz_goals, fuzz_name
+from tools.chaos.campaigns import KILLS, KNOWN_FAULTS, PAUSES, SIMULATORS, SWEEP, TRIES, fuzz_goals, fuzz_name
 from tools.chaos.record import ROOT, Progress, Record
 from tools.fuzz.catalog import FIRST
 
@@ -30,12 +30,15 @@ def _replaced(text: str, name: str, content: str) -> str:
 
 
 def rare(record: Record) -> list[str]:
-    """Faults that too few seeds of the simulator met."""
-    progress = record.of(SIMULATOR)
-    if progress.done < SEEDS_TO_JUDGE_MIN:
-        return []
-    enough = progress.done * MET_PERCENT_MIN / 100
-    return [fault for fault in MET if progress.number(f"seeds with {fault}") < enough]
+    """Faults that too few seeds of a play met."""
+    found = []
+    for play, name in SIMULATORS.items():
+        progress = record.of(name)
+        if progress.done >= SEEDS_TO_JUDGE_MIN:
+            enough = progress.done * MET_PERCENT_MIN / 100
+            met = {fault: progress.number(f"seeds with {fault}") for fault in faults_of([PLAYS[play]])}
+            found += [f"{fault} in {play}" for fault, seeds in met.items() if seeds < enough]
+    return found
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -52,35 +55,44 @@ def _on_code(progress: Progress) -> str:
 
 
 def _simulator(record: Record) -> str:
-    progress = record.of(SIMULATOR)
-    seeds = max(progress.done, 1)
-    easy = progress.values("too easy")
-    text = (
-        f"{progress.done:,} seeds {_on_code(progress)}: {len(progress.failures)} slices failed, "
-        f"{len(easy)} too easy to count; "
-        f"{progress.number('milliminutes') / 60_000:,.0f} virtual hours, {progress.number('starts'):,} starts, "
-        f"{progress.number('batches'):,} batches stored, {progress.seconds / 60:,.0f} minutes of one core."
-    )
-    rows = []
-    for fault in MET:
-        met = progress.number(f"seeds with {fault}")
-        rows.append((fault, f"{met:,} ({100 * met / seeds:.0f} %)", f"{progress.number(f'times {fault}'):,}"))
-    return f"{text}\n\n{_table(('fault', 'seeds that met it', 'times'), rows)}"
+    played = {play: record.of(name) for play, name in SIMULATORS.items() if record.of(name).done}
+    lines = []
+    for play, progress in played.items():
+        lines.append(
+            f"* {play}: {progress.done:,} seeds {_on_code(progress)}, {len(progress.failures)} slices of them failed, "
+            f"{len(progress.values('too easy'))} too easy to count;\n  "
+            f"{progress.number('milliminutes') / 60_000:,.0f} virtual hours, {progress.number('starts'):,} starts, "
+            f"{progress.number('deeds'):,} {PLAYS[play].deed}, {progress.seconds / 60:,.0f} minutes of one core."
+        )
+    every = dict.fromkeys(fault for play in PLAYS.values() for fault in faults_of([play]))
+    rows = [
+        (
+            fault,
+            *(_met(progress, fault) if fault in faults_of([PLAYS[play]]) else "" for play, progress in played.items()),
+        )
+        for fault in every
+    ]
+    return "\n".join(lines) + "\n\n" + _table(("seeds that met", *played), rows)
+
+
+def _met(progress: Progress, fault: str) -> str:
+    met = progress.number(f"seeds with {fault}")
+    return f"{met:,} ({100 * met / progress.done:.0f} %)"
 
 
 def _known_faults(record: Record) -> str:
     progress = record.of(KNOWN_FAULTS)
     rows = []
-    for put_in in KNOWN_BAD:
+    for play, put_in in KNOWN_BAD:
         seeds = sorted(int(count) for count in progress.values(put_in.__name__))
         if seeds:
             most = "not noticed" if not seeds[0] else str(seeds[-1])
-            rows.append((put_in.__name__.replace("_", " "), len(seeds), seeds[len(seeds) // 2], most))
+            rows.append((put_in.__name__.replace("_", " "), play, len(seeds), seeds[len(seeds) // 2], most))
     text = (
         "Brokers with a known fault put in, and how many seeds it took until a promise was seen broken "
         f"(up to {TRIES} tries, beginning at other seeds; {_on_code(progress)}):"
     )
-    return f"{text}\n\n{_table(('known fault', 'tries', 'seeds: median', 'most'), rows)}"
+    return f"{text}\n\n{_table(('known fault', 'play', 'tries', 'seeds: median', 'most'), rows)}"
 
 
 def _processes(record: Record) -> str:

@@ -90,6 +90,9 @@ class MemoryDisk:
     def is_hot(self, file: FileHandle, position: int, length: int) -> bool:
         return True
 
+    def read_ahead(self, file: FileHandle, position: int, length: int) -> None:
+        """All of it is in memory."""
+
     # Names
 
     def exists(self, path: str) -> bool:

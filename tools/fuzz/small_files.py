@@ -111,7 +111,7 @@ def read_producer_snapshot(data: bytes) -> bool:
     if states is None:
         return False
     states.describe()
-    states.last_stable_offset(5)
+    states.first_unstable_offset(5)
     states.expire(NOW_MS, 1)
     return True
 

@@ -34,7 +34,7 @@ FULL_DISK_FREE_BYTES_MAX = 20_000
 SELDOM_SLICED_EIGHTHS = 6
 FAILING_PATHS = ("__cluster_metadata", "checkpoint", "")
 MANDATORY_CUT_SHARE = (2, 7)
-"""Between these tenths of a run the power is cut once in any case; again until a page was torn."""
+"""Between these tenths of a run the power is cut once in any case; again until that tore something."""
 
 METADATA_LOST = "metadata directory lost"
 
@@ -111,10 +111,13 @@ class Nemesis:
         entropy: SeededEntropy,
         *,
         duration_ms: float,
-        habits: Sequence[str] = (),
-        losses_factor: int = 1,
+        habits: Sequence[str],
+        losses_factor: int,
+        torn: str,
     ) -> None:
-        """`habits` are there in any case; a loss is `losses_factor` times as rare as its habit says."""
+        """`habits` are there in any case; a loss is `losses_factor` times as rare as its habit says; the power is cut
+        until `torn` was met."""
+        self._torn = torn
         self._stage = stage
         self._operator = operator
         self._clients = clients
@@ -150,7 +153,7 @@ class Nemesis:
         self._after(earliest + self._entropy.below(max(1, int(latest - earliest))), self._mandatory_cut)
 
     def _mandatory_cut(self) -> None:
-        if not self._stage.world.trace.met["unsynced page torn"]:
+        if not self._stage.world.trace.met[self._torn]:
             self._operator.cut_power()
             self._after(2_000 + self._entropy.below(3_000), self._mandatory_cut)
 

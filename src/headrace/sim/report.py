@@ -4,12 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.sim.nemesis import MET
+from headrace.sim.plays.play import Play
 from headrace.sim.run import PLAYS, SeedResult
 
 MET_PERCENT_MIN = 5
 """A fault that fewer seeds meet is not tested, whatever the runs say."""
 SEEDS_TO_JUDGE_MIN = 30
 """Of fewer seeds the shares say nothing."""
+
+
+def faults_of(plays: Sequence[type[Play]]) -> list[str]:
+    """All that these plays can meet."""
+    met = dict.fromkeys((*MET, *(fault for play in plays for fault in play.met)))
+    return [fault for fault in met if any(fault not in play.unmet for play in plays)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +37,6 @@ class Report:
         return sum(result.deeds for result in self.results)
 
     @property
-    def faults(self) -> list[str]:
-        """All that these plays can meet."""
-        plays = dict.fromkeys(result.play for result in self.results)
-        return [*MET, *(fault for play in plays for fault in PLAYS[play].met)]
-
-    @property
     def restarts(self) -> int:
         return sum(result.restarts for result in self.results)
 
@@ -44,9 +45,13 @@ class Report:
         """Virtual ones."""
         return sum(result.minutes for result in self.results)
 
+    @property
+    def plays(self) -> list[type[Play]]:
+        return [PLAYS[name] for name in dict.fromkeys(result.play for result in self.results)]
+
     def met(self) -> dict[str, int]:
         """How many seeds met each fault."""
-        return {fault: sum(result.met[fault] > 0 for result in self.results) for fault in self.faults}
+        return {fault: sum(result.met[fault] > 0 for result in self.results) for fault in faults_of(self.plays)}
 
     def times(self, fault: str) -> int:
         """How often all seeds together met it."""

@@ -13,13 +13,14 @@ from headrace.sim.checkers.violation import Violation
 from headrace.sim.nemesis import Nemesis
 from headrace.sim.node import VirtualNode
 from headrace.sim.operator import NO_CRASH, Operator
+from headrace.sim.plays.groups import GroupsPlay
 from headrace.sim.plays.log import LogPlay
 from headrace.sim.plays.play import Play
 from headrace.sim.stage import Stage
 from headrace.sim.workloads.canary import Canary
 from headrace.sim.world import RunTooLong, World
 
-PLAYS: dict[str, type[Play]] = {play.name: play for play in (LogPlay,)}
+PLAYS: dict[str, type[Play]] = {play.name: play for play in (LogPlay, GroupsPlay)}
 MINUTE_MS = 60_000
 MINUTES = 1.0
 STEP_MS_MAX = 80
@@ -54,7 +55,7 @@ class SeedResult:
     def counts(self) -> bool:
         """Whether the run was hard enough to prove anything."""
         play = PLAYS[self.play]
-        needed = ("unsynced page torn", "frame cut in the middle", *play.needed)
+        needed = (play.torn, "frame cut in the middle", *play.needed)
         return self.restarts > 1 and all(self.met[fault] for fault in needed) and self.deeds >= play.deeds_min
 
     @property
@@ -121,6 +122,7 @@ class Run:
             duration_ms=self._duration_ms,
             habits=self.play.habits,
             losses_factor=self.play.losses_factor,
+            torn=self.play.torn,
         )
         end_ms = self.world.time.now_ms + self._duration_ms
         while self.world.time.now_ms < end_ms:
@@ -171,6 +173,7 @@ class Run:
         """The last power cut comes without warning; the start after it must find everything that was synced."""
         self.operator.cut_power()
         self._run_until(lambda: self._virtual.serves, "the last start fails")
+        self.play.audit_again(self.stage)
 
     # Turns
 

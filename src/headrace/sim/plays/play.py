@@ -20,8 +20,13 @@ class Play:
 
     name: ClassVar[str]
     met: ClassVar[tuple[str, ...]] = ()
-    """Faults that only this play meets; each seed of it must meet those in `needed`."""
+    """Faults that only this play meets."""
+    torn: ClassVar[str] = "unsynced page torn"
+    """The power is cut until this was met."""
     needed: ClassVar[tuple[str, ...]] = ()
+    """What a seed must meet too in order to count."""
+    unmet: ClassVar[tuple[str, ...]] = ()
+    """Faults of other plays that are not to be expected here."""
     habits: ClassVar[tuple[str, ...]] = ()
     """Habits of the nemesis that every run of it has."""
     losses_factor: ClassVar[int] = 2
@@ -59,6 +64,9 @@ class Play:
     def audit(self, stage: Stage) -> None:
         """Everything is healed and rests: the last look."""
         Auditor(stage).check()
+
+    def audit_again(self, stage: Stage) -> None:
+        """After one more power cut."""
 
 
 def one_of(entropy: SeededEntropy, *choices: str) -> str:

@@ -1,0 +1,126 @@
+"""The play of groups: members of both protocols that come, commit, leave, fall asleep and come too late."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from headrace.broker.node import Node
+from headrace.model.errors import ErrorCode
+from headrace.sim.audit import Auditor
+from headrace.sim.checkers.coordinators import COMMIT_DELAYED, CoordinatorChecks
+from headrace.sim.checkers.groups import GroupHistory
+from headrace.sim.checkers.violation import Violation
+from headrace.sim.entropy import SeededEntropy
+from headrace.sim.plays.log import drawn_settings
+from headrace.sim.plays.play import OPENS, Play, one_of
+from headrace.sim.stage import Stage, Targets, TopicPlan
+from headrace.sim.workloads import group_requests as requests
+from headrace.sim.workloads.administrator import Administrator
+from headrace.sim.workloads.classic_members import ClassicMember
+from headrace.sim.workloads.client import Client
+from headrace.sim.workloads.consumer_members import ConsumerMember
+from headrace.sim.workloads.members import COMES_AGAIN, COMMIT_LOST
+from headrace.sim.workloads.producers import Producer
+from headrace.wire.apis import ApiKey
+
+ATTEMPTS_MAX = 500
+
+
+class GroupsPlay(Play):
+    name: ClassVar[str] = "groups"
+    met: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, COMMIT_LOST)
+    torn: ClassVar[str] = "unsynced page dropped"
+    """Commits are synced, so there is little to tear."""
+    needed: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED,)
+    unmet: ClassVar[tuple[str, ...]] = (
+        "disk full",
+        "cold read",
+        *(f"{kind} {fate}" for kind in ("read of cold pages", "offset by time") for fate in ("delayed", "lost")),
+        "metadata commit lost",
+    )
+    habits: ClassVar[tuple[str, ...]] = ("delays", "losses")
+    losses_factor: ClassVar[int] = 40
+    """Every commit is a sync here, and a sync that never ends holds up its partition until the next start."""
+    deed: ClassVar[str] = "offsets committed"
+    deeds_min: ClassVar[int] = 200
+
+    def __init__(self) -> None:
+        self._groups: list[GroupHistory] = []
+        self._checks: CoordinatorChecks | None = None
+
+    def settings(self, entropy: SeededEntropy) -> dict[str, str]:
+        return drawn_settings(entropy) | {
+            "log.flush.interval.messages": "1",
+            "offsets.topic.num.partitions": one_of(entropy, "1", "2", "3"),
+            "offsets.topic.segment.bytes": one_of(entropy, "4096", "16384", "1048576"),
+            "group.initial.rebalance.delay.ms": one_of(entropy, "0", "300"),
+            "group.min.session.timeout.ms": "1000",
+            "group.consumer.session.timeout.ms": str(requests.SESSION_TIMEOUT_MS),
+            "group.consumer.heartbeat.interval.ms": "500",
+            "log.cleaner.backoff.ms": one_of(entropy, "500", "5000"),
+            "log.cleaner.min.cleanable.ratio": one_of(entropy, "0.01", "0.3"),
+        }
+
+    def plans(self, entropy: SeededEntropy) -> list[TopicPlan]:
+        forever = ("retention.ms", "-1")
+        return [
+            TopicPlan("read", partitions=2 + entropy.below(2), configs=[forever]),
+            TopicPlan("more", partitions=1 + entropy.below(2), configs=[forever]),
+        ]
+
+    def cast(self, stage: Stage, entropy: SeededEntropy) -> Sequence[Client]:
+        self._checks = CoordinatorChecks(stage)
+        classic, static, consumers = self._groups = [GroupHistory(name) for name in ("classic", "static", "consumers")]
+        topics = [plan.name for plan in stage.plans]
+        return [
+            *(
+                ClassicMember(stage, f"classic {number}", classic, stage.targets, instance_id=None)
+                for number in range(2 + entropy.below(3))
+            ),
+            *(
+                ClassicMember(stage, f"static {number}", static, stage.targets, instance_id=f"instance {number}")
+                for number in range(2 + entropy.below(2))
+            ),
+            *(
+                ConsumerMember(stage, f"consumer {number}", consumers, stage.targets, topics)
+                for number in range(2 + entropy.below(3))
+            ),
+            Producer(
+                stage, "anna", Targets(*stage.plans), idempotent=True, acks=-1, in_flight_max=2, pause_ms_max=4_000
+            ),
+            Administrator(stage),
+        ]
+
+    def deeds(self, stage: Stage) -> int:
+        return sum(group.commits for group in self._groups)
+
+    def open(self, stage: Stage) -> None:
+        super().open(stage)
+        auditor = Auditor(stage)
+        request = requests.coordinator_of("classic", requests.GROUP_KEY)
+        for _ in range(ATTEMPTS_MAX):
+            found = auditor.ask(ApiKey.FIND_COORDINATOR, requests.FIND_COORDINATOR, request).coordinators[0]
+            if not found.error_code:
+                return
+        raise Violation(OPENS, f"no coordinator: {ErrorCode(found.error_code).name}")
+
+    def check(self, stage: Stage, node: Node) -> None:
+        assert self._checks is not None
+        self._checks.check(node)
+
+    def audit(self, stage: Stage) -> None:
+        super().audit(stage)
+        assert self._checks is not None
+        self._checks.check_replays(stage.virtual.running)
+        self.audit_again(stage)
+
+    def audit_again(self, stage: Stage) -> None:
+        """Everything committed is there."""
+        auditor = Auditor(stage)
+        for group in self._groups:
+            for partition, truth in group.offsets():
+                message = requests.committed(group.group_id, [(partition.topic.name, partition.index)])
+                for _ in range(ATTEMPTS_MAX):
+                    answer = auditor.ask(ApiKey.OFFSET_FETCH, requests.OFFSET_FETCH, message).groups[0]
+                    if ErrorCode(answer.error_code) not in COMES_AGAIN:
+                        break
+                truth.shown(answer.topics[0].partitions[0].committed_offset)
