@@ -1,11 +1,10 @@
 """A transaction machine with a log, a clock and producers that remember what they were told."""
 
-from headrace.core.coordination.machine import Now
+from headrace.core.coordination.machine import Now, Producer
 from headrace.core.transactions.commands import (
     AddPartitions,
     EndTransaction,
     InitProducer,
-    Producer,
     ProducerIdNeeded,
     ProducerResult,
 )
@@ -46,6 +45,8 @@ class Harness:
         self.producers = {}
         self.ids_given = 0
         self.outcomes = []
+        self.begun = 0
+        """How many transactions there were."""
         self.endings = []
         """Handed out, and not completed yet."""
         self.machine = TransactionCoordinator(self.settings)
@@ -68,7 +69,10 @@ class Harness:
         known = dict(self.machine.transactions)
         decision = decide(self.machine, self.now())
         for record in decision.records:
-            check_follows(known.get(record.transactional_id), record.transaction)
+            before = known.get(record.transactional_id)
+            check_follows(before, record.transaction)
+            at_rest = before is None or before.state in AT_REST
+            self.begun += at_rest and record.transaction is not None and record.transaction.state not in AT_REST
             known[record.transactional_id] = record.transaction
             key, value = FORMAT.encode(record)
             assert FORMAT.decode(key, value) == record

@@ -6,7 +6,8 @@ commit NAME        abort NAME        retry NAME commit|abort        markers-writ
 restart            state             use NAME PRODUCER/EPOCH                script-epoch EPOCH
 """
 
-from headrace.core.transactions.commands import Producer, ProducerResult
+from headrace.core.coordination.machine import Producer
+from headrace.core.transactions.commands import ProducerResult
 from headrace.model.errors import ErrorCode
 from tests.groups.scenario import MARK, parts
 from tests.transactions.harness import Harness

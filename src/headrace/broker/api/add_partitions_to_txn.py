@@ -10,7 +10,7 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.api.coordinating import Collected, when_known
 from headrace.broker.api.transacting import BUMPING_VERSION, PLAIN_VERSION, id_error, told
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.core.transactions.commands import Producer
+from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.records import Partition
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode

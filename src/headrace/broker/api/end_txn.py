@@ -4,7 +4,8 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.api.coordinating import when_known
 from headrace.broker.api.transacting import BUMPING_VERSION, PLAIN_VERSION, id_error, told
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.core.transactions.commands import EndTransaction, Producer, ProducerResult
+from headrace.core.coordination.machine import Producer
+from headrace.core.transactions.commands import EndTransaction, ProducerResult
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 

@@ -5,7 +5,8 @@ from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.coordinating import when_known
 from headrace.broker.api.transacting import id_error, told
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.core.transactions.commands import InitProducer, Producer, ProducerResult
+from headrace.core.coordination.machine import Producer
+from headrace.core.transactions.commands import InitProducer, ProducerResult
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerId

@@ -17,14 +17,13 @@ from headrace.broker.coordinators.topic import CoordinatedTopic
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.leader import LedPartition
 from headrace.core.controller.commands import NewTopic
-from headrace.core.coordination.machine import Now, Ticket
+from headrace.core.coordination.machine import Now, Producer, Ticket
 from headrace.core.transactions.commands import (
     EPOCH_BUMPED_FROM,
     AddPartitions,
     Ending,
     EndTransaction,
     InitProducer,
-    Producer,
     ProducerIdNeeded,
     ProducerResult,
 )

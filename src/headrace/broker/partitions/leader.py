@@ -281,7 +281,7 @@ class LedPartition:
         offset = self.log.transactions.stage_marker(
             view, _unpack_header(view), marker, self.leader.leader_epoch, wall_ms
         )
-        self.verifications.forget(producer_id)
+        self.verifications.marker_came(producer_id, producer_epoch, transaction_version=transaction_version)
         self._staged_own(len(batch))
         if self.on_marker is not None:
             self.on_marker(producer_id, producer_epoch, commit)

@@ -9,6 +9,7 @@ second must not be taken for the first then.
 """
 
 from headrace.log.partition_log import PartitionLog
+from headrace.log.producers import STRICT_MARKERS_FROM
 from headrace.model.errors import ErrorCode
 from headrace.wire.records.header import (
     ATTRIBUTES,
@@ -70,6 +71,16 @@ class Verifications:
 
     def forget(self, producer_id: int) -> None:
         self._by_producer.pop(producer_id, None)
+
+    def marker_came(self, producer_id: int, epoch: int, *, transaction_version: int) -> None:
+        """What was asked about the transaction that ended is worthless now.
+
+        From transaction.version 2 on, its marker carries the epoch of the next one: a question about that one stays.
+        """
+        known = self._by_producer.get(producer_id)
+        bumped = transaction_version >= STRICT_MARKERS_FROM
+        if known is not None and (known.epoch < epoch or (known.epoch == epoch and not bumped)):
+            del self._by_producer[producer_id]
 
     def refusal(self, fields: HeaderFields, *, has_transactional_id: bool) -> ErrorCode:
         """Why a batch of a producer may not be appended, by the state of its transaction."""

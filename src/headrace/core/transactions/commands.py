@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.records import Partitions
 from headrace.core.transactions.states import TransactionState
 from headrace.model.errors import ErrorCode
@@ -10,13 +11,6 @@ from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 EPOCH_BUMPED_FROM = 2
 """From this level of transaction.version on, the end of every transaction bumps the epoch (KIP-890)."""
-
-
-class Producer(NamedTuple):
-    """Who writes: an id, and which of its lives."""
-
-    producer_id: int
-    producer_epoch: int
 
 
 NOBODY = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)

@@ -6,7 +6,7 @@ from math import ceil
 from typing import NamedTuple
 
 from headrace.core.coordination.deadlines import Deadlines
-from headrace.core.coordination.machine import Decision, Now, Outcome, Ticket
+from headrace.core.coordination.machine import Decision, Now, Outcome, Producer, Ticket
 from headrace.core.transactions import steps
 from headrace.core.transactions.commands import (
     EPOCH_BUMPED_FROM,
@@ -16,7 +16,6 @@ from headrace.core.transactions.commands import (
     EndTransaction,
     InitProducer,
     ListedTransaction,
-    Producer,
     ProducerIdNeeded,
     ProducerResult,
 )

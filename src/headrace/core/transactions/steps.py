@@ -4,7 +4,8 @@ Epochs are 16 bits. The last one is never given to a producer: a coordinator can
 the one before. Then the id is used up and the transactional id goes on with a fresh one.
 """
 
-from headrace.core.transactions.commands import EPOCH_BUMPED_FROM, Producer
+from headrace.core.coordination.machine import Producer
+from headrace.core.transactions.commands import EPOCH_BUMPED_FROM
 from headrace.core.transactions.records import Partitions, Transaction
 from headrace.core.transactions.states import AT_REST, ENDING, PRECEDING, TransactionState
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
