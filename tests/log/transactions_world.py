@@ -133,9 +133,8 @@ def read_committed(log: PartitionLog, below: int, *, begin: int, max_bytes: int)
             while aborted and aborted[0][1] <= last:
                 dropped.add(aborted.pop(0)[0])
             if is_marker(fields):
-                marker = read_marker(batch)
-                assert marker is not None
-                if not marker.commit:
+                marker = read_marker(batch)  # None where compaction left only the header of one
+                if marker is not None and not marker.commit:
                     dropped.discard(producer_id)
             elif not (fields[5] & 0x10 and producer_id in dropped):
                 found += [(record.offset, record.value or b"") for record in records(batch) if record.offset >= begin]

@@ -130,7 +130,8 @@ def source_segments(log: "PartitionLog", sources: Iterable[SourceSegment]) -> li
 
 def _may_be_cleaned(log: "PartitionLog", segment: Segment, stable_offset: int) -> bool:
     limit = min(stable_offset, log.recovery_point)
-    return segment is not log.active and segment.next_offset <= limit and log.is_settled(segment) and segment.size > 0
+    is_closed = segment is not log.active and log.is_settled(segment) and not segment.transactions.is_unsynced
+    return is_closed and segment.next_offset <= limit and segment.size > 0
 
 
 def _source(segment: Segment) -> SourceSegment:
