@@ -19,6 +19,8 @@ _KINDS = (
     (re.compile(r"__cluster_metadata-0/.*\.checkpoint"), "metadata-snapshot"),
     (re.compile(r"__cluster_metadata-0/.*\.log$"), "metadata-log"),
     (re.compile(r"__cluster_metadata-0"), "metadata-other"),
+    (re.compile(r"__consumer_offsets-\d+/.*\.log$"), "offsets-log"),
+    (re.compile(r"__transaction_state-\d+/.*\.log$"), "transactions-log"),
     (re.compile(r"\.log\.deleted$"), "deleted"),
     (re.compile(r"\.deleted$"), "deleted-other"),
     (re.compile(r"\.(cleaned|swap)"), "compacted"),

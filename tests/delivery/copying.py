@@ -1,0 +1,224 @@
+"""A copy job and its broker, killed in turns at named points, and what arrived in the end.
+
+`python -m tests.delivery.copying --messages 200000 --kills 20` is the long run of the mode exactly once.
+"""
+
+import argparse
+import json
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.disks.faulty_disk import AFTER, BEFORE, HALF
+from tests.disks.processes import ENDED_BY_KILL, ROOT, EndedAtStart, FaultyBroker
+
+SOURCE, TARGET = "orders", "copies"
+PARTITIONS = 4
+KEYS = 64
+POINT_S_MAX = 60.0
+FINISH_S_MAX = 120.0
+CLIENT_POINTS = {
+    "at_most_once": (("after", "commit"), ("before", "flush"), ("before", "commit"), ("after", "flush")),
+    "at_least_once": (("after", "flush"), ("before", "commit"), ("after", "produce"), ("after", "commit")),
+    "exactly_once": tuple(
+        (when, point)
+        for point in (
+            "commit_transaction",
+            "send_offsets_to_transaction",
+            "produce",
+            "begin_transaction",
+            "init_transactions",
+        )
+        for when in (BEFORE, AFTER)
+    ),
+}
+"""Where the copy ends, in the order in which they are taken."""
+BROKER_POINTS = {
+    "at_most_once": ("write log", "write offsets-log"),
+    "at_least_once": ("write log", "write offsets-log"),
+    "exactly_once": ("write log", "write offsets-log", "write transactions-log"),
+}
+SETTINGS = {"group.initial.rebalance.delay.ms": "0", "transaction.state.log.num.partitions": "4"}
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+class Copying:
+    """The rows are sent before the copy begins; it is restarted whenever it ends."""
+
+    def __init__(self, folder, mode, *, messages, seed):
+        self.mode = mode
+        self.rows = [(b"key %d" % (number % KEYS), b"row %d" % number) for number in range(messages)]
+        self.broker = FaultyBroker(Path(folder) / "data", port=free_port(), settings=SETTINGS)
+        self.source = random.Random(seed)
+        self.kills = Counter()
+        self._copy = None
+
+    def __enter__(self):
+        self.broker.start()
+        admin = AdminClient({"bootstrap.servers": self.broker.address})
+        for future in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (SOURCE, TARGET)]).values():
+            future.result(30)
+        producer = Producer({"bootstrap.servers": self.broker.address, "queue.buffering.max.messages": 1_000_000})
+        for key, value in self.rows:
+            producer.produce(SOURCE, value, key=key)
+        assert producer.flush(60) == 0
+        return self
+
+    def __exit__(self, *_):
+        if self._copy is not None and self._copy.poll() is None:
+            self._copy.kill()
+            self._copy.wait()
+        self.broker.__exit__()
+
+    # Processes
+
+    def _start_copy(self, plan):
+        command = [sys.executable, "-m", "tests.delivery.failing_copy", self.mode, json.dumps(plan)]
+        self._copy = subprocess.Popen(
+            [*command, self.broker.address, SOURCE, TARGET],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def _keep_copying(self, plan=None):
+        if self._copy is None or self._copy.poll() is not None:
+            self._start_copy(plan or {})
+
+    # Kills
+
+    def kill_copy(self, when, point):
+        """The copy ends at its point: whoever ran before it is ended first."""
+        if self._copy is not None and self._copy.poll() is None:
+            self._copy.kill()
+            self._copy.wait()
+        number = 1 if point == "init_transactions" else self.source.randint(1, 3)
+        plan = {"point": point, "number": number, "when": when}
+        deadline = time.monotonic() + POINT_S_MAX
+        self._start_copy(plan)
+        while self._copy.poll() != ENDED_BY_KILL:
+            assert time.monotonic() < deadline, f"the copy did not come to {plan}"
+            if self._copy.poll() is not None:  # an error ended it: the next life comes to the point
+                self._start_copy(plan)
+            time.sleep(0.01)
+        self.kills[f"{when} {point}"] += 1
+
+    def kill_broker(self, point):
+        """The broker ends at its point, while the copy works."""
+        self.broker.stop() if self.broker.runs else None
+        plan = {"point": point, "number": self.source.randint(1, 4), "when": self.source.choice((BEFORE, HALF, AFTER))}
+        try:
+            self.broker.start({**plan, "phase": "ready"})
+            deadline = time.monotonic() + POINT_S_MAX
+            while self.broker.runs:
+                assert time.monotonic() < deadline, f"the broker did not come to {plan}"
+                self._keep_copying()
+                time.sleep(0.01)
+        except EndedAtStart:
+            pass
+        assert self.broker.process.returncode == ENDED_BY_KILL, self.broker.complaints()
+        self.kills[f"{plan['when']} {point}"] += 1
+        self.broker.start()
+
+    # The end
+
+    def finish(self):
+        """Everything is read and written; the rows of the target as a reader of committed ones sees them, by key."""
+        deadline = time.monotonic() + FINISH_S_MAX
+        while self._unread():
+            assert time.monotonic() < deadline, f"{self._unread()} rows were not read"
+            self._keep_copying()
+            time.sleep(0.1)
+        found = self.copied()
+        while found != self.copied():  # what was read last may still be on its way
+            found = self.copied()
+        return found
+
+    def _unread(self):
+        consumer = Consumer({"bootstrap.servers": self.broker.address, "group.id": self._group})
+        places = [TopicPartition(SOURCE, partition) for partition in range(PARTITIONS)]
+        left = 0
+        for place in consumer.committed(places, timeout=30):
+            _, end = consumer.get_watermark_offsets(place, timeout=30)
+            left += end - max(place.offset, 0)
+        consumer.close()
+        return left
+
+    @property
+    def _group(self):
+        return f"copy-{SOURCE}-{self.mode.replace('_', '-')}"
+
+    def copied(self):
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.broker.address,
+                "group.id": "checker",
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                "enable.auto.commit": False,
+            }
+        )
+        consumer.assign([TopicPartition(TARGET, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
+        rows, ended = {}, set()
+        deadline = time.monotonic() + FINISH_S_MAX
+        while len(ended) < PARTITIONS:
+            assert time.monotonic() < deadline, "the target cannot be read to its end"
+            for message in consumer.consume(10_000, timeout=0.1):
+                if message.error() is not None:
+                    ended.add(message.partition())
+                else:
+                    rows.setdefault(message.key(), []).append(message.value())
+        consumer.close()
+        return rows
+
+    def sent(self):
+        rows = {}
+        for key, value in self.rows:
+            rows.setdefault(key, []).append(value)
+        return rows
+
+
+def campaign(folder, mode, *, messages, kills, seed, tell=lambda line: None):
+    """Kills of the copy and of the broker in turns, `kills` of each; what was copied, what was sent, and the points."""
+    with Copying(folder, mode, messages=messages, seed=seed) as copying:
+        for number in range(kills):
+            copying.kill_copy(*CLIENT_POINTS[mode][number % len(CLIENT_POINTS[mode])])
+            copying.kill_broker(BROKER_POINTS[mode][number % len(BROKER_POINTS[mode])])
+            tell(f"{number + 1} of {kills}: {copying._unread():,} rows unread")
+        return copying.finish(), copying.sent(), copying.kills
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mode", choices=sorted(CLIENT_POINTS), default="exactly_once")
+    parser.add_argument("--messages", type=int, default=200_000)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="headrace-copy-") as folder:
+        copied, sent, points = campaign(
+            folder, options.mode, messages=options.messages, kills=options.kills, seed=options.seed, tell=print
+        )
+    for point, count in sorted(points.items()):
+        print(f"  {count} kills {point}")
+    equal = copied == sent
+    print(
+        f"{options.messages:,} rows, {sum(points.values())} kills: {'row for row the same' if equal else 'DIFFERENT'}"
+    )
+    return 0 if equal else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
