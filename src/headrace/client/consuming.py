@@ -1,7 +1,9 @@
 """What the consumers of all fronts have in common around the core: settings, subscriptions, troubles, callbacks."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from operator import length_hint
 from typing import NamedTuple
 
 from headrace.client.config import ConsumerConfig
@@ -39,6 +41,76 @@ class Listener(NamedTuple):
         if kind == NoticeKind.ASSIGNED:
             return self.on_assigned
         return (self.on_lost or self.on_revoked) if kind == NoticeKind.LOST else self.on_revoked
+
+
+class Handover:
+    """Records between the core and the application: taken, not deserialized yet, or held by an iteration."""
+
+    def __init__(self, config: ConsumerConfig) -> None:
+        self._config = config
+        self._is_plain = config.key_deserializer is None and config.value_deserializer is None
+        self._given: list[ConsumerRecord] = []
+        self._raw: list[ConsumerRecord] = []
+        """Not deserialized yet, the next one last."""
+        self.left: Iterator[ConsumerRecord] = iter(())
+        """What an iteration has not given yet: the rest of `_given`."""
+
+    def iterate(self, records: list[ConsumerRecord]) -> Iterator[ConsumerRecord]:
+        self._given, self.left = records, iter(records)
+        return self.left
+
+    def waiting(self, limit: int) -> list[ConsumerRecord]:
+        """What was taken before and comes first."""
+        left = list(islice(self.left, limit))
+        return left if left or not self._raw else self._deserialized()
+
+    def ready(self, taken: list[ConsumerRecord]) -> list[ConsumerRecord]:
+        """As the application wants them."""
+        if self._is_plain:
+            return taken
+        self._raw = taken[::-1]
+        return self._deserialized()
+
+    def _deserialized(self) -> list[ConsumerRecord]:
+        """Of the records that were taken, those before one that cannot be read; that one raises when it is the next."""
+        done: list[ConsumerRecord] = []
+        while self._raw:
+            try:
+                done.append(deserialized(self._raw[-1], self._config))
+            except DeserializationError:
+                if done:
+                    break
+                self._raw.pop()
+                raise
+            self._raw.pop()
+        return done
+
+    def not_given(self) -> list[ConsumerRecord]:
+        """In order, all that the application does not have yet."""
+        left = length_hint(self.left)
+        return (self._given[-left:] if left else []) + self._raw[::-1]
+
+    def position(self, place: TopicPartition) -> int | None:
+        """Of the first record of that partition that is not given yet."""
+        return next((r.offset for r in self.not_given() if (r.topic, r.partition) == place), None)
+
+    def positions(self, group: GroupCore) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What can be committed: behind all that the application was given, and not committed yet."""
+        found = group.uncommitted()
+        for record in reversed(self.not_given()):
+            found[TopicPartition(record.topic, record.partition)] = OffsetAndMetadata(record.offset)
+        return found
+
+    def forget(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Of these partitions or all: what was taken before a seek is not what is wanted after it."""
+        doomed = None if partitions is None else frozenset(partitions)
+        kept = [
+            record
+            for record in self.not_given()
+            if doomed is not None and TopicPartition(record.topic, record.partition) not in doomed
+        ]
+        self._raw = []
+        self.iterate(kept)
 
 
 class ConsumerParts:

@@ -3,17 +3,16 @@
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import length_hint
 from typing import Any, Self, TypeVar, Unpack
 
 from headrace.client.blocking.keeper import Driver
 from headrace.client.blocking.session import Session
 from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
-from headrace.client.consuming import Commits, ConsumerParts, Listener, Place, as_offsets, as_partitions, deserialized
+from headrace.client.consuming import Commits, ConsumerParts, Handover, Listener, Place, as_offsets, as_partitions
 from headrace.client.core.admin.partitions import offsets
 from headrace.client.core.groups.group import GroupCore
 from headrace.client.core.groups.membership import Notice, NoticeKind
-from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, DeserializationError, InvalidArgument
+from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
 from headrace.client.record_batch import RecordBatch
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
@@ -44,13 +43,9 @@ class Consumer:
         self._core, self._group = self._parts.core, self._parts.group
         self._session.engine.attach(self._group or self._core)
         self._listener = Listener()
-        self._given: list[ConsumerRecord] = []
-        self._left: Iterator[ConsumerRecord] = iter(())
-        """What the iteration polled and has not given yet: the rest of `_given`."""
+        self._handover = Handover(self.config)
         self._stream: Iterator[ConsumerRecord] | None = None
         self._is_telling = False
-        self._raw: list[ConsumerRecord] = []
-        """Taken and not deserialized yet, the next one last."""
         self._began_ms = self._session.clock.monotonic_ms()
         try:
             if topics or pattern is not None:
@@ -98,7 +93,7 @@ class Consumer:
         if offset < EARLIEST:
             raise InvalidArgument(f"an offset is not below zero, {offset} is")
         (place,) = self._assigned([partition])
-        self._forget_left({place})
+        self._forget_left([place])
         with self._driver:
             self._core.seek(place, offset)
 
@@ -107,7 +102,7 @@ class Consumer:
         if time_ms < 0:
             raise InvalidArgument(f"a time is in milliseconds since 1970, not {time_ms}")
         chosen = self._assigned(partitions)
-        self._forget_left(set(chosen))
+        self._forget_left(chosen)
         with self._driver:
             for partition in chosen:
                 self._core.seek_to_time(partition, time_ms)
@@ -133,16 +128,9 @@ class Consumer:
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit <= 0:
             raise InvalidArgument(f"the most records of a poll must be above zero, not {limit}")
-        left = [record for _, record in zip(range(limit), self._left, strict=False)]
-        if left:
-            return left
-        if self._raw:
-            return self._deserialized()
-        taken = self._await(lambda: self._core.take(limit), timeout_ms) or []
-        if self.config.key_deserializer is None and self.config.value_deserializer is None:
-            return taken
-        self._raw = taken[::-1]
-        return self._deserialized()
+        return self._handover.waiting(limit) or self._handover.ready(
+            self._await(lambda: self._core.take(limit), timeout_ms) or []
+        )
 
     def batches(self, timeout_ms: float | None = None) -> Iterator[RecordBatch]:
         """Whole batches as they were produced, for speed; ends when none came for `timeout_ms`, if that is given."""
@@ -167,13 +155,12 @@ class Consumer:
         """Record by record; goes on where it was left, also after an error."""
         timeout_ms = self.config.consumer_timeout_ms
         try:
-            yield from self._left
+            yield from self._handover.left
             while True:
-                self._given = self.poll(ITERATION_POLL_MS if timeout_ms is None else timeout_ms)
-                if not self._given and timeout_ms is not None:
+                records = self.poll(ITERATION_POLL_MS if timeout_ms is None else timeout_ms)
+                if not records and timeout_ms is not None:
                     return
-                self._left = iter(self._given)
-                yield from self._left
+                yield from self._handover.iterate(records)
         finally:
             self._stream = None
 
@@ -200,28 +187,14 @@ class Consumer:
                     return None
                 session.turn(deadline_ms)
 
-    def _deserialized(self) -> list[ConsumerRecord]:
-        """Of the records that were taken, those before one that cannot be read; that one raises when it is the next."""
-        done: list[ConsumerRecord] = []
-        while self._raw:
-            try:
-                done.append(deserialized(self._raw[-1], self.config))
-            except DeserializationError:
-                if done:
-                    break
-                self._raw.pop()
-                raise
-            self._raw.pop()
-        return done
-
     # Offsets
 
     def position(self, partition: Place) -> int:
         """The offset of the next record to be given."""
         (place,) = self._assigned([partition])
-        for record in self._not_given():
-            if record.partition == place.partition and record.topic == place.topic:
-                return record.offset
+        held = self._handover.position(place)
+        if held is not None:
+            return held
         with self._driver:
             self._wait_until(
                 lambda: self._core.position(place) is not None, f"where {place} begins was not answered in time"
@@ -234,7 +207,7 @@ class Consumer:
         """Commit what was given so far, up to a record, or these offsets; without `wait` errors are only logged."""
         self._check_open()
         group = self._require_group()
-        wanted = as_offsets(offsets) if offsets is not None else self._given_positions()
+        wanted = as_offsets(offsets) if offsets is not None else self._handover.positions(group)
         limit_ms = self.config.request_timeout_ms if timeout_ms is None else timeout_ms
         with self._driver:
             operation = group.commit(wanted)
@@ -292,7 +265,7 @@ class Consumer:
     def _leave(self, group: GroupCore, timeout_ms: float) -> None:
         owned = group.owned()
         try:
-            if self.config.enable_auto_commit and (offsets := self._given_positions()):
+            if self.config.enable_auto_commit and (offsets := self._handover.positions(group)):
                 self._session.run(group.commit(offsets), timeout_ms)
             callback = self._listener.callback(NoticeKind.REVOKED)
             if owned and callback is not None:
@@ -367,27 +340,8 @@ class Consumer:
                 raise DeadlineExceeded(otherwise)
             self._session.turn(deadline_ms)
 
-    def _given_positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What can be committed: behind all that the application was given, and not committed yet."""
-        found = self._require_group().uncommitted()
-        for record in reversed(self._not_given()):
-            found[TopicPartition(record.topic, record.partition)] = OffsetAndMetadata(record.offset)
-        return found
-
-    def _not_given(self) -> list[ConsumerRecord]:
-        """Taken from the core, and not in the application's hands yet; in order."""
-        left = length_hint(self._left)
-        return (self._given[-left:] if left else []) + self._raw[::-1]
-
-    def _forget_left(self, partitions: set[TopicPartition] | None = None) -> None:
-        """Of these partitions or all: what was taken before a seek is not what is wanted after it."""
-        kept = [
-            record
-            for record in self._not_given()
-            if partitions is not None and TopicPartition(record.topic, record.partition) not in partitions
-        ]
-        self._given, self._raw = kept, []
-        self._left = iter(kept)
+    def _forget_left(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        self._handover.forget(partitions)
         self._stream = None
 
     def _require_group(self) -> GroupCore:

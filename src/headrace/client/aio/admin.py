@@ -1,0 +1,145 @@
+"""Administration on an asyncio loop: the methods of the blocking front, to be awaited."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self, Unpack
+
+from headrace.client.aio.session import Session
+from headrace.client.config import AdminConfig, AdminOptions, settle
+from headrace.client.core.admin import brokers, configs, groups, partitions, topics
+from headrace.client.core.calls import ANY_BROKER
+from headrace.client.core.cluster import fetch_metadata
+from headrace.client.errors import InvalidArgument
+from headrace.client.types import (
+    ApiRange,
+    ClusterDescription,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    DeletedRecords,
+    GroupDescription,
+    GroupOffset,
+    ListedGroup,
+    LogDirDescription,
+    NewTopic,
+    OffsetAt,
+    Outcome,
+    PartitionProducers,
+    TopicDescription,
+)
+from headrace.model.ids import TopicPartition
+
+
+class Admin:
+    """Questions to and changes of a cluster. Nothing is sent before the first call; every call ends by `timeout_ms`."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        *,
+        config: AdminConfig | Mapping[str, Any] | None = None,
+        **options: Unpack[AdminOptions],
+    ) -> None:
+        """Options are those of `AdminConfig`; `config` also takes a dict with Kafka's names."""
+        self.config: AdminConfig = settle(AdminConfig, config, bootstrap_servers, options)
+        self._timeout_ms = self.config.timeout_ms
+        self._session = Session(self.config)
+
+    async def cluster(self) -> ClusterDescription:
+        return await self._session.run(brokers.describe_cluster(self._session.cluster), self._timeout_ms)
+
+    async def topics(self, names: Sequence[str] | None = None) -> tuple[TopicDescription, ...]:
+        """All topics, or these; one that does not exist is there with its error."""
+        return await self._session.run(topics.topics(self._session.cluster, _names(names)), self._timeout_ms)
+
+    async def create_topics(self, new: Sequence[NewTopic], *, validate_only: bool = False) -> dict[str, Outcome]:
+        operation = topics.create_topics(
+            self._session.cluster, new, validate_only=validate_only, timeout_ms=self._timeout_ms
+        )
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def delete_topics(self, names: Sequence[str]) -> dict[str, Outcome]:
+        operation = topics.delete_topics(self._session.cluster, _names(names) or (), timeout_ms=self._timeout_ms)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def create_partitions(self, totals: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Outcome]:
+        """Grow topics to these numbers of partitions."""
+        operation = topics.create_partitions(
+            self._session.cluster, totals, validate_only=validate_only, timeout_ms=self._timeout_ms
+        )
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, DeletedRecords]:
+        """Delete what is below the offset; -1 stands for all that can be read."""
+        operation = partitions.delete_records(self._session.cluster, before, timeout_ms=self._timeout_ms)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def describe_configs(
+        self, resources: Iterable[tuple[int, str]], *, with_documentation: bool = False
+    ) -> dict[ConfigResource, tuple[ConfigEntry, ...]]:
+        operation = configs.describe_configs(self._session.cluster, resources, with_documentation=with_documentation)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def alter_configs(
+        self, changes: Mapping[tuple[int, str], Sequence[ConfigChange]], *, validate_only: bool = False
+    ) -> dict[ConfigResource, Outcome]:
+        """Set, delete, append to or subtract from single configs."""
+        operation = configs.alter_configs(self._session.cluster, changes, validate_only=validate_only)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
+        """The offset at EARLIEST, LATEST, MAX_TIMESTAMP, or at or after a time in milliseconds."""
+        operation = partitions.offsets(self._session.cluster, times, timeout_ms=self._timeout_ms)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def log_dirs(self, nodes: Iterable[int] | None = None) -> tuple[LogDirDescription, ...]:
+        return await self._session.run(brokers.log_dirs(self._session.cluster, nodes), self._timeout_ms)
+
+    async def producers(self, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionProducers]:
+        return await self._session.run(partitions.producers(self._session.cluster, wanted), self._timeout_ms)
+
+    async def groups(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> tuple[ListedGroup, ...]:
+        """All groups, or those in these states and of these types."""
+        operation = groups.list_groups(self._session.cluster, states=states, types=types)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def describe_groups(self, names: Sequence[str]) -> dict[str, GroupDescription]:
+        """A group that does not exist is in state Dead."""
+        return await self._session.run(groups.describe_groups(self._session.cluster, names), self._timeout_ms)
+
+    async def group_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
+        return await self._session.run(groups.offsets(self._session.cluster, group), self._timeout_ms)
+
+    async def commit_group_offsets(
+        self, group: str, wanted: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Outcome]:
+        """Of a group without members."""
+        return await self._session.run(groups.commit_offsets(self._session.cluster, group, wanted), self._timeout_ms)
+
+    async def delete_group_offsets(self, group: str, doomed: Iterable[TopicPartition]) -> dict[TopicPartition, Outcome]:
+        return await self._session.run(groups.delete_offsets(self._session.cluster, group, doomed), self._timeout_ms)
+
+    async def delete_groups(self, names: Sequence[str]) -> dict[str, Outcome]:
+        return await self._session.run(groups.delete_groups(self._session.cluster, names), self._timeout_ms)
+
+    async def api_versions(self, node: int | None = None) -> tuple[ApiRange, ...]:
+        """What a broker serves, by API key; of any broker unless a node is named."""
+        target = ANY_BROKER if node is None else node
+        if target != ANY_BROKER and target not in self._session.cluster.brokers:
+            await self.cluster()
+        await self._session.run(fetch_metadata((), target=target), self._timeout_ms)
+        return tuple(sorted(ApiRange(*entry) for entry in self._session.links.versions_of(target).values()))
+
+    async def close(self) -> None:
+        self._session.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.close()
+
+
+def _names(names: Sequence[str] | None) -> Sequence[str] | None:
+    if isinstance(names, str):
+        raise InvalidArgument(f"several topic names are needed, as in [{names!r}]")
+    return names

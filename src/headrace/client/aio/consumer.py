@@ -1,0 +1,342 @@
+"""Consuming on an asyncio loop: records or whole batches as they come, alone or as a member of a group.
+
+Heartbeats are sent by the loop, so they go on while the application awaits; work that blocks the loop stops them.
+"""
+
+import inspect
+import logging
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Self, TypeVar, Unpack
+
+from headrace.client.aio.session import Session
+from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
+from headrace.client.consuming import (
+    ChangeCallback,
+    Commits,
+    ConsumerParts,
+    Handover,
+    Listener,
+    Place,
+    as_offsets,
+    as_partitions,
+)
+from headrace.client.core.admin.partitions import offsets
+from headrace.client.core.groups.group import GroupCore
+from headrace.client.core.groups.membership import Notice, NoticeKind
+from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
+from headrace.client.record_batch import RecordBatch
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, GroupIdentity, OffsetAndMetadata
+from headrace.model.ids import TopicPartition
+
+CLOSE_TIMEOUT_MS = 10_000
+ITERATION_POLL_MS = 60_000
+
+T = TypeVar("T")
+logger = logging.getLogger("headrace.client")
+
+
+class Consumer:
+    """Reads topics, or assigned partitions. For one task at a time; every wait has an end."""
+
+    def __init__(
+        self,
+        *topics: str,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        config: ConsumerConfig | Mapping[str, Any] | None = None,
+        pattern: str | re.Pattern[str] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> None:
+        """Options are those of `ConsumerConfig`; `config` also takes a dict with Kafka's names."""
+        self.config: ConsumerConfig = settle(ConsumerConfig, config, bootstrap_servers, options)
+        self._session = Session(self.config)
+        self._parts = ConsumerParts(self.config, self._session.cluster, self._session.entropy)
+        self._core, self._group = self._parts.core, self._parts.group
+        self._session.engine.attach(self._group or self._core)
+        self._listener = Listener()
+        self._handover = Handover(self.config)
+        self._is_telling = False
+        self._began_ms = self._session.clock.monotonic_ms()
+        try:
+            if topics or pattern is not None:
+                self.subscribe(*topics, pattern=pattern)
+        except BaseException:
+            self._session.close()
+            raise
+
+    # What to read
+
+    def subscribe(
+        self,
+        *topics: str,
+        pattern: str | re.Pattern[str] | None = None,
+        on_assigned: ChangeCallback | None = None,
+        on_revoked: ChangeCallback | None = None,
+        on_lost: ChangeCallback | None = None,
+    ) -> None:
+        """Read these topics, or all whose whole name matches; in a group, the partitions it gives to us.
+
+        The callbacks, plain or `async`, run within `poll`. What is revoked can still be committed there; what is lost
+        cannot.
+        """
+        self._check_open()
+        self._listener = Listener(on_assigned, on_revoked, on_lost)
+        self._parts.subscribe(topics, pattern)
+        self._handover.forget()
+        self._session.kick()
+
+    def assign(self, partitions: Iterable[Place]) -> None:
+        """Read exactly these partitions, without being given any by a group."""
+        self._check_open()
+        self._parts.assign(as_partitions(partitions))
+        self._handover.forget()
+        self._session.kick()
+
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        """The partitions being read; of topics, only once they are known."""
+        return self._core.assignment()
+
+    async def seek(self, partition: Place, offset: int) -> None:
+        """Go on from this offset, or from EARLIEST or LATEST."""
+        if offset < EARLIEST:
+            raise InvalidArgument(f"an offset is not below zero, {offset} is")
+        (place,) = await self._assigned([partition])
+        self._handover.forget([place])
+        self._core.seek(place, offset)
+        self._session.kick()
+
+    async def seek_to_time(self, time_ms: int, partitions: Iterable[Place] | None = None) -> None:
+        """Go on from the first record at or after the time, in these or all partitions; at the end if there is none."""
+        if time_ms < 0:
+            raise InvalidArgument(f"a time is in milliseconds since 1970, not {time_ms}")
+        chosen = await self._assigned(partitions)
+        self._handover.forget(chosen)
+        for partition in chosen:
+            self._core.seek_to_time(partition, time_ms)
+        self._session.kick()
+
+    def pause(self, partitions: Iterable[Place]) -> None:
+        """Give nothing of these until they are resumed; the group sees no difference."""
+        self._core.pause(self._parts.chosen(partitions))
+
+    def resume(self, partitions: Iterable[Place]) -> None:
+        self._core.resume(self._parts.chosen(partitions))
+        self._session.kick()
+
+    def paused(self) -> tuple[TopicPartition, ...]:
+        return self._core.paused()
+
+    # Records
+
+    async def poll(self, timeout_ms: float = 1_000, max_records: int | None = None) -> list[ConsumerRecord]:
+        """The records that are there, or come within the time; an empty list if none do."""
+        limit = self.config.max_poll_records if max_records is None else max_records
+        if limit <= 0:
+            raise InvalidArgument(f"the most records of a poll must be above zero, not {limit}")
+        waiting = self._handover.waiting(limit)
+        if waiting:
+            return waiting
+        return self._handover.ready(await self._await(lambda: self._core.take(limit), timeout_ms) or [])
+
+    async def batches(self, timeout_ms: float | None = None) -> AsyncIterator[RecordBatch]:
+        """Whole batches as they were produced, for speed; ends when none came for `timeout_ms`, if that is given."""
+        if timeout_ms is None:
+            timeout_ms = self.config.consumer_timeout_ms
+        while True:
+            batch = await self._await(self._core.take_batch, ITERATION_POLL_MS if timeout_ms is None else timeout_ms)
+            if batch is not None:
+                yield RecordBatch(batch)
+            elif timeout_ms is not None:
+                return
+
+    async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+        """Record by record; goes on where it was left, also after an error."""
+        timeout_ms = self.config.consumer_timeout_ms
+        for record in self._handover.left:
+            yield record
+        while True:
+            records = await self.poll(ITERATION_POLL_MS if timeout_ms is None else timeout_ms)
+            if not records and timeout_ms is not None:
+                return
+            for record in self._handover.iterate(records):
+                yield record
+
+    async def _await(self, take: Callable[[], T], timeout_ms: float) -> T | None:
+        """What `take` gives, as soon as it is something; None if it is nothing in that time."""
+        self._check_open()
+        if self._is_telling:
+            raise InvalidArgument("a callback of the group cannot poll: it is called within a poll")
+        self._parts.check_reads()
+        session, group = self._session, self._group
+        deadline_ms = session.clock.monotonic_ms() + timeout_ms
+        while True:
+            if group is not None:
+                group.polled(session.clock.monotonic_ms())
+                await self._tell_changes(group)
+            taken = take()
+            if taken:
+                session.kick()  # The next fetch is on its way while the application works.
+                return taken
+            now_ms = session.clock.monotonic_ms()
+            self._parts.raise_trouble(session.engine, now_ms, waited_ms=now_ms - self._began_ms)
+            if now_ms >= deadline_ms:
+                return None
+            session.kick()
+            await session.changed(deadline_ms)
+
+    # Offsets
+
+    async def position(self, partition: Place) -> int:
+        """The offset of the next record to be given."""
+        (place,) = await self._assigned([partition])
+        held = self._handover.position(place)
+        if held is not None:
+            return held
+        await self._wait_until(
+            lambda: self._core.position(place) is not None, f"where {place} begins was not answered in time"
+        )
+        position = self._core.position(place)
+        assert position is not None
+        return position
+
+    async def commit(self, offsets: Commits = None, *, timeout_ms: float | None = None) -> None:
+        """Commit what was given so far, up to a record, or these offsets."""
+        self._check_open()
+        group = self._require_group()
+        wanted = as_offsets(offsets) if offsets is not None else self._handover.positions(group)
+        limit_ms = self.config.request_timeout_ms if timeout_ms is None else timeout_ms
+        await self._session.run(group.commit(wanted), limit_ms)
+
+    async def committed(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group committed for these or the assigned partitions; nothing for those it has nothing for."""
+        self._check_open()
+        chosen = self._core.assignment() if partitions is None else as_partitions(partitions)
+        return await self._session.run(self._require_group().committed(chosen), self.config.request_timeout_ms)
+
+    def lag(self) -> dict[TopicPartition, int | None]:
+        """How many records are behind the position, as of the last answer; None where none came yet."""
+        return {partition: self._core.lag(partition) for partition in self._core.assignment()}
+
+    async def end_offsets(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
+        """The offset behind the last record of each partition, as of now."""
+        return await self._offsets(partitions, LATEST)
+
+    async def beginning_offsets(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
+        return await self._offsets(partitions, EARLIEST)
+
+    async def offsets_for_time(
+        self, time_ms: int, partitions: Iterable[Place] | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset at or after the time; -1 where there is none."""
+        return await self._offsets(partitions, time_ms)
+
+    def group_identity(self) -> GroupIdentity:
+        """Who this consumer is in its group: what `Transaction.commit_offsets` needs."""
+        return GroupIdentity(self._require_group().settings.group_id, *self._require_group().identity())
+
+    def metrics(self) -> dict[str, float]:
+        """Counters since the consumer was made."""
+        return self._parts.metrics(self._session.links)
+
+    # Life
+
+    async def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+        """Commit if that is automatic, leave the group, and break the connections."""
+        if self._session.is_closed:
+            return
+        try:
+            if self._group is not None:
+                await self._leave(self._group, timeout_ms)
+        finally:
+            self._session.close()
+
+    async def _leave(self, group: GroupCore, timeout_ms: float) -> None:
+        owned = group.owned()
+        try:
+            if self.config.enable_auto_commit and (held := self._handover.positions(group)):
+                await self._session.run(group.commit(held), timeout_ms)
+            if owned:
+                await self._tell(NoticeKind.REVOKED, owned)
+        except ClientError as error:
+            logger.warning("what was read last is not committed: %s", error)
+        finally:
+            try:
+                await self._session.run(group.leave(), timeout_ms)
+            except ClientError as error:
+                logger.info("the group was left without a farewell: %s", error)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.close()
+
+    # Parts
+
+    async def _tell_changes(self, group: GroupCore) -> None:
+        """Tell the application which partitions it has, has to give up, or lost."""
+        while (notice := group.notice()) is not None:
+            if notice.kind == NoticeKind.REVOKED and self.config.enable_auto_commit:
+                await self._commit_before_revocation(group, notice)
+            group.begin(notice)
+            try:
+                await self._tell(notice.kind, notice.partitions)
+            finally:
+                group.finish(notice, self._session.clock.monotonic_ms())
+                self._session.kick()
+
+    async def _tell(self, kind: NoticeKind, partitions: tuple[TopicPartition, ...]) -> None:
+        callback = self._listener.callback(kind)
+        if callback is None:
+            return
+        self._is_telling = True
+        try:
+            outcome = callback(partitions)
+            if inspect.isawaitable(outcome):
+                await outcome
+        finally:
+            self._is_telling = False
+
+    async def _commit_before_revocation(self, group: GroupCore, notice: Notice) -> None:
+        held = {place: each for place, each in group.uncommitted().items() if place in notice.partitions}
+        try:
+            await self._session.run(group.commit(held), self.config.session_timeout_ms / 2)
+        except ClientError as error:
+            logger.warning("what was read of revoked partitions will be read again: %s", error)
+
+    async def _offsets(self, partitions: Iterable[Place] | None, time: int) -> dict[TopicPartition, int]:
+        chosen = await self._assigned(None) if partitions is None else as_partitions(partitions)
+        operation = offsets(
+            self._session.cluster, dict.fromkeys(chosen, time), timeout_ms=self.config.request_timeout_ms
+        )
+        self._check_open()
+        return self._parts.checked_offsets(await self._session.run(operation, self.config.request_timeout_ms))
+
+    async def _assigned(self, partitions: Iterable[Place] | None) -> list[TopicPartition]:
+        """These partitions, or all; waits until the partitions of the topics are known, without a group."""
+        self._check_open()
+        if self._parts.topics and self._group is None:
+            names = ", ".join(self._parts.topics)
+            await self._wait_until(self._parts.knows_topics, f"the partitions of {names} are not known in time")
+            self._core.follow_topics()
+        return self._parts.chosen(partitions)
+
+    async def _wait_until(self, is_so: Callable[[], bool], otherwise: str) -> None:
+        deadline_ms = self._session.clock.monotonic_ms() + self.config.request_timeout_ms
+        while not is_so():
+            now_ms = self._session.clock.monotonic_ms()
+            self._parts.raise_trouble(self._session.engine, now_ms, waited_ms=now_ms - self._began_ms)
+            if now_ms >= deadline_ms:
+                raise DeadlineExceeded(otherwise)
+            self._session.kick()
+            await self._session.changed(deadline_ms)
+
+    def _require_group(self) -> GroupCore:
+        if self._group is None:
+            raise InvalidArgument("this consumer is in no group: give it a group_id to commit offsets")
+        return self._group
+
+    def _check_open(self) -> None:
+        if self._session.is_closed:
+            raise ClientClosed("the consumer was closed: make a new one")
+        self._session.check_usable()

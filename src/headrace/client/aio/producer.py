@@ -1,0 +1,290 @@
+"""Producing on an asyncio loop: records are collected, and the loop sends them."""
+
+import asyncio
+import logging
+from collections.abc import Generator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from headrace.client.aio.session import Session
+from headrace.client.config import ProducerConfig, ProducerOptions, settle
+from headrace.client.consuming import Place, as_offsets
+from headrace.client.core.produced_batches import ProducedBatch
+from headrace.client.core.producer import Appended
+from headrace.client.core.transactions import State, Transactions
+from headrace.client.errors import (
+    BufferFull,
+    ClientClosed,
+    ClientError,
+    DeadlineExceeded,
+    InvalidArgument,
+    TransactionFailed,
+)
+from headrace.client.producing import delivered, make_core, refuse_hopeless_topic, serialized
+from headrace.client.types import GroupIdentity, OffsetAndMetadata, RecordMetadata
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+FIRST_CONTACT_WAIT_MS = 5_000
+"""How long no broker may be reached at first, or a topic be unknown (a broker that creates it needs a moment)."""
+
+CLOSE_TIMEOUT_MS = 30_000
+logger = logging.getLogger("headrace.client")
+
+
+class Delivery:
+    """The promise of one record; await it to learn where the record is, or why it is nowhere."""
+
+    __slots__ = ("_batch", "_place", "_timestamp")
+
+    def __init__(self, batch: ProducedBatch, place: int, timestamp: int) -> None:
+        self._batch = batch
+        self._place = place
+        self._timestamp = timestamp
+
+    def done(self) -> bool:
+        return self._batch.is_done
+
+    def result(self) -> RecordMetadata:
+        if not self._batch.is_done:
+            raise InvalidArgument("the record is still on its way: await its delivery")
+        return delivered(self._batch, self._place, self._timestamp)
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        batch = self._batch
+        if not batch.is_done:
+            ended = asyncio.get_running_loop().create_future()
+            if batch.callbacks is None:
+                batch.callbacks = []
+            batch.callbacks.append(lambda: None if ended.done() else ended.set_result(None))
+            yield from ended.__await__()
+        return self.result()
+
+
+class Producer:
+    """Sends records; idempotent unless acks is weaker than "all". For the loop in which it was made."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        *,
+        config: ProducerConfig | Mapping[str, Any] | None = None,
+        **options: Unpack[ProducerOptions],
+    ) -> None:
+        """Options are those of `ProducerConfig`; `config` also takes a dict with Kafka's names."""
+        self.config: ProducerConfig = settle(ProducerConfig, config, bootstrap_servers, options)
+        self._session = Session(self.config)
+        self._clock = self._session.clock
+        self._core, self._transactions = make_core(self.config, self._session.cluster, self._session.entropy)
+        self._session.engine.attach(self)
+        self._is_closing = False
+
+    def poll(self, now_ms: float) -> tuple[list[Any], float]:
+        """For the engine: the core's errands; those who wait for settled batches are told."""
+        errands, wakeup_ms = self._core.poll(now_ms)
+        for batch in self._core.settled:
+            for callback in batch.callbacks or ():
+                callback()
+        self._core.settled.clear()
+        return errands, wakeup_ms
+
+    async def send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Delivery:
+        """Hand over one record. Waits only for a topic that is not known yet or for room, at most `max_block_ms`."""
+        value = serialized("value", value, self.config.value_serializer)
+        if key is not None:
+            key = serialized("key", key, self.config.key_serializer)
+        if timestamp is None:
+            timestamp = self._clock.wall_ms()
+        appended = self._append(topic, value, key, headers, partition, timestamp)
+        if appended is None:
+            appended = await self._wait_and_append(topic, value, key, headers, partition, timestamp)
+        if appended.needs_poll:
+            self._session.kick()
+            if appended.batch.is_full:
+                await asyncio.sleep(0)  # A sender that never waits would keep the loop from sending.
+        return Delivery(appended.batch, appended.place, timestamp)
+
+    async def send_and_wait(self, topic: str, value: Any, key: Any = None, **record: Any) -> RecordMetadata:
+        """Send one record and wait until it is delivered."""
+        return await (await self.send(topic, value, key, **record))
+
+    def _append(self, topic: str, value: Any, key: Any, headers: Headers, *place_and_time: Any) -> Appended | None:
+        """None if it must be tried again after something changed."""
+        self._check_usable()
+        if self._transactions is not None:
+            self._transactions.check_may_send()
+        partition, timestamp = place_and_time
+        try:
+            return self._core.append(topic, partition, timestamp, key, value, headers, self._clock.monotonic_ms())
+        except BufferFull:
+            return None
+
+    async def _wait_and_append(self, topic: str, *record: Any) -> Appended:
+        began_ms = self._clock.monotonic_ms()
+        while True:
+            self._session.kick()
+            waited_ms = self._clock.monotonic_ms() - began_ms
+            self._refuse_hopeless(topic, waited_ms)
+            await self._session.changed(began_ms + min(self.config.max_block_ms, waited_ms + FIRST_CONTACT_WAIT_MS))
+            appended = self._append(topic, *record)
+            if appended is not None:
+                return appended
+
+    def _refuse_hopeless(self, topic: str, waited_ms: float) -> None:
+        cluster, trouble = self._session.cluster, self._session.engine.trouble
+        refuse_hopeless_topic(cluster, topic, waited_ms=waited_ms, patience_ms=FIRST_CONTACT_WAIT_MS)
+        if trouble is not None and not cluster.brokers and waited_ms >= FIRST_CONTACT_WAIT_MS:
+            raise trouble
+        limit_ms = self.config.max_block_ms
+        if waited_ms < limit_ms:
+            return
+        if cluster.partition_count(topic):
+            raise BufferFull(
+                f"no room for another record in {limit_ms:g} ms: the brokers are slower than this producer; "
+                "send less at once or raise buffer_memory"
+            )
+        raise DeadlineExceeded(f"nothing is known of topic {topic!r} after {limit_ms:g} ms: {trouble}")
+
+    async def flush(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+        """Wait until every record handed over is delivered or given up; its `Delivery` says which."""
+        self._check_usable()
+        self._core.fill()
+        self._session.kick()
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        while self._core.unsettled():
+            if self._clock.monotonic_ms() >= deadline_ms:
+                left = self._core.unsettled()
+                trouble = self._session.engine.trouble
+                raise DeadlineExceeded(f"{left} batches are still on their way after {timeout_ms:g} ms: {trouble}")
+            await self._session.changed(deadline_ms)
+
+    # Transactions
+
+    async def begin_transaction(self) -> "Transaction":
+        transactions = self._require_transactions()
+        if transactions.state == State.NEW:
+            await self._session.run(transactions.initialize(), self.config.max_block_ms)
+        transactions.begin()
+        return Transaction(self)
+
+    def transaction(self) -> "Transaction":
+        """`async with producer.transaction():` what is sent inside is committed at the end, or aborted by an error."""
+        self._require_transactions()
+        return Transaction(self, is_open=False)
+
+    async def add_transaction_offsets(
+        self, offsets: Mapping[Place, int | OffsetAndMetadata], group: GroupIdentity
+    ) -> None:
+        operation = self._require_transactions().add_offsets(as_offsets(offsets), group)
+        await self._session.run(operation, self.config.max_block_ms)
+
+    async def end_transaction(self, *, commit: bool) -> None:
+        transactions = self._require_transactions()
+        if commit:
+            transactions.check_may_commit()
+        else:
+            self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
+        await self.flush(self.config.max_block_ms)
+        await self._session.run(transactions.end(commit=commit), self.config.max_block_ms)
+
+    def _require_transactions(self) -> Transactions:
+        if self._transactions is None:
+            raise InvalidArgument("transactions need a transactional_id: give the producer one that is its own")
+        return self._transactions
+
+    # Life
+
+    def metrics(self) -> dict[str, float]:
+        """Counters since the producer was made."""
+        return {**self._session.links.counters(), **self._core.counters()}
+
+    async def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+        """Deliver what was handed over, then stop; what is not delivered by then is given up."""
+        if self._is_closing:
+            return
+        try:
+            await self.flush(timeout_ms)
+        finally:
+            self._is_closing = True
+            self._core.abandon(ClientClosed("the producer was closed before the record was delivered"))
+            for batch in self._core.settled:
+                for callback in batch.callbacks or ():
+                    callback()
+            self._session.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.close()
+
+    def _check_usable(self) -> None:
+        if self._is_closing:
+            raise ClientClosed("the producer was closed: make a new one")
+        self._session.check_usable()
+
+
+class Transaction:
+    """Everything sent while it is open is seen by read_committed consumers together, or never."""
+
+    def __init__(self, producer: Producer, *, is_open: bool = True) -> None:
+        self._producer = producer
+        self._is_open = is_open
+
+    async def commit_offsets(
+        self, offsets: Mapping[Place, int | OffsetAndMetadata], group: GroupIdentity | str
+    ) -> None:
+        """Let these offsets of a group be committed with the transaction; give `consumer.group_identity()`."""
+        self._check_open()
+        identity = GroupIdentity(group) if isinstance(group, str) else group
+        await self._producer.add_transaction_offsets(offsets, identity)
+
+    async def commit(self) -> None:
+        self._check_open()
+        await self._producer.end_transaction(commit=True)
+        self._is_open = False
+
+    async def abort(self) -> None:
+        self._check_open()
+        self._is_open = False
+        await self._producer.end_transaction(commit=False)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise InvalidArgument("this transaction is over: begin another with `producer.transaction()`")
+
+    async def __aenter__(self) -> Self:
+        if not self._is_open:
+            await self._producer.begin_transaction()
+            self._is_open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._is_open:
+            return
+        if error is None:
+            try:
+                await self.commit()
+            except ClientError:
+                await self._abort_quietly()
+                raise
+        else:
+            await self._abort_quietly()
+
+    async def _abort_quietly(self) -> None:
+        """Whatever is wrong with the abort, the error that led to it matters more."""
+        if self._is_open:
+            try:
+                await self.abort()
+            except ClientError as error:
+                logger.warning("a transaction was left to its time-out: %s", error)

@@ -1,0 +1,131 @@
+"""One client's network on a running asyncio loop: the engine, driven by the loop's events and timers."""
+
+import asyncio
+from typing import Any, TypeVar
+
+from headrace.client.addresses import parse_bootstrap
+from headrace.client.aio.network import Events, LoopNetwork
+from headrace.client.config import ClientConfig
+from headrace.client.core.calls import Operation
+from headrace.client.core.cluster import Cluster
+from headrace.client.core.engine import Engine
+from headrace.client.core.links import Links
+from headrace.client.errors import ClientClosed, InvalidArgument
+from headrace.ports.real.clock import RealClock
+from headrace.ports.real.entropy import RealEntropy
+
+T = TypeVar("T")
+
+CONNECT_MS_MAX = 10_000
+
+
+class Session:
+    """For the loop in which it was made, and no other."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        bootstrap = parse_bootstrap(config.bootstrap_servers)
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise InvalidArgument("an asyncio client is made inside a coroutine, where its loop runs") from None
+        self.cluster = Cluster()
+        self.clock = RealClock()
+        self.entropy = RealEntropy()
+        self.network = LoopNetwork(self._happened)
+        self.is_closed = False
+        self.links = Links(
+            network=self.network,
+            clock=self.clock,
+            bootstrap=bootstrap,
+            client_id=config.client_id,
+            cluster=self.cluster,
+            request_timeout_ms=config.request_timeout_ms,
+            connect_timeout_ms=min(config.request_timeout_ms, CONNECT_MS_MAX),
+            choose=self.entropy.below,
+        )
+        self.engine = Engine(self.links, self.clock)
+        self._timer: asyncio.Handle | None = None
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    def kick(self) -> None:
+        """Something is due: look at it in the loop's next turn."""
+        if not self.is_closed:
+            self._schedule(0.0)
+
+    def _schedule(self, wait_ms: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if wait_ms <= 0:
+            self._timer = self._loop.call_soon(self._turn)
+        else:
+            self._timer = self._loop.call_later(wait_ms / 1000, self._turn)
+
+    def _happened(self, events: Events) -> None:
+        if not self.is_closed:
+            self.links.handle(events)
+            self._turn()
+
+    def _turn(self) -> None:
+        """Send what is due, tell those who wait, and come back when more will be."""
+        if self.is_closed:
+            return
+        self.links.handle(())
+        wakeup_ms = self.engine.step()
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+        self._schedule(self.links.wait_ms(wakeup_ms - self.clock.monotonic_ms()))
+
+    async def changed(self, deadline_ms: float) -> None:
+        """Wait until anything happened, at most until then."""
+        self.check_usable()
+        waiter = self._loop.create_future()
+        self._waiters.add(waiter)
+        timeout = self._loop.call_later(max(0.0, deadline_ms - self.clock.monotonic_ms()) / 1000, _finish, waiter)
+        try:
+            await waiter
+        finally:
+            timeout.cancel()
+            self._waiters.discard(waiter)
+
+    async def run(self, operation: Operation[T], timeout_ms: float) -> T:
+        """The operation's result, or its error, by the time that it is over."""
+        self.check_usable()
+        ended: asyncio.Future[Any] = self._loop.create_future()
+
+        def end(outcome: Any) -> None:
+            if ended.done():
+                return
+            if isinstance(outcome, Exception):
+                ended.set_exception(outcome)
+            else:
+                ended.set_result(outcome)
+
+        self.engine.start(operation, deadline_ms=self.clock.monotonic_ms() + timeout_ms, ended=end)
+        self.kick()
+        result: T = await ended
+        return result
+
+    def check_usable(self) -> None:
+        if self.is_closed:
+            raise ClientClosed("this client was closed: make a new one")
+        if asyncio.get_running_loop() is not self._loop:
+            raise ClientClosed("this client belongs to another event loop: make one in each loop")
+
+    def close(self) -> None:
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.engine.stop(ClientClosed("the client was closed before the answer came"))
+        self.links.close()
+        self.network.close()
+        for waiter in self._waiters:
+            _finish(waiter)
+
+
+def _finish(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,225 @@
+"""The asyncio front against a real broker: the same tasks as the blocking one, and what is special to loops."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headrace.aio import Admin, Consumer, Producer
+from headrace.client import ConsumerRecord, NewTopic, OffsetAndMetadata, TopicPartition
+from headrace.client.errors import BrokerUnreachable, ClientClosed, DeadlineExceeded, InvalidArgument
+from headrace.testing import EmbeddedBroker
+
+from .hostile import FaultProxy, HostileServer, listen_only
+
+WAIT_MS = 20_000
+PARTITIONS = 4
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "range": {"partition_assignment_strategy": "range"},
+    "cooperative": {"partition_assignment_strategy": "cooperative-sticky"},
+    "kip-848": {"group_protocol": "consumer"},
+}
+
+
+@pytest.fixture(scope="module")
+def broker(any_broker: EmbeddedBroker) -> EmbeddedBroker:
+    return any_broker
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
+    return broker.create_topic(broker.unused_topic_name(request.node.name), partitions=PARTITIONS)
+
+
+def reader(broker: EmbeddedBroker, *topics: str, **options: Any) -> Consumer:
+    defaults = {"auto_offset_reset": "earliest", "fetch_max_wait_ms": 50, "heartbeat_interval_ms": 100}
+    return Consumer(*topics, bootstrap_servers=broker.bootstrap_servers, **{**defaults, **options})
+
+
+async def send(broker: EmbeddedBroker, topic: str, values: range) -> None:
+    async with Producer(broker.bootstrap_servers) as producer:
+        for number in values:
+            await producer.send(topic, b"%d" % number, partition=number % PARTITIONS)
+
+
+async def turn_until(is_so: Callable[[], bool], *consumers: Consumer, into: list[ConsumerRecord] | None = None) -> None:
+    for _ in range(WAIT_MS // 20):
+        for consumer in consumers:
+            records = await consumer.poll(20)
+            if into is not None:
+                into += records
+        if is_so():
+            return
+    raise AssertionError("it did not come to that")
+
+
+@pytest.mark.asyncio
+async def test_there_and_back(broker: EmbeddedBroker, topic: str) -> None:
+    async with Producer(broker.bootstrap_servers) as producer:
+        delivery = await producer.send(topic, b"value", key=b"key", headers=[("h", b"1")], partition=2, timestamp=5)
+        where = await delivery
+        assert delivery.done()
+        assert (where.partition, where.offset, where.timestamp) == (2, 0, 5)
+        assert delivery.result() == where
+        assert (await producer.send_and_wait(topic, b"more", partition=2)).offset == 1
+        assert (await producer.send_and_wait(topic, b"last", partition=2)).offset == 2
+    async with reader(broker, topic) as consumer:
+        async for record in consumer:
+            assert record == ConsumerRecord(topic, 2, 0, 5, b"key", b"value", (("h", b"1"),))
+            break
+        assert await consumer.position((topic, 2)) == 1
+        assert (await consumer.end_offsets([(topic, 2)])) == {TopicPartition(topic, 2): 3}
+        await consumer.seek((topic, 2), 2)
+        assert [record.value for record in await consumer.poll(WAIT_MS)] == [b"last"]
+
+
+@pytest.mark.asyncio
+async def test_many_records_in_order(broker: EmbeddedBroker, topic: str) -> None:
+    async with Producer(broker.bootstrap_servers, batch_size=2_000, compression="lz4") as producer:
+        deliveries = [await producer.send(topic, b"%d" % n, partition=n % PARTITIONS) for n in range(2_000)]
+        await producer.flush()
+        assert all(delivery.done() for delivery in deliveries)
+    found: dict[int, list[int]] = {partition: [] for partition in range(PARTITIONS)}
+    async with reader(broker, topic, consumer_timeout_ms=1_000) as consumer:
+        async for batch in consumer.batches():
+            found[batch.partition] += [int(value) for value in batch.values()]
+    assert found == {partition: list(range(partition, 2_000, PARTITIONS)) for partition in range(PARTITIONS)}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+async def test_members_share_and_inherit(broker: EmbeddedBroker, topic: str, protocol: str) -> None:
+    options = {**PROTOCOLS[protocol], "group_id": f"g-{topic}"}
+    told: list[tuple[str, int]] = []
+
+    async def assigned(partitions: tuple[TopicPartition, ...]) -> None:
+        await asyncio.sleep(0)
+        told.append(("assigned", len(partitions)))
+
+    await send(broker, topic, range(40))
+    read: list[ConsumerRecord] = []
+    async with reader(broker, **options) as first:
+        first.subscribe(topic, on_assigned=assigned, on_revoked=lambda gone: told.append(("revoked", len(gone))))
+        await turn_until(lambda: len(read) == 40, first, into=read)
+        async with reader(broker, topic, **options) as second:
+            await turn_until(lambda: len(first.assignment()) == len(second.assignment()) == 2, first, second, into=read)
+            await send(broker, topic, range(40, 80))
+            await turn_until(lambda: len(read) >= 80, first, second, into=read)
+        await turn_until(lambda: len(first.assignment()) == PARTITIONS, first, into=read)
+        await first.commit()
+        assert sum(each.offset for each in (await first.committed()).values()) == 80
+    assert sorted(int(record.value) for record in read) == list(range(80))
+    assert told[0] == ("assigned", PARTITIONS)
+    assert ("revoked", PARTITIONS if protocol == "range" else 2) in told
+
+
+@pytest.mark.asyncio
+async def test_manual_commits(broker: EmbeddedBroker, topic: str) -> None:
+    await send(broker, topic, range(8))
+    options = {"group_id": f"g-{topic}", "enable_auto_commit": False, "value_deserializer": json.loads}
+    async with reader(broker, topic, **options) as consumer:
+        seen = 0
+        async for record in consumer:
+            seen += 1
+            if seen == 3:
+                await consumer.commit(record)
+                place = TopicPartition(topic, record.partition)
+                assert await consumer.committed() == {place: OffsetAndMetadata(record.offset + 1)}
+                await consumer.commit()
+                assert sum(each.offset for each in (await consumer.committed()).values()) == 3
+                break
+
+
+@pytest.mark.asyncio
+async def test_transactions(broker: EmbeddedBroker, topic: str) -> None:
+    async with Producer(broker.bootstrap_servers, transactional_id=f"t-{topic}") as producer:
+        async with producer.transaction():
+            await producer.send(topic, b"committed", partition=0)
+        with pytest.raises(ZeroDivisionError):  # noqa: PT012  (what the block leaves behind is the point)
+            async with producer.transaction() as transaction:
+                await producer.send(topic, b"aborted", partition=0)
+                await transaction.commit_offsets({(topic, 0): 1}, f"g-{topic}")
+                raise ZeroDivisionError
+        async with producer.transaction() as transaction:
+            await producer.send(topic, b"last", partition=0)
+            await transaction.commit_offsets({(topic, 0): 7}, f"g-{topic}")
+    async with reader(broker, topic, isolation_level="read_committed", consumer_timeout_ms=500) as consumer:
+        assert [record.value async for record in consumer] == [b"committed", b"last"]
+    async with Admin(broker.bootstrap_servers) as admin:
+        assert {p: o.offset for p, o in (await admin.group_offsets(f"g-{topic}")).items()} == {(topic, 0): 7}
+
+
+@pytest.mark.asyncio
+async def test_administration(broker: EmbeddedBroker) -> None:
+    name = broker.unused_topic_name("aio-admin")
+    async with Admin(broker.bootstrap_servers) as admin:
+        assert not (await admin.create_topics([NewTopic(name, partitions=2)]))[name].error
+        described = await asyncio.gather(*(admin.topics([name]) for _ in range(5)))
+        assert {len(topics) for topics in described} == {1}
+        assert (await admin.cluster()).brokers
+        assert await admin.api_versions()
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_left_behind(broker: EmbeddedBroker, topic: str) -> None:
+    threads = threading.active_count()
+    tasks = len(asyncio.all_tasks())
+    async with Producer(broker.bootstrap_servers) as producer, reader(broker, topic, group_id="left") as consumer:
+        await producer.send_and_wait(topic, b"v")
+        await turn_until(lambda: bool(consumer.assignment()), consumer)
+        assert threading.active_count() == threads
+    assert len(asyncio.all_tasks()) == tasks
+    with pytest.raises(ClientClosed):
+        await producer.send(topic, b"v")
+    with pytest.raises(ClientClosed):
+        await consumer.poll(0)
+
+
+def test_outside_of_a_loop() -> None:
+    with pytest.raises(InvalidArgument, match="inside a coroutine"):
+        Producer("127.0.0.1:1")
+
+
+@pytest.mark.asyncio
+async def test_nobody_is_there() -> None:
+    async with Admin("127.0.0.1:1", timeout_ms=2_000) as admin:
+        with pytest.raises(BrokerUnreachable, match="is a broker running there"):
+            await admin.cluster()
+    async with Consumer("t", bootstrap_servers="no-such-host.invalid:1", request_timeout_ms=2_000) as consumer:
+        with pytest.raises(BrokerUnreachable):
+            await consumer.poll(5_000)
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_never_answers() -> None:
+    with HostileServer(listen_only) as silent:
+        async with Admin(silent.address, timeout_ms=300) as admin:
+            with pytest.raises(DeadlineExceeded):
+                await admin.cluster()
+
+
+@pytest.mark.asyncio
+async def test_connections_that_are_cut(broker: EmbeddedBroker) -> None:
+    with FaultProxy(slice_bytes=7) as proxy:
+        host, _, port = broker.bootstrap_servers.partition(":")
+        proxy.broker = (host, int(port))
+        proxy.cuts = [10, 60, 200]
+        async with Admin(proxy.address) as admin:
+            for _ in range(6):
+                try:
+                    await admin.cluster()
+                except (BrokerUnreachable, ClientClosed):
+                    await asyncio.sleep(0.06)
+
+
+@pytest.mark.asyncio
+async def test_a_wait_that_is_cancelled(broker: EmbeddedBroker, topic: str) -> None:
+    async with reader(broker, topic) as consumer:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await consumer.poll(WAIT_MS)
+        await send(broker, topic, range(1))
+        assert [record.value for record in await consumer.poll(WAIT_MS)] == [b"0"]
