@@ -251,7 +251,7 @@ def test_an_exchange_that_leaves_out_a_sync_is_caught(left_out: int, monkeypatch
 
     template = durable(1)
     caught = 0
-    for calls, crash in product(range(8, 40), range(3)):
+    for calls, crash in product(range(14, 45), range(6)):
         disk = copied(template)
         log = reopened(disk)
         disk.on_operation = cut_at(disk, calls)

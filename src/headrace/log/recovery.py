@@ -316,10 +316,13 @@ class Loader:
         One below the first segment does not count: batches that retention took since are in neither, and a producer
         that sent them would be refused. Of the others only those at the begin of a segment are kept, as a truncation
         may need them. With `at_most`, one from the past is looked for, and nothing is removed.
+
+        What is removed stays so: one that came back after a crash would speak of batches the log had once.
         """
         bases = {segment.base_offset for segment in segments}
         end = segments[-1].next_offset if at_most is None else at_most
         newest: tuple[ProducerStates, int] | None = None
+        removed = False
         for offset in reversed(snapshot_offsets(self.disk, self.folder)):
             path = names.segment_stem(self.folder, offset) + names.SNAPSHOT
             if newest is None and segments[0].base_offset <= offset <= end:
@@ -331,8 +334,10 @@ class Loader:
                     pass
             elif newest is not None and offset in bases:
                 continue
-            if at_most is None:
-                unlink_if_present(self.disk, path)
+            if at_most is None and unlink_if_present(self.disk, path):
+                removed = True
+        if removed:
+            self.disk.sync_directory(self.folder)
         return newest if newest is not None else (ProducerStates(), -1)
 
     def replay(

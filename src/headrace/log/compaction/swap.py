@@ -76,7 +76,6 @@ def exchange(disk: Disk, folder: str, files: CleanedFiles, old_bases: list[int])
             path = names.segment_stem(folder, base_offset) + suffix
             if disk.exists(path):
                 disk.rename(path, path + names.DELETED)
-    disk.sync_directory(folder)
     for suffix in names.INDEXES:
         disk.rename(stem + suffix + names.SWAP, stem + suffix)
     disk.sync_directory(folder)  # a log without its index of aborted transactions would show what they wrote
