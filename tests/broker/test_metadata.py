@@ -220,7 +220,9 @@ def test_api_versions_lists_what_is_served(broker, version):
     assert response.error_code == 0
     assert {each.api_key: (each.min_version, each.max_version) for each in response.api_keys} == served()
     if version >= 3:
-        assert [feature.name for feature in response.supported_features] == ["metadata.version", "group.version"]
+        levels = {feature.name: feature.max_version for feature in response.supported_features}
+        assert list(levels) == ["metadata.version", "group.version", "transaction.version"]
+        assert {feature.name: feature.max_version_level for feature in response.finalized_features} == levels
 
 
 @pytest.mark.parametrize("version", [5, 99, 32767, -1])

@@ -21,6 +21,8 @@ from headrace.core.controller.records import (
     METADATA_VERSION_LATEST,
     METADATA_VERSION_MIN,
     RECORD_TYPES,
+    TRANSACTION_VERSION,
+    TRANSACTION_VERSION_LATEST,
     ConfigRecord,
     Endpoint,
     FeatureLevelRecord,
@@ -215,6 +217,7 @@ class TestBrokers:
         assert controller.image.features == {
             METADATA_VERSION: METADATA_VERSION_LATEST,
             GROUP_VERSION: GROUP_VERSION_LATEST,
+            TRANSACTION_VERSION: TRANSACTION_VERSION_LATEST,
         }
 
     def test_producer_ids_are_given_in_blocks_that_never_overlap(self) -> None:

@@ -11,6 +11,8 @@ from headrace.core.controller.records import (
     METADATA_VERSION,
     METADATA_VERSION_LATEST,
     METADATA_VERSION_MIN,
+    TRANSACTION_VERSION,
+    TRANSACTION_VERSION_LATEST,
 )
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.api_versions import (
@@ -56,6 +58,9 @@ def _served(broker: "Broker", error: ErrorCode) -> ApiVersionsResponse:
                 name=METADATA_VERSION, min_version=METADATA_VERSION_MIN, max_version=METADATA_VERSION_LATEST
             ),
             ApiVersionsResponseSupportedFeature(name=GROUP_VERSION, min_version=0, max_version=GROUP_VERSION_LATEST),
+            ApiVersionsResponseSupportedFeature(
+                name=TRANSACTION_VERSION, min_version=0, max_version=TRANSACTION_VERSION_LATEST
+            ),
         ),
         finalized_features_epoch=broker.image.version,
         finalized_features=tuple(

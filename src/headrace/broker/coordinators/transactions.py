@@ -17,6 +17,7 @@ from headrace.broker.coordinators.topic import CoordinatedTopic
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.leader import LedPartition
 from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.records import TRANSACTION_VERSION
 from headrace.core.coordination.machine import Now, Producer, Ticket
 from headrace.core.transactions.commands import (
     EPOCH_BUMPED_FROM,
@@ -62,13 +63,17 @@ class Transactions:
         self.topic: CoordinatedTopic[TransactionCoordinator, TransactionRecord] = CoordinatedTopic(
             TRANSACTIONS_TOPIC,
             broker,
-            new_machine=lambda: TransactionCoordinator(self._settings),
+            new_machine=self._new_machine,
             record_format=TransactionRecords(),
             new_topic=self._new_topic,
             runtime=runtime,
             commit_wait_ms_max=COMMIT_WAIT_MS_MAX,
             on_loaded=self._loaded,
         )
+
+    def _new_machine(self) -> TransactionCoordinator:
+        level = self._broker.image.features.get(TRANSACTION_VERSION, 0)
+        return TransactionCoordinator(replace(self._settings, server_version=level))
 
     def _new_topic(self) -> NewTopic:
         config = self._broker.config.transactions

@@ -25,6 +25,8 @@ from headrace.core.controller.records import (
     GROUP_VERSION_LATEST,
     METADATA_VERSION,
     METADATA_VERSION_LATEST,
+    TRANSACTION_VERSION,
+    TRANSACTION_VERSION_LATEST,
     Endpoint,
     FeatureLevelRecord,
     PartitionChangeRecord,
@@ -36,6 +38,14 @@ from headrace.core.controller.settings import ControllerSettings
 from headrace.model.ids import NodeId, ProducerId, TopicId
 
 PRODUCER_ID_MAX = 2**63 - 1
+
+
+_FEATURES = (
+    (METADATA_VERSION, METADATA_VERSION_LATEST),
+    (GROUP_VERSION, GROUP_VERSION_LATEST),
+    (TRANSACTION_VERSION, TRANSACTION_VERSION_LATEST),
+)
+"""What a cluster begins with, and what one of an earlier release gets at its next start."""
 
 
 class Controller:
@@ -93,10 +103,7 @@ class Controller:
         """A broker started. Whatever it leads begins a new leader epoch, so that its log tells the two lives apart."""
         broker_epoch = self.image.version
         records: list[Record] = []
-        if METADATA_VERSION not in self.image.features:
-            records.append(FeatureLevelRecord(METADATA_VERSION, METADATA_VERSION_LATEST))
-        if GROUP_VERSION not in self.image.features:
-            records.append(FeatureLevelRecord(GROUP_VERSION, GROUP_VERSION_LATEST))
+        records.extend(FeatureLevelRecord(name, level) for name, level in _FEATURES if name not in self.image.features)
         records.append(RegisterBrokerRecord(node_id, incarnation, broker_epoch, tuple(endpoints), rack, host))
         records.extend(
             PartitionChangeRecord(topic.topic_id, partition.partition, leader=node_id)

@@ -25,6 +25,11 @@ GROUP_VERSION = "group.version"
 """The feature that tells clients of the groups of KIP-848."""
 
 GROUP_VERSION_LATEST = 1
+
+TRANSACTION_VERSION = "transaction.version"
+"""The feature that tells clients of transactions whose epoch is bumped by every end (KIP-890)."""
+
+TRANSACTION_VERSION_LATEST = 2
 RECORD_BYTES_MAX = 1 << 20
 """One encoded record; larger ones are refused before they are decoded."""
 
