@@ -19,7 +19,11 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def headrace(broker: EmbeddedBroker) -> Headrace:
-    """Call a command against the broker: `headrace("topics", "list")`."""
+    return caller(broker)
+
+
+def caller(broker: EmbeddedBroker) -> Headrace:
+    """Calls a command against the broker: `headrace("topics", "list")`."""
 
     def call(*arguments: str, input: str | bytes | None = None, exit_code: int = 0) -> Result:
         environment = {"HEADRACE_BOOTSTRAP": broker.bootstrap_servers}

@@ -23,6 +23,7 @@ COMMANDS = {
     "produce": _Lazy("produce", "Send lines of text to a topic."),
     "consume": _Lazy("consume", "Print the records of a topic."),
     "groups": _Lazy("groups", "List, describe, reset and delete groups, and see how far they lag."),
+    "transactions": _Lazy("transactions", "List, describe and abort transactions, also those that hang."),
     "configs": _Lazy("configs", "List, describe and alter configs."),
     "cluster": _Lazy("cluster", "Describe the cluster."),
     "compact": _Lazy("compact", "Ask for a compaction of a topic now."),

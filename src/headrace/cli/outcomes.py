@@ -10,7 +10,11 @@ from headrace.client.errors import BrokerError
 from headrace.client.types import Outcome
 from headrace.model.errors import ErrorCode
 
-_LISTINGS = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "topics", ErrorCode.GROUP_ID_NOT_FOUND: "groups"}
+_LISTINGS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "topics",
+    ErrorCode.GROUP_ID_NOT_FOUND: "groups",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "transactions",
+}
 
 
 def fail_on_errors(outcomes: Mapping[str, Outcome], doing: str) -> None:

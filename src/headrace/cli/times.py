@@ -1,10 +1,12 @@
-"""Points in time as people write them: a date, a clock time, milliseconds, or how long ago."""
+"""Times and durations as people write them: a date, a clock time, milliseconds, how long ago, or how long."""
 
 import re
 from datetime import UTC, datetime, timedelta
 
 _AGO = re.compile(r"(?P<count>[0-9]{1,9})(?P<unit>ms|s|m|h|d)(?: ago)?")
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"(?P<count>[0-9]{1,9})(?P<unit>ms|s|m|h|d)")
 _MILLISECONDS = re.compile(r"[0-9]{11,15}")
 EXAMPLES = "2026-05-31, 2026-05-31T12:00:00Z, 15m (ago), or milliseconds since 1970"
 
@@ -40,3 +42,20 @@ def time_text(timestamp_ms: int) -> str:
     except (OverflowError, ValueError, OSError):
         return str(timestamp_ms)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds; ValueError says how to write one."""
+    found = _DURATION.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f'"{text}" is not a duration: write 500ms, 90s, 15m, 2h or 7d')
+    return int(found["count"]) * _UNIT_MS[found["unit"]]
+
+
+def duration_text(duration_ms: int) -> str:
+    """In the largest unit that fits: 90 s is 1.5 min."""
+    for unit, size in (("d", "d"), ("h", "h"), ("m", "min"), ("s", "s")):
+        if duration_ms >= _UNIT_MS[unit]:
+            count = duration_ms / _UNIT_MS[unit]
+            return f"{count:.0f} {size}" if count >= 10 or count == int(count) else f"{count:.1f} {size}"
+    return f"{duration_ms} ms"

@@ -181,6 +181,37 @@ class PartitionProducers:
     producers: tuple[ActiveProducer, ...]
 
 
+class ListedTransaction(NamedTuple):
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionDescription:
+    transactional_id: str
+    error: ErrorCode
+    coordinator: int
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_at_ms: int
+    """-1 before the first transaction."""
+    partitions: tuple[TopicPartition, ...]
+
+
+class HangingTransaction(NamedTuple):
+    """Open in a partition, while its coordinator knows of no such transaction: nobody will end it."""
+
+    partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int
+    last_timestamp: int
+
+
 class ApiRange(NamedTuple):
     """The versions of one API that a broker serves."""
 

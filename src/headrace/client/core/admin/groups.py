@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from headrace.client.core.admin.coordinators import COORDINATOR_ATTEMPTS_MAX, COORDINATOR_ERRORS, ask_coordinators
 from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS, by_topic
 from headrace.client.core.calls import VERSION_UNBOUNDED, Api, Call, Operation, Pause
 from headrace.client.core.cluster import Cluster, error_code, fetch_metadata
@@ -14,18 +15,11 @@ from headrace.model.ids import TopicPartition
 from headrace.wire.messages import consumer_group_describe as consumer_groups_api
 from headrace.wire.messages import delete_groups as delete_groups_api
 from headrace.wire.messages import describe_groups as describe_groups_api
-from headrace.wire.messages import find_coordinator as find_coordinator_api
 from headrace.wire.messages import list_groups as list_groups_api
 from headrace.wire.messages import offset_commit as offset_commit_api
 from headrace.wire.messages import offset_delete as offset_delete_api
 from headrace.wire.messages import offset_fetch as offset_fetch_api
 
-COORDINATOR_ATTEMPTS_MAX = 20
-"""A coordinator that is being loaded or created is there after a while."""
-
-COORDINATOR_ERRORS = frozenset(
-    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
-)
 NO_MEMBER_EPOCH = -1
 NOT_FOUND_STATE = "Dead"
 _ONE_GROUP_MAX = 7
@@ -59,52 +53,6 @@ def list_groups(cluster: Cluster, *, states: Sequence[str], types: Sequence[str]
             for group in reply.groups
         )
     )
-
-
-def ask_coordinators(
-    cluster: Cluster,
-    groups: Iterable[str],
-    *,
-    call: Callable[[str, int], Call],
-    codes: Callable[[Any], Iterable[int]],
-) -> Operation[dict[str, tuple[int, Any]]]:
-    """For each group its coordinator and what that answered; asked again while a coordinator is not ready."""
-    done: dict[str, tuple[int, Any]] = {}
-    left = list(dict.fromkeys(groups))
-    for attempt in range(COORDINATOR_ATTEMPTS_MAX):
-        if attempt:
-            yield Pause(ATTEMPT_PAUSE_MS)
-        found = yield from _coordinators(cluster, left, last=attempt == COORDINATOR_ATTEMPTS_MAX - 1)
-        if found:
-            replies = yield tuple(call(group, node) for group, node in found.items())
-            for (group, node), reply in zip(found.items(), replies, strict=True):
-                if isinstance(reply, ClientError):
-                    raise reply
-                done[group] = (node, reply)
-        left = [group for group in left if group not in done or COORDINATOR_ERRORS.intersection(codes(done[group][1]))]
-        if not left:
-            break
-    return done
-
-
-def _coordinators(cluster: Cluster, groups: Sequence[str], *, last: bool) -> Operation[dict[str, int]]:
-    """The nodes that look after these groups, of those that have one now."""
-    if not cluster.brokers:
-        cluster.learn((yield from fetch_metadata(())))
-    replies = yield tuple(
-        Call(find_coordinator_api, find_coordinator_api.FindCoordinatorRequest(key=group, coordinator_keys=(group,)))
-        for group in groups
-    )
-    found = {}
-    for group, reply in zip(groups, replies, strict=True):
-        if isinstance(reply, ClientError):
-            raise reply
-        answer = reply.coordinators[0] if reply.coordinators else reply
-        if not answer.error_code and answer.node_id in cluster.brokers:
-            found[group] = answer.node_id
-        elif answer.error_code not in COORDINATOR_ERRORS or last:
-            raise BrokerError(answer.error_code, f'group "{group}" has no coordinator', answer.error_message)
-    return found
 
 
 def _single(

@@ -1,0 +1,255 @@
+"""`headrace transactions`: list, describe, abort; also those that hang."""
+
+import time
+from collections.abc import Sequence
+
+import click
+
+from headrace.cli.console import count_text, print_json, print_table
+from headrace.cli.failures import Failure, Misuse
+from headrace.cli.group import CommandGroup
+from headrace.cli.options import (
+    BOOTSTRAP_DEFAULT,
+    COMPLETION_TIMEOUT_MS,
+    bootstrap_option,
+    complete_topics,
+    confirm,
+    json_option,
+    yes_option,
+)
+from headrace.cli.outcomes import fail_on_errors, named
+from headrace.cli.times import duration_text, parse_duration, time_text
+from headrace.client import Admin, TopicPartition
+from headrace.client.types import HangingTransaction, Outcome, TransactionDescription
+from headrace.model.errors import ErrorCode
+
+OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
+STATES = ("Empty", *OPEN, "CompleteCommit", "CompleteAbort")
+INTERNAL_TOPICS_WITH_TRANSACTIONS = ("__consumer_offsets",)
+NOTHING = "-"
+
+
+def complete_ids(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Transactional ids for the shell; none if no broker answers soon."""
+    from headrace.client.errors import ClientError
+
+    try:
+        with Admin(ctx.params.get("bootstrap") or BOOTSTRAP_DEFAULT, timeout_ms=COMPLETION_TIMEOUT_MS) as admin:
+            ids = [each.transactional_id for each in admin.transactions()]
+            return [transactional_id for transactional_id in ids if transactional_id.startswith(incomplete)]
+    except ClientError:
+        return []
+
+
+_hanging_topic_option = click.option(
+    "--topic",
+    "topics",
+    metavar="TOPIC",
+    multiple=True,
+    shell_complete=complete_topics,
+    help="With --hanging: look at this topic only; may be repeated.",
+)
+
+
+@click.group("transactions", cls=CommandGroup)
+def command() -> None:
+    """List, describe and abort transactions, also those that hang."""
+
+
+@command.command("list")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice(STATES, case_sensitive=False),
+    multiple=True,
+    help="Only those in this state.",
+)
+@click.option("--open", "only_open", is_flag=True, help="Only those with an open transaction.")
+@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only those of this producer id.")
+@click.option("--longer-than", metavar="DURATION", help="Only transactions open for longer, such as 90s, 15m or 2h.")
+@click.option("--pattern", metavar="REGEX", help="Only ids that match this expression as a whole.")
+@click.option("--hanging", is_flag=True, help="Instead: transactions open in partitions that no coordinator will end.")
+@_hanging_topic_option
+@bootstrap_option
+@json_option
+def list_transactions(
+    bootstrap: str,
+    states: tuple[str, ...],
+    only_open: bool,
+    producer_ids: tuple[int, ...],
+    longer_than: str | None,
+    pattern: str | None,
+    hanging: bool,
+    topics: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """List transactional ids."""
+    if topics and not hanging:
+        raise click.UsageError("--topic goes with --hanging")
+    if hanging and (states or only_open or producer_ids or longer_than or pattern):
+        raise click.UsageError("--hanging looks at partitions: of the other filters only --topic goes with it")
+    with Admin(bootstrap) as admin:
+        if hanging:
+            _print_hanging(_find_hanging(admin, topics), as_json)
+            return
+        duration_ms = None if longer_than is None else _duration_ms(longer_than)
+        if only_open or duration_ms is not None:
+            states = (*states, *OPEN)
+        found = admin.transactions(states=states, producer_ids=producer_ids, duration_ms=duration_ms, pattern=pattern)
+    if as_json:
+        print_json([each._asdict() for each in found])
+        return
+    print_table(
+        ("transactional id", "state", "producer id"),
+        ((each.transactional_id, each.state, each.producer_id) for each in found),
+        right=("producer id",),
+        empty="no transactional ids: they come with their first producer"
+        if not (states or producer_ids or pattern)
+        else "no transactional id is like that",
+    )
+
+
+def _duration_ms(text: str) -> int:
+    try:
+        return parse_duration(text)
+    except ValueError as wrong:
+        raise Misuse(str(wrong)) from None
+
+
+@command.command("describe")
+@click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=complete_ids)
+@bootstrap_option
+@json_option
+def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
+    """Describe transactional ids: state, producer, age, and the partitions of what is open."""
+    with Admin(bootstrap) as admin:
+        found = _described(admin, ids)
+    if as_json:
+        print_json([_description_json(each) for each in found])
+        return
+    print_table(
+        ("transactional id", "state", "producer", "epoch", "timeout", "open for", "coordinator", "partitions"),
+        (
+            (
+                each.transactional_id,
+                each.state,
+                each.producer_id,
+                each.producer_epoch,
+                duration_text(each.timeout_ms),
+                _age(each),
+                each.coordinator,
+                ", ".join(map(str, each.partitions)) or NOTHING,
+            )
+            for each in found
+        ),
+        right=("producer", "epoch", "timeout", "open for", "coordinator"),
+    )
+
+
+@command.command("abort")
+@click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=complete_ids)
+@click.option("--hanging", is_flag=True, help="Abort what hangs in partitions, and no coordinator will end.")
+@_hanging_topic_option
+@yes_option
+@bootstrap_option
+def abort(bootstrap: str, ids: tuple[str, ...], hanging: bool, topics: tuple[str, ...], yes: bool) -> None:
+    """Abort open transactions. Their producers are fenced: they must begin anew."""
+    if bool(ids) == hanging:
+        raise click.UsageError("say what to abort: transactional ids, or --hanging")
+    if topics and not hanging:
+        raise click.UsageError("--topic goes with --hanging")
+    with Admin(bootstrap) as admin:
+        if hanging:
+            _abort_hanging(admin, topics, yes)
+        else:
+            _abort_ids(admin, ids, yes)
+
+
+def _abort_ids(admin: Admin, ids: Sequence[str], yes: bool) -> None:
+    for each in _described(admin, ids):
+        if each.state not in OPEN:
+            raise Failure(
+                f'transactional id "{each.transactional_id}" has no open transaction, it is {each.state} '
+                "(headrace transactions list --open shows those that have)"
+            )
+    if not yes:
+        confirm(f"abort {count_text(len(ids), 'transaction')} and fence their producers?")
+    outcomes = admin.fence_producers(ids)
+    for transactional_id, outcome in outcomes.items():
+        if outcome.error is ErrorCode.NONE:
+            click.echo(f'aborted the transaction of "{transactional_id}"')
+    fail_on_errors(named(outcomes, "transactional id"), "cannot abort")
+
+
+def _abort_hanging(admin: Admin, topics: Sequence[str], yes: bool) -> None:
+    found = _find_hanging(admin, topics)
+    _print_hanging(found, as_json=False)
+    if not found:
+        return
+    if not yes:
+        confirm(f"abort {count_text(len(found), 'hanging transaction')}?")
+    outcomes = admin.abort_hanging(found)
+    for each, outcome in outcomes.items():
+        if outcome.error is ErrorCode.NONE:
+            click.echo(f"aborted the transaction of producer {each.producer_id} in {each.partition}")
+    told = {f"producer {each.producer_id} in {each.partition}": outcome for each, outcome in outcomes.items()}
+    fail_on_errors(told, "cannot abort")
+
+
+def _find_hanging(admin: Admin, topics: Sequence[str]) -> tuple[HangingTransaction, ...]:
+    """In all topics that applications write to, unless some are named."""
+    described = admin.topics(list(topics) or None)
+    fail_on_errors(named({topic.name: Outcome(topic.error) for topic in described}), "cannot look at")
+    return admin.hanging_transactions(
+        TopicPartition(topic.name, partition.partition)
+        for topic in described
+        if topics or not topic.internal or topic.name in INTERNAL_TOPICS_WITH_TRANSACTIONS
+        for partition in topic.partitions
+    )
+
+
+def _print_hanging(found: Sequence[HangingTransaction], as_json: bool) -> None:
+    if as_json:
+        print_json([{**each._asdict(), **each.partition._asdict()} for each in found])
+        return
+    print_table(
+        ("topic", "partition", "producer", "epoch", "since offset", "last write"),
+        (
+            (
+                *each.partition,
+                each.producer_id,
+                each.producer_epoch,
+                each.start_offset,
+                time_text(each.last_timestamp),
+            )
+            for each in found
+        ),
+        right=("partition", "producer", "epoch", "since offset"),
+        empty="nothing hangs: every open transaction has a coordinator that will end it",
+    )
+
+
+def _described(admin: Admin, ids: Sequence[str]) -> list[TransactionDescription]:
+    found = admin.describe_transactions(ids)
+    outcomes = {transactional_id: Outcome(each.error) for transactional_id, each in found.items()}
+    fail_on_errors(named(outcomes, "transactional id"), "cannot describe")
+    return list(found.values())
+
+
+def _age(described: TransactionDescription) -> str:
+    if described.state not in OPEN or described.started_at_ms < 0:
+        return NOTHING
+    return duration_text(max(round(time.time() * 1_000) - described.started_at_ms, 0))
+
+
+def _description_json(described: TransactionDescription) -> dict[str, object]:
+    return {
+        "transactional_id": described.transactional_id,
+        "state": described.state,
+        "producer_id": described.producer_id,
+        "producer_epoch": described.producer_epoch,
+        "timeout_ms": described.timeout_ms,
+        "started_at_ms": described.started_at_ms,
+        "coordinator": described.coordinator,
+        "partitions": [str(partition) for partition in described.partitions],
+    }

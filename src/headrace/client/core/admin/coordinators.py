@@ -1,0 +1,84 @@
+"""Requests about groups and transactional ids, each to the coordinator that looks after it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import Any
+
+from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS
+from headrace.client.core.calls import Call, Operation, Pause
+from headrace.client.core.cluster import Cluster, fetch_metadata
+from headrace.client.errors import BrokerError, ClientError
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages import find_coordinator as find_coordinator_api
+
+COORDINATOR_ATTEMPTS_MAX = 20
+"""A coordinator that is being loaded or created is there after a while."""
+
+COORDINATOR_ERRORS = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
+_KINDS_FROM = 1
+
+
+class CoordinatorKind(IntEnum):
+    """With the numbers of the wire."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+
+_NOUNS = {CoordinatorKind.GROUP: "group", CoordinatorKind.TRANSACTION: "transactional id"}
+
+
+def ask_coordinators(
+    cluster: Cluster,
+    keys: Iterable[str],
+    *,
+    call: Callable[[str, int], Call],
+    codes: Callable[[Any], Iterable[int]],
+    kind: CoordinatorKind = CoordinatorKind.GROUP,
+) -> Operation[dict[str, tuple[int, Any]]]:
+    """For each key its coordinator and what that answered; asked again while a coordinator is not ready."""
+    done: dict[str, tuple[int, Any]] = {}
+    left = list(dict.fromkeys(keys))
+    for attempt in range(COORDINATOR_ATTEMPTS_MAX):
+        if attempt:
+            yield Pause(ATTEMPT_PAUSE_MS)
+        found = yield from _coordinators(cluster, left, kind, last=attempt == COORDINATOR_ATTEMPTS_MAX - 1)
+        if found:
+            replies = yield tuple(call(key, node) for key, node in found.items())
+            for (key, node), reply in zip(found.items(), replies, strict=True):
+                if isinstance(reply, ClientError):
+                    raise reply
+                done[key] = (node, reply)
+        left = [key for key in left if key not in done or COORDINATOR_ERRORS.intersection(codes(done[key][1]))]
+        if not left:
+            break
+    return done
+
+
+def _coordinators(
+    cluster: Cluster, keys: Sequence[str], kind: CoordinatorKind, *, last: bool
+) -> Operation[dict[str, int]]:
+    """The nodes that look after these keys, of those that have one now."""
+    if not cluster.brokers:
+        cluster.learn((yield from fetch_metadata(())))
+    replies = yield tuple(
+        Call(
+            find_coordinator_api,
+            find_coordinator_api.FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=(key,)),
+            min_version=_KINDS_FROM if kind else 0,
+        )
+        for key in keys
+    )
+    found = {}
+    for key, reply in zip(keys, replies, strict=True):
+        if isinstance(reply, ClientError):
+            raise reply
+        answer = reply.coordinators[0] if reply.coordinators else reply
+        if not answer.error_code and answer.node_id in cluster.brokers:
+            found[key] = answer.node_id
+        elif answer.error_code not in COORDINATOR_ERRORS or last:
+            what = f'{_NOUNS[kind]} "{key}" has no coordinator'
+            raise BrokerError(answer.error_code, what, answer.error_message)
+    return found
