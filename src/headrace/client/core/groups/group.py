@@ -235,6 +235,10 @@ class GroupCore:
                 raise self._commit_error(code)
         return self._commit_error(next(iter(refused.values())))
 
+    def give_up_commit(self, offsets: Offsets) -> None:
+        """These could not be committed and are tried no more: whoever gets the partitions reads the records again."""
+        self._committed.update((partition, each.offset) for partition, each in offsets.items())
+
     def committed(self, partitions: Iterable[TopicPartition]) -> Operation[dict[TopicPartition, OffsetAndMetadata]]:
         return commits.committed(
             self._coordinator, self.settings.group_id, partitions, retry_pause_ms=self.settings.retry_pause_ms
@@ -243,6 +247,8 @@ class GroupCore:
     def leave(self) -> Operation[None]:
         """Say farewell, so that the others need not wait for the session to end."""
         farewell = self._membership.farewell() if self._membership is not None else None
+        self._membership, self._matches, self._to_commit = None, None, {}
+        self._consumer.assign(())
         if farewell is not None:
             yield (farewell,)
 

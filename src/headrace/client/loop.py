@@ -1,0 +1,220 @@
+"""The front for a loop that is not ours, such as the broker's or the simulator's: nothing waits, callbacks tell.
+
+Everything comes in by the ports. The owner of the loop calls `step` and `handle` (or `turn`, where the network is the
+client's own); producers and consumers of one client share its connections.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from headrace.client.addresses import parse_bootstrap
+from headrace.client.config import ClientConfig, ConsumerConfig, ProducerConfig
+from headrace.client.consuming import ChangeCallback, Commits, ConsumerParts, Listener, Place, as_offsets, as_partitions
+from headrace.client.core.calls import Operation
+from headrace.client.core.cluster import Cluster
+from headrace.client.core.engine import Engine
+from headrace.client.core.groups.group import GroupCore
+from headrace.client.core.groups.membership import NoticeKind
+from headrace.client.core.links import Links
+from headrace.client.core.produced_batches import ProducedBatch
+from headrace.client.errors import BufferFull, ClientClosed, InvalidArgument
+from headrace.client.producing import delivered, make_core
+from headrace.client.types import ConsumerRecord, OffsetAndMetadata
+from headrace.model.ids import TopicPartition
+from headrace.ports.clock import Clock
+from headrace.ports.entropy import Entropy
+from headrace.ports.network import Network
+
+CONNECT_MS_MAX = 10_000
+
+Ended = Callable[[Any], None]
+"""Gets the result, or the exception that there is instead."""
+
+
+class LoopClient:
+    def __init__(self, config: ClientConfig, *, network: Network, clock: Clock, entropy: Entropy) -> None:
+        self.cluster = Cluster()
+        self._network = network
+        self._clock = clock
+        self._entropy = entropy
+        self._links = Links(
+            network=network,
+            clock=clock,
+            bootstrap=parse_bootstrap(config.bootstrap_servers),
+            client_id=config.client_id,
+            cluster=self.cluster,
+            request_timeout_ms=config.request_timeout_ms,
+            connect_timeout_ms=min(config.request_timeout_ms, CONNECT_MS_MAX),
+            choose=entropy.below,
+        )
+        self._engine = Engine(self._links, clock)
+
+    def run(self, operation: Operation[Any], *, timeout_ms: float, ended: Ended) -> None:
+        """Begin an operation, as those of `headrace.client.core.admin` are."""
+        self._engine.start(operation, deadline_ms=self._clock.monotonic_ms() + timeout_ms, ended=ended)
+
+    def producer(self, config: ProducerConfig) -> "LoopProducer":
+        producer = LoopProducer(config, self.cluster, self._clock, self._entropy)
+        self._engine.attach(producer)
+        return producer
+
+    def consumer(self, config: ConsumerConfig) -> "LoopConsumer":
+        consumer = LoopConsumer(config, self, self._clock, self._entropy)
+        self._engine.attach(consumer)
+        return consumer
+
+    def step(self) -> float:
+        """Send what is due; the time at which to call again, unless something happens before."""
+        wakeup_ms = self._engine.step()
+        now_ms = self._clock.monotonic_ms()
+        return now_ms + self._links.wait_ms(wakeup_ms - now_ms)
+
+    def handle(self, events: Iterable[tuple[int, int]]) -> None:
+        """What the loop's network reported; tokens of others are left alone."""
+        self._links.handle(events)
+
+    def turn(self, timeout_ms: float = 0.0) -> None:
+        """One turn of a loop that has nothing else on this network."""
+        wait_ms = self.step() - self._clock.monotonic_ms()
+        self.handle(self._network.poll(max(0.0, wait_ms if timeout_ms < 0 else min(wait_ms, timeout_ms))))
+
+    def close(self) -> None:
+        """Break the connections of all its producers and consumers; operations end with an error."""
+        self._engine.stop(ClientClosed("the client was closed before the answer came"))
+        self._links.close()
+
+
+class LoopProducer:
+    def __init__(self, config: ProducerConfig, cluster: Cluster, clock: Clock, entropy: Entropy) -> None:
+        if config.transactional_id is not None:
+            raise InvalidArgument("transactions need a front that waits: the blocking one, or headrace.aio")
+        self._clock = clock
+        self._core, _ = make_core(config, cluster, entropy)
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+        *,
+        ended: Ended | None = None,
+    ) -> bool:
+        """Hand over a record; False if there is no room or the topic is not known yet: try again in a later turn."""
+        when = self._clock.wall_ms() if timestamp is None else timestamp
+        try:
+            appended = self._core.append(topic, partition, when, key, value, headers, self._clock.monotonic_ms())
+        except BufferFull:
+            return False
+        if appended is None:
+            return False
+        if ended is not None:
+            batch, place = appended.batch, appended.place
+            if batch.callbacks is None:
+                batch.callbacks = []
+            batch.callbacks.append(lambda: ended(_outcome(batch, place, when)))
+        return True
+
+    def unsettled(self) -> int:
+        """Batches that are neither delivered nor given up."""
+        return self._core.unsettled()
+
+    def poll(self, now_ms: float) -> tuple[list[Any], float]:
+        """For the engine: the core's errands; those who wait for settled batches are told."""
+        errands, wakeup_ms = self._core.poll(now_ms)
+        settled, self._core.settled = self._core.settled, []
+        for batch in settled:
+            for callback in batch.callbacks or ():
+                callback()
+        return errands, wakeup_ms
+
+
+def _outcome(batch: ProducedBatch, place: int, timestamp: int) -> Any:
+    return batch.error if batch.error is not None else delivered(batch, place, timestamp)
+
+
+class LoopConsumer:
+    """`take` in every turn counts as the application's poll; changes of its partitions are told from there."""
+
+    def __init__(self, config: ConsumerConfig, client: LoopClient, clock: Clock, entropy: Entropy) -> None:
+        self.config = config
+        self._client = client
+        self._clock = clock
+        self._parts = ConsumerParts(config, client.cluster, entropy)
+        self._core, self._group = self._parts.core, self._parts.group
+        self._listener = Listener()
+        self._is_committing = False
+
+    def subscribe(
+        self,
+        *topics: str,
+        on_assigned: ChangeCallback | None = None,
+        on_revoked: ChangeCallback | None = None,
+        on_lost: ChangeCallback | None = None,
+    ) -> None:
+        self._listener = Listener(on_assigned, on_revoked, on_lost)
+        self._parts.subscribe(topics, None)
+
+    def assign(self, partitions: Iterable[Place]) -> None:
+        self._parts.assign(as_partitions(partitions))
+
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        return self._core.assignment()
+
+    def seek(self, partition: Place, offset: int) -> None:
+        self._core.seek(TopicPartition(*partition), offset)
+
+    def position(self, partition: Place) -> int | None:
+        return self._core.position(TopicPartition(*partition))
+
+    def take(self, records_max: int) -> list[ConsumerRecord]:
+        """Records that have come; raises what went wrong."""
+        if self._group is not None:
+            self._group.polled(self._clock.monotonic_ms())
+            self._tell_changes(self._group)
+        return self._core.take(records_max)
+
+    def commit(self, offsets: Commits, *, ended: Ended, timeout_ms: float | None = None) -> None:
+        """Commit these offsets, or all that was taken."""
+        group = self._require_group()
+        wanted = as_offsets(offsets) if offsets is not None else group.uncommitted()
+        self._client.run(group.commit(wanted), timeout_ms=timeout_ms or self.config.request_timeout_ms, ended=ended)
+
+    def leave(self, *, ended: Ended) -> None:
+        """Say farewell to the group; nothing is taken afterwards."""
+        self._client.run(self._require_group().leave(), timeout_ms=self.config.request_timeout_ms, ended=ended)
+
+    def poll(self, now_ms: float) -> tuple[list[Any], float]:
+        """For the engine: the errands of the group, or of the core alone."""
+        return (self._group or self._core).poll(now_ms)
+
+    def _tell_changes(self, group: GroupCore) -> None:
+        """What is to be revoked is committed first, which may take some turns."""
+        while not self._is_committing and (notice := group.notice()) is not None:
+            if notice.kind == NoticeKind.REVOKED and self.config.enable_auto_commit:
+                held = {p: each for p, each in group.uncommitted().items() if p in notice.partitions}
+                if held:
+                    self._commit_first(group, held)
+                    return
+            group.begin(notice)
+            callback = self._listener.callback(notice.kind)
+            if callback is not None:
+                callback(notice.partitions)
+            group.finish(notice, self._clock.monotonic_ms())
+
+    def _commit_first(self, group: GroupCore, held: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        self._is_committing = True
+
+        def ended(outcome: Any) -> None:
+            self._is_committing = False
+            if isinstance(outcome, Exception):
+                group.give_up_commit(held)
+
+        self._client.run(group.commit(held), timeout_ms=self.config.session_timeout_ms / 2, ended=ended)
+
+    def _require_group(self) -> GroupCore:
+        if self._group is None:
+            raise InvalidArgument("this consumer is in no group: give it a group_id to commit offsets")
+        return self._group

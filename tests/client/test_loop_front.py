@@ -1,0 +1,132 @@
+"""The front for foreign loops, in the simulator: a client and a node on virtual machines, one thread, one seed."""
+
+from typing import Any
+
+import pytest
+
+from headrace.client.config import ClientConfig, ConsumerConfig, ProducerConfig
+from headrace.client.core.admin import topics
+from headrace.client.errors import ClientClosed, InvalidArgument
+from headrace.client.loop import LoopClient, LoopConsumer
+from headrace.client.types import ConsumerRecord, NewTopic
+from tests.broker.virtual import HOST, PORT, VirtualBroker
+
+PARTITIONS = 3
+
+
+class Stage:
+    """A node, and clients on machines of their own in the same world."""
+
+    def __init__(self, seed: int = 1) -> None:
+        settings = {"group.initial.rebalance.delay.ms": "0", "group.consumer.heartbeat.interval.ms": "100"}
+        self.broker = VirtualBroker(seed=seed, settings=settings)
+        self.world = self.broker.world
+        self.client = self.add_client()
+        done: list[Any] = []
+        new = [NewTopic("t", partitions=PARTITIONS)]
+        operation = topics.create_topics(self.client.cluster, new, validate_only=False, timeout_ms=10_000)
+        self.client.run(operation, timeout_ms=10_000, ended=done.append)
+        self.world.run_until(lambda: bool(done))
+        assert not done[0]["t"].error
+
+    def add_client(self) -> LoopClient:
+        machine = self.world.machine()
+        config = ClientConfig(bootstrap_servers=f"{HOST}:{PORT}")
+        return machine.boot(lambda own: LoopClient(config, network=own.network, clock=own.clock, entropy=own.entropy))
+
+    def send(self, values: range) -> list[Any]:
+        producer = self.client.producer(ProducerConfig())
+        ended: list[Any] = []
+        left = list(values)
+
+        def feed() -> bool:
+            while left and producer.send("t", b"%d" % left[0], partition=left[0] % PARTITIONS, ended=ended.append):
+                left.pop(0)
+            return len(ended) == len(values)
+
+        self.world.run_until(feed)
+        assert not producer.unsettled()
+        return ended
+
+    def consume(self, count: int, *consumers: LoopConsumer) -> list[ConsumerRecord]:
+        read: list[ConsumerRecord] = []
+
+        def take() -> bool:
+            for consumer in consumers:
+                read.extend(consumer.take(10))
+            return len(read) >= count
+
+        self.world.run_until(take)
+        return read
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_there_and_back(seed: int) -> None:
+    stage = Stage(seed)
+    delivered = stage.send(range(30))
+    assert sorted(each.offset for each in delivered) == sorted(list(range(10)) * 3)
+    consumer = stage.client.consumer(ConsumerConfig(auto_offset_reset="earliest"))
+    consumer.assign([("t", 0), ("t", 1)])
+    read = stage.consume(20, consumer)
+    assert [int(record.value) for record in read if record.partition == 1] == list(range(1, 30, 3))
+    assert consumer.position(("t", 0)) == 10
+    consumer.seek(("t", 0), 9)
+    assert [int(record.value) for record in stage.consume(1, consumer)] == [27]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_groups(protocol: str) -> None:
+    stage = Stage()
+    stage.send(range(30))
+    config = ConsumerConfig(
+        group_id="g",
+        auto_offset_reset="earliest",
+        group_protocol=protocol,  # type: ignore[arg-type]
+        partition_assignment_strategy="cooperative-sticky",
+    )
+    told: list[int] = []
+    first = stage.client.consumer(config)
+    first.subscribe("t", on_assigned=lambda partitions: told.append(len(partitions)))
+    read = stage.consume(30, first)
+    second = stage.add_client().consumer(config)
+    second.subscribe("t")
+
+    def shared() -> bool:
+        for consumer in (first, second):
+            read.extend(consumer.take(10))
+        return sorted((len(first.assignment()), len(second.assignment()))) == [1, 2]
+
+    stage.world.run_until(shared)
+    stage.send(range(30, 60))
+    read += stage.consume(30, first, second)
+    assert sorted(int(record.value) for record in read) == list(range(60))
+    assert told[0] == PARTITIONS
+    ended: list[Any] = []
+    first.commit(None, ended=ended.append)
+    second.commit(None, ended=ended.append)
+    stage.world.run_until(lambda: len(ended) == 2)
+    assert ended == [None, None]
+    second.leave(ended=ended.append)
+    stage.world.run_until(lambda: first.take(10) == [] and len(first.assignment()) == PARTITIONS)
+
+
+def test_a_node_that_dies_and_comes_back() -> None:
+    stage = Stage()
+    stage.send(range(3))
+    stage.broker.machine.kill()
+    stage.broker.boot()
+    delivered = stage.send(range(3, 9))
+    assert sorted(each.offset for each in delivered) == [1, 1, 1, 2, 2, 2]
+
+
+def test_what_cannot_be() -> None:
+    stage = Stage()
+    with pytest.raises(InvalidArgument, match="a front that waits"):
+        stage.client.producer(ProducerConfig(transactional_id="t"))
+    consumer = stage.client.consumer(ConsumerConfig())
+    with pytest.raises(InvalidArgument, match="in no group"):
+        consumer.commit(None, ended=print)
+    ended: list[Any] = []
+    stage.client.run(topics.topics(stage.client.cluster, None), timeout_ms=1_000, ended=ended.append)
+    stage.client.close()
+    assert isinstance(ended[0], ClientClosed)
