@@ -10,10 +10,12 @@ from headrace.log import names, producer_snapshot, transaction_index
 from headrace.log.config import LogConfig
 from headrace.log.dump import dump
 from headrace.log.errors import CorruptFile, DamagedLog
+from headrace.log.inspect import Remedy, repair, verify
 from headrace.log.open_files import OpenFiles
 from headrace.log.transaction_index import AbortedTransaction, TransactionIndex, decode, encode
 from headrace.model.errors import ErrorCode
 
+from .test_recovery import content_of
 from .transactions_world import data_batch, index_of, stage_data, stage_marker
 from .world import FOLDER, NOW_MS, append, batch_of, open_log, virtual_disk
 
@@ -236,3 +238,28 @@ def test_an_index_is_rebuilt_from_the_snapshot_before_its_segment() -> None:
     log.close(clean=False)
     again = open_log(disk, recovery_point=log.recovery_point, clean=True)
     assert (again.recovered.indexes_rebuilt, index_of(again)) == (0, before)
+
+
+def test_verify_finds_a_damaged_index_and_repair_writes_it_anew() -> None:
+    disk = virtual_disk()
+    log = open_log(disk)
+    stage_data(log, data_batch(b"a", producer_id=1, sequence=0))
+    log.write_staged()
+    log.roll()
+    stage_marker(log, 1, commit=False)
+    stage_data(log, data_batch(b"b", producer_id=1, sequence=1))
+    stage_marker(log, 1, commit=False)
+    log.write_staged()
+    entries, path = index_of(log), log.active.transactions.file.path
+    log.close()
+    assert verify(disk, FOLDER).is_whole
+    for damage in (encode(entries)[:-1], encode([entries[0]._replace(producer_id=5)])):
+        file = disk.open(path)
+        disk.truncate(file, 0)
+        disk.write_vector(file, [damage], 0)
+        disk.close(file)
+        [finding] = verify(disk, FOLDER).findings
+        assert (finding.path, finding.remedy) == (path, Remedy.REBUILD)
+        assert repair(disk, FOLDER, dry_run=False).is_whole
+        assert verify(disk, FOLDER).is_whole
+        assert decode(content_of(disk, path)) == entries

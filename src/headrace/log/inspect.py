@@ -18,10 +18,12 @@ from headrace.wire.records.header import (
     LENGTH,
     LOG_OVERHEAD,
     MAX_TIMESTAMP,
+    PRODUCER_ID,
     RECORD_COUNT,
 )
+from headrace.wire.records.markers import is_marker
 
-from . import checkpoints, names, producer_snapshot
+from . import checkpoints, names, producer_snapshot, transaction_index
 from .config import LogConfig
 from .dump import INDEX_BYTES_MAX, DumpEntry, dump
 from .errors import CorruptFile, LogError
@@ -29,6 +31,8 @@ from .files import create_empty, read_whole, unlink_if_present, write_all
 from .index import OFFSET_ENTRY, TIME_ENTRY
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
 from .open_files import OpenFiles
+from .recovery import Loader
+from .replay import Replay
 from .segment import Segment, newest_time
 from .walk import BatchWalk
 
@@ -162,6 +166,7 @@ def _check_segment(
     times, time_fault = _index_entries(disk, stem + names.TIME_INDEX, TIME_ENTRY)
     by_position = {position: base_offset + relative for relative, position in places}
     by_offset = {base_offset + relative: timestamp for timestamp, relative in times}
+    by_marker, aborted_fault = _aborted_entries(disk, stem + names.TRANSACTION_INDEX)
     file = disk.open(path, writable=False)
     try:
         size = disk.size(file)
@@ -175,6 +180,8 @@ def _check_segment(
                 del by_position[position]
             if by_offset.get(last) == fields[MAX_TIMESTAMP]:
                 del by_offset[last]
+            if by_marker and is_marker(fields) and by_marker.get(last) == fields[PRODUCER_ID]:
+                del by_marker[last]
     finally:
         disk.close(file)
     yield from _segment_findings(path, walk, size, above, gaps=gaps)
@@ -184,6 +191,9 @@ def _check_segment(
     if time_fault or by_offset:
         text = time_fault or f"{len(by_offset)} entries name no batch with that time"
         yield Finding(path=stem + names.TIME_INDEX, position=0, text=text, remedy=Remedy.REBUILD)
+    if aborted_fault or by_marker:
+        text = aborted_fault or f"{len(by_marker)} entries name no marker of the segment"
+        yield Finding(path=stem + names.TRANSACTION_INDEX, position=0, text=text, remedy=Remedy.REBUILD)
     return walk.next_offset
 
 
@@ -215,6 +225,17 @@ def _index_entries(disk: Disk, path: str, entry: Struct) -> tuple[list[tuple[int
     if any(later[0] <= earlier[0] or later[1] < earlier[1] for earlier, later in pairwise(entries)):
         return [], "the entries do not rise"
     return entries, ""
+
+
+def _aborted_entries(disk: Disk, path: str) -> tuple[dict[int, int], str]:
+    """The producer of every aborted transaction by the offset of its marker; most segments have no such file."""
+    try:
+        entries = transaction_index.decode(read_whole(disk, path, transaction_index.INDEX_BYTES_MAX))
+    except FileNotFoundError:
+        return {}, ""
+    except CorruptFile as error:
+        return {}, str(error)
+    return {entry.last_offset: entry.producer_id for entry in entries}, ""
 
 
 def _check_small_file(
@@ -258,7 +279,9 @@ def _repaired(disk: Disk, finding: Finding) -> Finding:
     elif finding.remedy is not Remedy.REBUILD:
         return finding
     part = names.parse_segment_file(name)
-    if part is not None and part[1] != names.SNAPSHOT:
+    if part is not None and part[1] == names.TRANSACTION_INDEX:
+        _rebuild_transaction_index(disk, folder, part[0])
+    elif part is not None and part[1] != names.SNAPSHOT:
         _rebuild_indexes(disk, folder, part[0])
     return Finding(
         path=finding.path, position=finding.position, text=finding.text, remedy=finding.remedy, repaired=True
@@ -305,5 +328,29 @@ def _rebuild_indexes(disk: Disk, folder: str, base_offset: int) -> None:
         for index in (segment.index, segment.time_index):
             index.spill()
             disk.data_sync(files.handle(index.file))
+    finally:
+        files.close_all()
+
+
+def _rebuild_transaction_index(disk: Disk, folder: str, base_offset: int) -> None:
+    """From the last snapshot before the segment: transactions that it aborts may have begun earlier."""
+    files, config = OpenFiles(disk), LogConfig()
+    parsed = (names.parse_segment_file(name) for name in disk.list_directory(folder))
+    bases = sorted(part[0] for part in parsed if part is not None and part[1] == names.LOG and part[0] <= base_offset)
+    segments = [Segment(files, folder, base, config, created_ms=0) for base in bases]
+    try:
+        for segment in segments:
+            segment.index.load()
+            file = files.handle(segment.log)
+            walk = BatchWalk(disk, file, position=0, end=disk.size(file), next_offset=segment.base_offset)
+            for _batch in walk:
+                pass
+            segment.size, segment.next_offset = walk.position, walk.next_offset
+        loader = Loader(
+            files=files, folder=folder, config=config, recovery_point=0, start_offset=0, clean=True, wall_ms=0
+        )
+        producers, snapshot = loader.load_producers(segments, at_most=base_offset)
+        replay = Replay(files=files, segments=segments, wall_ms=0, recovery_point=0)
+        replay.rebuild(segments[-1], producers, snapshot=snapshot)
     finally:
         files.close_all()
