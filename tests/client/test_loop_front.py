@@ -21,6 +21,7 @@ class Stage:
         settings = {"group.initial.rebalance.delay.ms": "0", "group.consumer.heartbeat.interval.ms": "100"}
         self.broker = VirtualBroker(seed=seed, settings=settings)
         self.world = self.broker.world
+        self.clients = 0
         self.client = self.add_client()
         done: list[Any] = []
         new = [NewTopic("t", partitions=PARTITIONS)]
@@ -30,7 +31,8 @@ class Stage:
         assert not done[0]["t"].error
 
     def add_client(self) -> LoopClient:
-        machine = self.world.machine()
+        self.clients += 1
+        machine = self.world.machine(f"client {self.clients}")
         config = ClientConfig(bootstrap_servers=f"{HOST}:{PORT}")
         return machine.boot(lambda own: LoopClient(config, network=own.network, clock=own.clock, entropy=own.entropy))
 
