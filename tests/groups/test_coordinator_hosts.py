@@ -6,7 +6,8 @@ import pytest
 
 from headrace.broker.coordinators.host import ANSWERS_PER_TURN
 from headrace.model.errors import ErrorCode
-from tests.groups.wire import GroupClient, group_broker
+from tests.broker.virtual import VirtualBroker
+from tests.groups.wire import SETTINGS, GroupClient, group_broker
 
 NONE = ErrorCode.NONE
 ONE_PARTITION = {"offsets.topic.num.partitions": "1"}
@@ -121,6 +122,23 @@ def test_while_it_loads_clients_are_told_to_wait():
     broker.machine.spawner.release()
     broker.run_until(loaded)
     assert len(client.groups().groups) == 30
+
+
+def test_a_coordinator_is_named_when_it_can_be_asked():
+    """A second client asks while the partitions of the new topic are being made (librdkafka's test 0061)."""
+    broker = VirtualBroker(settings=SETTINGS).with_topic("t", partitions=3)
+    first, second = GroupClient(broker), GroupClient(broker)
+    broker.machine.spawner.hold(name_contains="open_logs")
+    asked = [(first, first.send_find("g"))]
+    broker.run_until(broker.node.broker.groups.topic.exists)
+    asked.append((second, second.send_find("g")))
+    broker.steps()
+    assert not any(client.has_answer(question) for client, question in asked)
+    broker.machine.spawner.release()
+    for client, question in asked:
+        assert client.wait(question).coordinators[0].error_code == NONE
+    broker.run_until(lambda: second.committed() != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    assert second.committed() == {0: -1, 1: -1, 2: -1}
 
 
 def test_strange_records_are_passed_over():

@@ -31,9 +31,12 @@ def group_broker(**options):
 
 
 class GroupClient(Client):
-    def find(self, *groups, version=4):
+    def send_find(self, *groups, version=4):
         request = find_coordinator.FindCoordinatorRequest(key=groups[0], coordinator_keys=groups)
-        return self.ask(ApiKey.FIND_COORDINATOR, version, request)
+        return self.send(ApiKey.FIND_COORDINATOR, version, request)
+
+    def find(self, *groups, **options):
+        return self.wait(self.send_find(*groups, **options))
 
     def send_join(self, group="g", member_id="", *, version=3, session_ms=10_000, instance=None, protocols=None):
         given = protocols if protocols is not None else (("range", SUBSCRIPTION),)

@@ -34,7 +34,7 @@ _MESSAGES = {
 
 def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse | Parked:
     topic = _topic(request, ctx)
-    if topic is None or topic.exists():
+    if topic is None or topic.open_here():
         return _respond(request, ctx)
     parked = ctx.park()
     topic.when_created(lambda: parked.complete(_respond(request, ctx)))

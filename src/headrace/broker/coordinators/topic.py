@@ -46,6 +46,11 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
     def exists(self) -> bool:
         return self.name in self._broker.image.topics
 
+    def open_here(self) -> bool:
+        """Whether every partition has its machine: one that is named before is asked before it can answer."""
+        topic = self._broker.image.topics.get(self.name)
+        return topic is not None and sum(not host.lost for host in self._hosts.values()) == len(topic.partitions)
+
     def when_created(self, then: Callable[[], None]) -> None:
         """Create the topic unless it is there; go on when its partitions can be used, or could not be made."""
         if self.exists():
