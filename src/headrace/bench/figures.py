@@ -26,6 +26,8 @@ FIGURES: Mapping[str, Figure] = {
     "p99_us": Figure("p99 us", "{:,.0f}"),
     "client_cpu_us_per_request": Figure("client CPU us/request", "{:,.1f}"),
     "requests_per_sync": Figure("requests per bare sync", "{:.1f}"),
+    "stable_seconds": Figure("s to stable", "{:.3f}"),
+    "cpu_ms": Figure("CPU ms", "{:.0f}"),
     "seconds": Figure("seconds", "{:.3f}"),
     "metadata_seconds": Figure("s to Metadata", "{:.3f}"),
     "ready_seconds": Figure("s to serve all", "{:.3f}"),

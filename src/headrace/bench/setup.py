@@ -1,7 +1,7 @@
 """What a load needs around it: a folder, a client, and brokers that run."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -35,8 +35,9 @@ def prepared(
     touch: bool,
     compiled: bool,
     tell: Told,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Setup]:
-    """A running broker as named by `bootstrap`, or a new one; and Apache Kafka beside it if wanted."""
+    """A running broker as named by `bootstrap`, or a new one with these settings; and Apache Kafka if wanted."""
     with ExitStack() as stack:
         own_folder = stack.enter_context(bench_folder(folder))
         if touch:
@@ -47,9 +48,9 @@ def prepared(
             wait_for_metadata(bootstrap, seconds_max=ANSWER_SECONDS_MAX)
             brokers.append(MeasuredBroker(bootstrap, bootstrap, broker_pid))
         else:
-            brokers.append(_started(stack, HeadraceBroker(own_folder / "headrace"), tell))
+            brokers.append(_started(stack, HeadraceBroker(own_folder / "headrace", settings), tell))
         if with_kafka:
-            brokers.append(_started(stack, KafkaBroker(own_folder / "kafka"), tell))
+            brokers.append(_started(stack, KafkaBroker(own_folder / "kafka", settings), tell))
         topics = f"bench-{secrets.token_hex(4)}"
         if bootstrap is not None:
             stack.callback(delete_topics, bootstrap, topics)

@@ -1,6 +1,7 @@
 """One internal topic and the machines on its partitions: which key belongs to which, and the topic's creation."""
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from headrace.broker.broker import Broker
 
 _INT32_MAX = 2**31 - 1
+
+HASHES_KEPT_MAX = 10_000
+"""Keys whose hash is remembered: the same groups and transactional ids ask again and again."""
 
 
 class CoordinatedTopic(Generic[MachineT, RecordT]):
@@ -119,6 +123,7 @@ def failed(code: ErrorCode, message: str) -> Proposal[Any]:
     return proposal
 
 
+@lru_cache(maxsize=HASHES_KEPT_MAX)
 def java_hash(text: str) -> int:
     """The hash of a string that Kafka finds partitions by: over its UTF-16 units, in 32 bits, with a sign."""
     encoded = text.encode("utf-16-le", errors="surrogatepass")

@@ -4,6 +4,7 @@ import click
 
 from headrace.cli.bench.compaction import compaction
 from headrace.cli.bench.compare import compare
+from headrace.cli.bench.groups import groups
 from headrace.cli.bench.loads import consume, durable, floor, latency, metadata, produce
 from headrace.cli.bench.states import connections, partitions, recovery, start
 from headrace.cli.group import CommandGroup
@@ -19,7 +20,7 @@ def command() -> None:
 
 
 for _subcommand in (
-    *(floor, produce, consume, latency, durable, metadata),
+    *(floor, produce, consume, latency, durable, metadata, groups),
     *(connections, partitions, start, recovery, compaction, compare),
 ):
     command.add_command(_subcommand)

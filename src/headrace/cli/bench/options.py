@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -92,7 +92,7 @@ def benchmark_failures() -> Iterator[None]:
 
 
 @contextmanager
-def setup(run: Run, *, compiled: bool = True) -> Iterator["Setup"]:
+def setup(run: Run, *, compiled: bool = True, settings: Mapping[str, str] | None = None) -> Iterator["Setup"]:
     from headrace.bench.setup import prepared
     from headrace.client import Admin
 
@@ -107,6 +107,7 @@ def setup(run: Run, *, compiled: bool = True) -> Iterator["Setup"]:
         touch=run.touch,
         compiled=compiled,
         tell=tell,
+        settings=settings,
     ) as made:
         yield made
 

@@ -1,0 +1,60 @@
+"""`headrace bench groups`: what commits cost, and how long a group needs when one of its members dies."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.bench.loads import seconds_option
+from headrace.cli.bench.options import Run, measure, run_options, setup, show
+
+if TYPE_CHECKING:
+    from headrace.bench.brokers import MeasuredBroker
+    from headrace.bench.figures import Measurement
+    from headrace.bench.rebalance import RebalanceLoad
+    from headrace.bench.rounds import Measured
+
+IN_PROCESS = "this process"
+
+
+@click.command()
+@click.option("--connections", type=click.IntRange(1), default=32, show_default=True, help="That commit offsets.")
+@click.option("--depth", type=click.IntRange(1), default=1, show_default=True, help="Unanswered commits of each.")
+@click.option("--members", type=click.IntRange(2), default=100, show_default=True, help="Of the group that loses one.")
+@seconds_option
+@run_options(rounds=3)
+def groups(run: Run, connections: int, depth: int, members: int, seconds: float) -> None:
+    """Measure commits, and rebalances of a large group of either protocol after a death.
+
+    The times of a rebalance count from the end of the dead member's session. Of a broker that runs already, the session
+    of KIP-848 groups must be 6 s and their heartbeat interval 1 s.
+    """
+    from headrace.bench.commits import CommitRounds
+    from headrace.bench.rebalance import CLASSIC, CONSUMER, RebalanceLoad, RebalanceRounds
+
+    found: list[Measurement] = []
+    loads = [RebalanceLoad(protocol=protocol, members=members, partitions=members) for protocol in (CLASSIC, CONSUMER)]
+    with setup(run, settings=loads[0].settings()) as made:
+
+        def commits(broker: "MeasuredBroker") -> "Measured":
+            return CommitRounds(
+                broker,
+                made.client,
+                topic=f"{made.topics}-commits",
+                connections=connections,
+                depth=depth,
+                seconds=seconds,
+            )
+
+        def rebalances(load: "RebalanceLoad") -> "list[Measurement]":
+            return measure(
+                made,
+                run,
+                load.name,
+                lambda broker: RebalanceRounds(broker, load, topic=made.topics),
+                client=IN_PROCESS,
+            )
+
+        found += measure(made, run, f"offset commits, {connections} x {depth}", commits)
+        for load in loads:
+            found += rebalances(load)
+    show(found, run)
