@@ -275,6 +275,23 @@ def test_a_marker_is_answered_when_it_is_committed(broker):
     assert client.wait(asked).markers[0].topics[0].partitions[0].error_code == E.NONE
 
 
+def test_very_many_markers_take_several_turns_and_none_is_written_twice(broker):
+    client = broker.client()
+    topic = write_txn_markers.WriteTxnMarkersRequestTopic(name="t", partition_indexes=(0, 0, 1, 99, 0))
+    request = write_txn_markers.WriteTxnMarkersRequest(
+        markers=tuple(
+            write_txn_markers.WriteTxnMarkersRequestMarker(
+                producer_id=producer, producer_epoch=0, transaction_result=True, topics=(topic,)
+            )
+            for producer in range(1500)
+        )
+    )
+    answer = client.ask(ApiKey.WRITE_TXN_MARKERS, 1, request)
+    told = [[each.error_code for each in marked.topics[0].partitions] for marked in answer.markers]
+    assert told == [[E.NONE, E.NONE, E.NONE, E.UNKNOWN_TOPIC_OR_PARTITION, E.NONE]] * 1500
+    assert [broker.partition("t", index).log.end_offset for index in (0, 1)] == [1500, 1500]
+
+
 def test_plain_batches_of_a_producer_within_a_transaction_are_refused(broker):
     client = broker.client()
     broker.coordinator.always = E.NONE

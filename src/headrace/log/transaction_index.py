@@ -34,7 +34,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    __slots__ = ("_disk", "_files", "_pending", "exists", "file", "is_new", "is_unsynced", "stored")
+    __slots__ = ("_disk", "_files", "_pending", "exists", "file", "is_new", "is_unsynced", "last_offset", "stored")
 
     def __init__(self, files: OpenFiles, path: str) -> None:
         self._disk: Disk = files.disk
@@ -47,6 +47,8 @@ class TransactionIndex:
         """It was made, and its name is not on the device yet."""
         self.stored = 0
         """Entries in the file."""
+        self.last_offset = -1
+        """Of the last marker that has an entry."""
         self.is_unsynced = False
         """Something of it is not on the device yet."""
 
@@ -65,12 +67,14 @@ class TransactionIndex:
         if entries and entries[0].last_offset < base_offset:
             return False
         self.stored = len(entries)
+        self.last_offset = entries[-1].last_offset if entries else -1
         if entries and entries[-1].last_offset >= next_offset:
             self.keep_below(next_offset)
         return True
 
     def append(self, entry: AbortedTransaction) -> None:
         self._pending.append(entry)
+        self.last_offset = entry.last_offset
         self.is_unsynced = True
         if len(self._pending) >= PENDING_ENTRIES_MAX:
             try:
@@ -106,6 +110,7 @@ class TransactionIndex:
             self._pending.clear()
         else:
             del self._pending[keep - self.stored :]
+        self.last_offset = self._last_offset()
 
     def replace(self, entries: Sequence[AbortedTransaction]) -> None:
         """Write the file anew, in one step that no crash can leave half done."""
@@ -117,16 +122,24 @@ class TransactionIndex:
         self._disk.sync_directory(self.file.path.rpartition("/")[0])
         self.exists, self.stored = bool(entries), len(entries)
         self._pending.clear()
+        self.last_offset = self._last_offset()
         self.synced()
 
     def since(self, offset: int) -> Iterator[AbortedTransaction]:
         """The entries whose marker is at the offset or above, in order."""
+        if offset > self.last_offset:
+            return  # as for most readers, which are near the end
         place = self._place_of(offset)
         while place < self.stored:
             entries = self._read(place, min(READ_ENTRIES, self.stored - place))
             place += len(entries)
             yield from entries
         yield from self._pending[max(place - self.stored, 0) :]
+
+    def _last_offset(self) -> int:
+        if self._pending:
+            return self._pending[-1].last_offset
+        return self._read(self.stored - 1, 1)[0].last_offset if self.stored else -1
 
     def _place_of(self, offset: int) -> int:
         """How many entries have their marker below the offset."""

@@ -1,8 +1,10 @@
 """WriteTxnMarkers (27): a transaction coordinator tells the leaders of partitions how transactions ended.
 
 Each marker is answered when it is committed, and all of a request together. A marker that its partition cannot take
-now is for the coordinator to send again.
+now is for the coordinator to send again. Long requests are carried out over several turns.
 """
+
+from collections import deque
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.partitions.leader import LedPartition
@@ -10,7 +12,6 @@ from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
-    WriteTxnMarkersRequestMarker,
     WriteTxnMarkersResponse,
     WriteTxnMarkersResponseMarker,
     WriteTxnMarkersResponsePartition,
@@ -19,6 +20,9 @@ from headrace.wire.messages.write_txn_markers import (
 
 COMMIT_WAIT_MS_MAX = 30_000
 """How long a request waits for its markers to be committed, as request.timeout.ms of Kafka's brokers."""
+
+MARKERS_PER_TURN = 1_000
+"""Of one request."""
 
 _Place = tuple[int, str, int]
 """(number of the marker, topic, partition)."""
@@ -61,20 +65,42 @@ class _Writing:
         self.errors: dict[_Place, ErrorCode] = {}
         self._waiting: dict[LedPartition, _Waiting] = {}
         self._parked: Parked | None = None
+        self._unwritten: deque[_Place] = deque(
+            {
+                (number, topic.name, index): None
+                for number, marker in enumerate(request.markers)
+                for topic in marker.topics
+                for index in topic.partition_indexes
+            }
+        )
+
+    def refuse(self, error: ErrorCode) -> WriteTxnMarkersResponse:
+        self.errors.update((place, error) for place in self._unwritten)
+        self._unwritten.clear()
+        return self.response()
 
     def begin(self) -> WriteTxnMarkersResponse | Parked:
-        for number, marker in enumerate(self._request.markers):
-            for topic in marker.topics:
-                for index in topic.partition_indexes:
-                    self._append((number, topic.name, index), marker)
-        if not self._waiting:
+        self._append_some()
+        if self._is_done:
             return self.response()
         self._parked = self._ctx.park(timeout_ms=COMMIT_WAIT_MS_MAX, on_timeout=self._give_up)
         return self._parked
 
-    def _append(self, place: _Place, marker: WriteTxnMarkersRequestMarker) -> None:
-        _number, topic, index = place
-        broker = self._ctx.broker
+    @property
+    def _is_done(self) -> bool:
+        return not self._unwritten and not self._waiting
+
+    def _append_some(self) -> None:
+        for _ in range(min(len(self._unwritten), MARKERS_PER_TURN)):
+            self._append(self._unwritten.popleft())
+        if self._unwritten:
+            self._ctx.broker.timers.next_turn(self._append_some)
+        elif self._is_done and self._parked is not None:
+            self._parked.complete(self.response())
+
+    def _append(self, place: _Place) -> None:
+        number, topic, index = place
+        marker, broker = self._request.markers[number], self._ctx.broker
         partition = broker.partitions.partition_of(broker.partitions.by_name.get(topic.encode()), index)
         if isinstance(partition, ErrorCode):
             self.errors[place] = partition
@@ -96,14 +122,15 @@ class _Writing:
 
     def partition_done(self, partition: LedPartition) -> None:
         del self._waiting[partition]
-        if not self._waiting and self._parked is not None:
+        if self._is_done and self._parked is not None:
             self._parked.complete(self.response())
 
     def _give_up(self) -> WriteTxnMarkersResponse:
         for waiting in self._waiting.values():
             waiting.stop()
             self.errors.update((place, ErrorCode.REQUEST_TIMED_OUT) for place, _ in waiting.staged)
-        return self.response()
+        self._waiting.clear()
+        return self.refuse(ErrorCode.REQUEST_TIMED_OUT)
 
     def response(self) -> WriteTxnMarkersResponse:
         markers = tuple(
@@ -133,10 +160,4 @@ def handle(request: WriteTxnMarkersRequest, ctx: RequestContext) -> WriteTxnMark
         ctx.authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME)
         for operation in (Operation.ALTER, Operation.CLUSTER_ACTION)
     )
-    if allowed:
-        return writing.begin()
-    for number, marker in enumerate(request.markers):
-        for topic in marker.topics:
-            for index in topic.partition_indexes:
-                writing.errors[number, topic.name, index] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return writing.response()
+    return writing.begin() if allowed else writing.refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -93,7 +93,8 @@ def _segment(log: "PartitionLog", files: CleanedFiles, created_ms: int) -> Segme
     segment.bytes_since_index = files.bytes_since_index
     _take_state(segment.index, files.offset_index)
     _take_state(segment.time_index, files.time_index)
-    segment.transactions.exists, segment.transactions.stored = True, files.aborted
+    segment.transactions.exists = True
+    segment.transactions.stored, segment.transactions.last_offset = files.aborted
     return segment
 
 

@@ -44,8 +44,8 @@ class CleanedFiles(NamedTuple):
     bytes_since_index: int
     offset_index: IndexState
     time_index: IndexState
-    aborted: int
-    """Entries of the index of aborted transactions; the file is there also when there are none."""
+    aborted: tuple[int, int]
+    """Entries of the index of aborted transactions, and the last of them; the file is there without any as well."""
 
 
 class CleanedSegment:
@@ -117,7 +117,7 @@ class CleanedSegment:
             bytes_since_index=segment.bytes_since_index,
             offset_index=IndexState(segment.index.stored, segment.index.last),
             time_index=IndexState(segment.time_index.stored, segment.time_index.last),
-            aborted=segment.transactions.stored,
+            aborted=(segment.transactions.stored, segment.transactions.last_offset),
         )
 
     def _write(self) -> None:
