@@ -32,6 +32,10 @@ class BadAnswer(ClientError):
     """A broker's bytes cannot be read as the answer to what was asked."""
 
 
+class AuthenticationFailed(ClientError):
+    """The broker does not accept who we say we are, or its certificate is not one to trust."""
+
+
 class UnsupportedByBroker(ClientError):
     """The broker does not serve the API, or no version of it that has what is needed."""
 

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from headrace.client.addresses import parse_bootstrap
 from headrace.client.aio.network import Events, LoopNetwork
+from headrace.client.blocking.session import security_of
 from headrace.client.config import ClientConfig
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
@@ -42,6 +43,7 @@ class Session:
             request_timeout_ms=config.request_timeout_ms,
             connect_timeout_ms=min(config.request_timeout_ms, CONNECT_MS_MAX),
             choose=self.entropy.below,
+            security=security_of(config, self.entropy),
         )
         self.engine = Engine(self.links, self.clock)
         self._timer: asyncio.Handle | None = None

@@ -8,7 +8,7 @@ from headrace.client.config import ClientConfig
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.engine import Engine
-from headrace.client.core.links import Links
+from headrace.client.core.links import PLAINTEXT, Links, Security
 from headrace.client.errors import ClientClosed
 from headrace.ports.real.clock import RealClock
 from headrace.ports.real.entropy import RealEntropy
@@ -19,15 +19,25 @@ T = TypeVar("T")
 CONNECT_MS_MAX = 10_000
 
 
+def security_of(config: ClientConfig, entropy: RealEntropy) -> Security:
+    """TLS and SASL are imported by those who use them: it takes longer than all the rest."""
+    if config.security_protocol == "PLAINTEXT":
+        return PLAINTEXT
+    from headrace.client.blocking.security import make_security
+
+    return make_security(config, entropy)
+
+
 class Session:
     """Not for several threads at once; only `network.wake` may be called from another."""
 
     def __init__(self, config: ClientConfig) -> None:
         bootstrap = parse_bootstrap(config.bootstrap_servers)
         self.cluster = Cluster()
-        self.network = RealNetwork()
         self.clock = RealClock()
         self.entropy = RealEntropy()
+        security = security_of(config, self.entropy)
+        self.network = RealNetwork()
         self.is_closed = False
         self.process_id = os.getpid()
         self.links = Links(
@@ -39,6 +49,7 @@ class Session:
             request_timeout_ms=config.request_timeout_ms,
             connect_timeout_ms=min(config.request_timeout_ms, CONNECT_MS_MAX),
             choose=self.entropy.below,
+            security=security,
         )
         self.engine = Engine(self.links, self.clock)
 

@@ -9,14 +9,15 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from headrace import __version__
+from headrace.client.core.authentication import Exchange
 from headrace.client.core.calls import Call
-from headrace.client.errors import BadAnswer, InvalidArgument, UnsupportedByBroker
+from headrace.client.errors import AuthenticationFailed, BadAnswer, InvalidArgument, UnsupportedByBroker
 from headrace.client.types import ApiRange
 from headrace.model.errors import ErrorCode, error_name
 from headrace.wire.apis import ApiKey
 from headrace.wire.errors import ProtocolError
 from headrace.wire.frames import SIZE_BYTES, read_response_header, request_frame
-from headrace.wire.messages import api_versions
+from headrace.wire.messages import api_versions, sasl_authenticate, sasl_handshake
 
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 """Larger answers are refused before they are read."""
@@ -25,6 +26,9 @@ REQUESTS_IN_FLIGHT_MAX = 1000
 
 _SIZE = Struct(">i")
 _ERROR_CODE = Struct(">h")
+_FRAMED_FROM_VERSION = 1
+"""From this SaslHandshake on the exchange travels in requests of its own (KIP-152)."""
+
 _CORRELATION_ID_MASK = 0x7FFFFFFF
 
 
@@ -42,8 +46,17 @@ class _Awaited(NamedTuple):
 class Connection:
     """`address` is only for messages."""
 
-    def __init__(self, *, address: str, client_id: str, answer_bytes_max: int = ANSWER_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        *,
+        address: str,
+        client_id: str,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
+        exchange: Exchange | None = None,
+    ) -> None:
+        """With an `exchange` the broker is told who we are before anything else is asked."""
         self.address = address
+        self._exchange = exchange
         self.versions: dict[int, ApiRange] = {}
         """What the broker serves, by API key; empty until it has said so."""
         self._client_id = client_id
@@ -54,7 +67,7 @@ class Connection:
 
     @property
     def is_ready(self) -> bool:
-        return bool(self.versions)
+        return bool(self.versions) and self._exchange is None
 
     @property
     def in_flight(self) -> int:
@@ -86,7 +99,7 @@ class Connection:
         return version
 
     def receive(self, chunk: bytes | memoryview) -> tuple[list[Answer], bytes]:
-        """The answers that are complete with these bytes, and bytes to send because of them (a second hello)."""
+        """The answers that are complete with these bytes, and bytes to send because of them (a hello, a proof)."""
         self._received += chunk
         answers: list[Answer] = []
         reaction = b""
@@ -94,6 +107,8 @@ class Connection:
             awaited = self._match(frame)
             if awaited.call.api.API_KEY == ApiKey.API_VERSIONS and not self.is_ready:
                 reaction = self._learn_versions(frame, awaited.version)
+            elif self._exchange is not None:
+                reaction = self._authenticate(self._exchange, self._decode(frame, awaited))
             else:
                 answers.append(Answer(awaited.call, self._decode(frame, awaited)))
         return answers, reaction
@@ -174,7 +189,32 @@ class Connection:
         if error_code != ErrorCode.NONE or not served:
             raise BadAnswer(f"{self.address} does not say which versions it serves: {error_name(error_code)}")
         self.versions = served
-        return b""
+        if self._exchange is None:
+            return b""
+        handshake = sasl_handshake.SaslHandshakeRequest(mechanism=self._exchange.mechanism)
+        return self._ask(Call(sasl_handshake, handshake, min_version=_FRAMED_FROM_VERSION))
+
+    def _ask(self, call: Call) -> bytes:
+        return self._frame(call, self.version_for(call))
+
+    def _authenticate(self, exchange: Exchange, answer: Any) -> bytes:
+        """The next message of the exchange; empty when it is over and the connection can be used."""
+        if isinstance(answer, sasl_handshake.SaslHandshakeResponse):
+            if answer.error_code:
+                known = ", ".join(answer.mechanisms) or "none"
+                raise AuthenticationFailed(
+                    f"{self.address} does not accept {exchange.mechanism}; it accepts {known}: set sasl_mechanism"
+                )
+            message: bytes | None = exchange.first()
+        elif answer.error_code:
+            why = answer.error_message or error_name(answer.error_code)
+            raise AuthenticationFailed(f"{self.address} refuses these credentials: {why}")
+        else:
+            message = exchange.respond(bytes(answer.auth_bytes))
+        if message is None:
+            self._exchange = None
+            return b""
+        return self._ask(Call(sasl_authenticate, sasl_authenticate.SaslAuthenticateRequest(auth_bytes=message)))
 
 
 def _range_of(entry: api_versions.ApiVersionsResponseApiKey) -> tuple[int, int, int]:

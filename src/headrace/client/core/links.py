@@ -7,12 +7,21 @@ sockets and in the simulator.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from headrace.client.core.authentication import Exchange
 from headrace.client.core.calls import ANY_BROKER, Call
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.connection import ANSWER_BYTES_MAX, Connection
-from headrace.client.errors import BadAnswer, BrokerUnreachable, ClientError, DeadlineExceeded, unreachable
+from headrace.client.errors import (
+    AuthenticationFailed,
+    BadAnswer,
+    BrokerUnreachable,
+    ClientError,
+    DeadlineExceeded,
+    UnsupportedByBroker,
+    unreachable,
+)
 from headrace.ports.clock import Clock
 from headrace.ports.network import BROKEN, READABLE, WRITABLE, Network, Transport
 
@@ -41,6 +50,26 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class Security(NamedTuple):
+    """How connections are secured: a transport around the plain one (TLS), and who we say we are (SASL)."""
+
+    wrap: Callable[[Transport, str], "SecuredTransport"] | None = None
+    """(transport, host name) -> transport"""
+
+    exchange: Callable[[], Exchange] | None = None
+
+
+class SecuredTransport(Transport, Protocol):
+    def wants_send(self, has_more: bool) -> bool:
+        """Whether it has something to send, or could send more: not while the handshake waits for an answer."""
+
+    def flush(self) -> None:
+        """Send what it still holds."""
+
+
+PLAINTEXT = Security()
+
+
 class Route(NamedTuple):
     """One connection: calls of different lanes to one broker do not wait for each other."""
 
@@ -67,6 +96,7 @@ class _Link:
         self.give_up_ms = give_up_ms
         """When the connection must be ready."""
         self.interest = 0
+        self.secured: SecuredTransport | None = None
 
     def calls(self) -> int:
         return len(self.waiting) + len(self.sent)
@@ -91,6 +121,7 @@ class Links:
         connect_timeout_ms: float = CONNECT_TIMEOUT_MS,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
         choose: Callable[[int], int] | None = None,
+        security: Security = PLAINTEXT,
     ) -> None:
         """`choose` gives a number below its argument: clients that start together shall not all go the same way."""
         assert bootstrap, "at least one broker to begin with"
@@ -98,6 +129,7 @@ class Links:
         self._network = network
         self._clock = clock
         self._choose = choose
+        self._security = security
         first = choose(len(bootstrap)) if choose is not None else 0
         self._bootstrap = (*bootstrap[first:], *bootstrap[:first])
         self._client_id = client_id
@@ -217,9 +249,14 @@ class Links:
         except OSError as error:
             raise self._refuse(address, unreachable(str(address), error.strerror or error)) from error
         connection = Connection(
-            address=str(address), client_id=self._client_id, answer_bytes_max=self._answer_bytes_max
+            address=str(address),
+            client_id=self._client_id,
+            answer_bytes_max=self._answer_bytes_max,
+            exchange=self._security.exchange() if self._security.exchange is not None else None,
         )
-        link = _Link(transport, connection, now_ms + self._connect_timeout_ms)
+        secured = self._security.wrap(transport, address.host) if self._security.wrap is not None else None
+        link = _Link(secured or transport, connection, now_ms + self._connect_timeout_ms)
+        link.secured = secured
         self._links[route] = link
         self._by_token[transport.token] = route
         self._watch(link)
@@ -248,7 +285,8 @@ class Links:
         self._watch(link)
 
     def _watch(self, link: _Link) -> None:
-        interest = READABLE | (WRITABLE if link.outgoing else 0)
+        has_more = bool(link.outgoing) if link.secured is None else link.secured.wants_send(bool(link.outgoing))
+        interest = READABLE | (WRITABLE if has_more else 0)
         if interest != link.interest:
             link.interest = interest
             self._network.watch(link.transport.token, interest)
@@ -257,6 +295,8 @@ class Links:
         link, address = self._links[route], route.address
         try:
             if events & WRITABLE:
+                if link.secured is not None:
+                    link.secured.flush()
                 self._flush(link)
             if events & (READABLE | BROKEN):
                 self._receive(link)
@@ -265,7 +305,7 @@ class Links:
             broken = _broken(link, address, error.strerror or str(error))
             is_idle = link.connection.is_ready and not link.calls()
             self._drop(route, broken if is_idle else self._refuse(address, broken))
-        except BadAnswer as error:
+        except (BadAnswer, AuthenticationFailed, UnsupportedByBroker) as error:
             self._drop(route, self._refuse(address, error))
         else:
             if link.connection.is_ready:
