@@ -104,6 +104,19 @@ def test_a_parked_reader_is_woken_by_the_last_stable_offset_and_not_before(broke
     assert answer.last_stable_offset == 7
 
 
+def test_the_begin_of_a_transaction_wakes_nobody_who_may_not_see_it(broker):
+    client, reader, other = broker.client(), broker.client(), broker.client()
+    client.produce("t", 0, client.batch(b"before"))
+    parked = reader.send_fetch(("t", 0, 1), isolation=COMMITTED, wait_ms=20_000)
+    uncommitted = other.send_fetch(("t", 0, 1), wait_ms=20_000)
+    broker.steps(5)
+    write(client, 0, b"within")
+    assert other.wait(uncommitted)
+    assert not reader.has_answer(parked)
+    assert marker(client) == E.NONE
+    assert values_of(reader.wait(parked).responses[0].partitions[0].records)[0] == b"within"
+
+
 def test_of_two_open_transactions_the_end_of_the_first_wakes(broker):
     client, reader = broker.client(), broker.client()
     write(client, 0, b"first")

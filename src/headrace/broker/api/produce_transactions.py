@@ -38,8 +38,9 @@ HELD_BYTES_MAX = 128 << 20
 HELD_PER_PRODUCER_MAX = 256
 CHECK_WAIT_MS_MAX = 5_000
 """How long a coordinator may take to answer; then the request is refused for now."""
-CONCURRENT_RETRY_MS = 20
-"""Until the question is asked again when the transaction before is not quite over, as Kafka's leaders do."""
+CONCURRENT_RETRY_MS_MIN = 1
+"""Until the question is asked again when the transaction before is not quite over; twice as long each time."""
+CONCURRENT_RETRY_MS_MAX = 20
 CONCURRENT_WAIT_MS_MAX = 100
 ABORTABLE_FROM = 11
 """The version of Produce whose clients know TRANSACTION_ABORTABLE."""
@@ -72,7 +73,18 @@ class _Check(NamedTuple):
 class HeldRequest:
     """One request and the place of its answer; a `ParkedRequest` of its connection."""
 
-    __slots__ = ("_timer", "_until_ms", "answer", "checks", "connection", "ended", "held", "request", "writer")
+    __slots__ = (
+        "_retry_ms",
+        "_timer",
+        "_until_ms",
+        "answer",
+        "checks",
+        "connection",
+        "ended",
+        "held",
+        "request",
+        "writer",
+    )
 
     def __init__(self, held: "HeldProduces", connection: Connection, request: ProduceRequest, writer: Writer) -> None:
         self.held = held
@@ -84,6 +96,7 @@ class HeldRequest:
         self.ended = False
         self._timer: Timer | None = None
         self._until_ms = 0.0
+        self._retry_ms = CONCURRENT_RETRY_MS_MIN
         if request.acks:
             connection.answers.append(self.answer)
         connection.parked[self] = None
@@ -117,7 +130,8 @@ class HeldRequest:
         broker = self.held.broker
         is_soon_over = self.request.version >= ADD_TO_TRANSACTION_FROM and _CONCURRENT in outcome.values()
         if is_soon_over and broker.clock.monotonic_ms() < self._until_ms:
-            broker.timers.after(CONCURRENT_RETRY_MS, self._ask_again)
+            broker.timers.after(self._retry_ms, self._ask_again)
+            self._retry_ms = min(2 * self._retry_ms, CONCURRENT_RETRY_MS_MAX)
         else:
             self.held.answered(self, outcome)
 

@@ -95,6 +95,7 @@ class LedPartition:
         "_codec",
         "_fetch_waiters",
         "_on_error",
+        "_stable_offset",
         "_stable_waiters",
         "_timers",
         "_touched",
@@ -158,6 +159,7 @@ class LedPartition:
         self.on_marker: Callable[[int, int, bool], None] | None = None
         """Told of every transaction marker that is staged: producer, its epoch, and whether it commits."""
         self._note_stability()
+        self._stable_offset = leader.last_stable_offset
 
     # Produce
 
@@ -347,6 +349,8 @@ class LedPartition:
         stable_bytes = new_bytes
         if self.log.producers.has_transactions or self._unstable_bytes:
             stable_bytes = self._stable_bytes(new_bytes)
+        else:
+            self._stable_offset = high_watermark
         if self._fetch_waiters:
             for waiter in tuple(self._fetch_waiters):
                 waiter.readable(self, new_bytes)
@@ -356,13 +360,15 @@ class LedPartition:
 
     def _stable_bytes(self, new_bytes: int) -> int:
         """How much more a reader of committed transactions may see, at most; 0 where the last stable offset stays."""
-        before = self.leader.first_unstable_offset
         self._note_stability()
         self._unstable_bytes += new_bytes
-        if before is not None and before == self.leader.first_unstable_offset:
+        stable_offset, unstable_bytes = self.leader.last_stable_offset, self._unstable_bytes
+        if stable_offset <= self._stable_offset:
             return 0
-        stable_bytes, self._unstable_bytes = self._unstable_bytes, 0
-        return stable_bytes
+        self._stable_offset = stable_offset
+        if stable_offset == self.leader.high_watermark:
+            self._unstable_bytes = 0
+        return unstable_bytes
 
     def _note_stability(self) -> None:
         """Tell the leader where the oldest transaction begins that is not known to have ended."""

@@ -57,7 +57,8 @@ class Verifications:
         known = self._by_producer.pop(producer_id, None)
         if known is None or known.epoch < epoch:
             known = Verification(epoch, sequence)
-        known.lowest_sequence = min(known.lowest_sequence, sequence)
+        if known.epoch == epoch:
+            known.lowest_sequence = min(known.lowest_sequence, sequence)
         known.is_added = add
         known.passed = False
         self._by_producer[producer_id] = known
