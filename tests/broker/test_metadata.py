@@ -4,7 +4,7 @@ import pytest
 
 from headrace.broker.api.registry import SERVED
 from headrace.model.errors import ErrorCode
-from headrace.model.limits import METADATA_TOPICS_PER_SLICE
+from headrace.model.limits import METADATA_BYTES_AT_ONCE_MAX, METADATA_TOPICS_PER_SLICE
 from headrace.wire import frames
 from headrace.wire.apis import ApiKey, codec
 from headrace.wire.messages import (
@@ -341,6 +341,28 @@ def test_a_failed_log_directory_is_told_as_such():
 
 
 # Many topics at once
+
+
+def test_a_long_request_is_read_over_several_turns_and_refused_where_it_breaks():
+    broker = VirtualBroker().with_topic("known")
+    client, other = broker.client(), broker.client()
+    names = [f"a-rather-long-name-{place}" for place in range(3 * METADATA_TOPICS_PER_SLICE)] + ["known", "known"]
+    request = metadata.MetadataRequest(topics=named(*names), allow_auto_topic_creation=False)
+    whole = metadata.encode_request(request, 12)
+    assert len(whole) > METADATA_BYTES_AT_ONCE_MAX
+    asked = client.send(ApiKey.METADATA, 12, request)
+    assert other.metadata().topics == ()
+    assert not client.has_answer(asked)
+    told = client.wait(asked).topics
+    assert [topic.name for topic in told] == names[:-1], "one that is asked for twice is told once"
+    assert [topic.error_code for topic in told[-2:]] == [E.UNKNOWN_TOPIC_OR_PARTITION, 0]
+    errors = broker.metrics.protocol_errors
+    broken = whole[:-40] + b"\xff" * 40
+    client.send_bytes(frames.request_frame(ApiKey.METADATA, 12, 1, "test", broken))
+    client.wait_closed()
+    assert broker.metrics.protocol_errors == errors + 1
+    assert broker.metrics.parked_requests == 0
+    assert broker.metrics.handler_failures == 0
 
 
 def test_a_request_for_thousands_of_topics_is_decided_quickly_enough_to_serve_others():

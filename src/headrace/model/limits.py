@@ -15,7 +15,7 @@ LARGE_FRAME_FIRST_BYTES = 256 << 10
 POOLED_BUFFERS_BYTES_MAX = 64 << 20
 """Freed large buffers kept for reuse; beyond this they go back to the system."""
 
-REQUESTS_IN_FLIGHT_MAX = 256
+REQUESTS_IN_FLIGHT_MAX = 32
 """Unanswered requests of one connection; above it the connection is not read until some are answered. It also bounds
 how long a pipeline of requests can hold up one turn."""
 
@@ -23,14 +23,17 @@ REQUEST_BYTES_MAX = 1 << 20
 """Of requests that are read in full: that takes its turn and makes objects, so a frame of millions of them is
 refused. What carries mostly opaque bytes is bounded by socket.request.max.bytes alone."""
 
-CONNECTIONS_ACCEPTED_PER_TURN_MAX = 64
+CONNECTIONS_ACCEPTED_PER_TURN_MAX = 16
 
 FETCH_PARTITIONS_PER_SLICE = 256
 """Partitions of one Fetch read in one turn; the rest follow in later turns."""
 
 FETCH_PARTITIONS_MAX = 100_000
-METADATA_TOPICS_PER_SLICE = 500
-METADATA_TOPICS_MAX = 200_000
+METADATA_TOPICS_PER_SLICE = 200
+METADATA_BYTES_AT_ONCE_MAX = 8 << 10
+"""A longer request for topics is read in slices too."""
+
+METADATA_TOPICS_MAX = 100_000
 COPIED_SLICE_BYTES_MAX = 16 << 10
 """Below this a fetched slice is read and sent with its header in one call, which is cheaper than sendfile."""
 

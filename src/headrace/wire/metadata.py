@@ -9,8 +9,9 @@ from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
+from headrace.model.ids import NO_TOPIC_ID, TopicId
 from headrace.wire.errors import ProtocolError
-from headrace.wire.messages.metadata import FLEXIBLE_FROM, MAX_VERSION
+from headrace.wire.messages.metadata import FLEXIBLE_FROM, MAX_VERSION, MetadataRequest, decode_request
 from headrace.wire.primitives.layouts import INT16, INT32, Buffer
 from headrace.wire.primitives.writing import (
     NO_TAGS,
@@ -21,6 +22,7 @@ from headrace.wire.primitives.writing import (
     write_nullable_string,
     write_string,
 )
+from headrace.wire.scan import element_count, skip_tagged_fields, string_span
 
 NO_AUTHORIZED_OPERATIONS = -2_147_483_648
 """The bit field of a client that did not ask for it."""
@@ -32,7 +34,65 @@ _TOPIC_LAYOUTS = (0, 1, 1, 1, 1, 5, 5, 7, 8, 9, 10, 10, 10, 10)
 """By version: the first version whose topics have the same bytes."""
 assert len(_TOPIC_LAYOUTS) == MAX_VERSION + 1
 
+_TOPIC_IDS_FROM = 10
+_ID_BYTES = 16
 _INTERNAL = (b"\0", b"\1")
+
+
+class WantedTopic(NamedTuple):
+    """A topic that is asked for, by its name or its id."""
+
+    topic_id: bytes
+    name: str | None
+
+
+class TopicsScan:
+    """A request for many topics, read a slice at a time: thousands of names take longer than one turn may."""
+
+    __slots__ = ("_body", "_position", "_version", "left")
+
+    def __init__(self, body: bytes, version: int) -> None:
+        self._body = memoryview(body)
+        self._version = version
+        flexible = _known(version) >= FLEXIBLE_FROM
+        smallest = _ID_BYTES + 1 if version >= _TOPIC_IDS_FROM else 2
+        self.left, self._position = element_count(self._body, 0, len(body), compact=flexible, smallest=smallest)
+        """Topics that are still to be read; 0 at once for a request for none, or for all."""
+
+    def take(self, count_max: int) -> list[WantedTopic]:
+        """The next ones; ProtocolError where there are none though they were declared."""
+        body, position, end = self._body, self._position, len(self._body)
+        flexible, by_id = self._version >= FLEXIBLE_FROM, self._version >= _TOPIC_IDS_FROM
+        taken = []
+        topic_id = NO_TOPIC_ID
+        for _ in range(min(self.left, count_max)):
+            if by_id:
+                topic_id = TopicId(bytes(body[position : position + _ID_BYTES]))
+                position += _ID_BYTES
+            start, position = string_span(body, position, end, compact=flexible)
+            if start < 0 and not by_id:
+                raise ProtocolError("a topic without a name in a Metadata request")
+            name = _text(body[start:position]) if start >= 0 else None
+            if flexible:
+                position = skip_tagged_fields(body, position, end)
+            taken.append(WantedTopic(topic_id, name))
+        self._position = position
+        self.left -= len(taken)
+        return taken
+
+    def rest(self) -> MetadataRequest:
+        """What follows the topics, as a request for none."""
+        assert not self.left, "the topics come first"
+        none = b"\x01" if self._version >= FLEXIBLE_FROM else INT32.pack(0)
+        body = none + self._body[self._position :]
+        return decode_request(body, 0, len(body), self._version)
+
+
+def _text(name: memoryview) -> str:
+    try:
+        return str(name, "utf-8")
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"a topic's name is not UTF-8: {error}") from None
 
 
 class BrokerMetadata(NamedTuple):

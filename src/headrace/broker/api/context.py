@@ -12,6 +12,7 @@ from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.timers import Timer, Timers
 from headrace.model.access import Operation, Principal, ResourceType
+from headrace.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
@@ -44,6 +45,10 @@ class Parked:
         if self._answer.connection.closed and not self.completed:
             self._end()
         return self._answer.connection.closed
+
+    def give_up(self) -> None:
+        """No answer will come: the request cannot be read."""
+        self._end()
 
     def _end(self) -> None:
         self.completed = True
@@ -88,6 +93,15 @@ class RequestContext:
     def authorized(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         """The one check every handler makes before it touches a resource."""
         return self.broker.access.authorize(self.principal, operation, resource_type, name)
+
+    def reject(self, parked: Parked, error: ProtocolError) -> None:
+        """A fault of the peer that shows in a later turn: the connection is closed when this one ends."""
+        parked.give_up()
+        self.broker.metrics.protocol_errors += 1
+        peer = self.connection.transport.peer_address
+        self.broker.logger.info("connection closed for bad input", peer=peer, reason=str(error))
+        self.connection.closing = True
+        self.connection.mark_dirty()
 
     def park(self, *, timeout_ms: float | None = None, on_timeout: Callable[[], object] | None = None) -> Parked:
         """Leave this request unanswered for now; after `timeout_ms` it is answered with what `on_timeout` gives."""

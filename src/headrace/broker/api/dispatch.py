@@ -41,6 +41,12 @@ class Route(NamedTuple):
     api: ServedApi
 
 
+class Handler(NamedTuple):
+    handle: Callable[[Any, RequestContext], object]
+    decode_request: Callable[[memoryview, int, int, int], Any]
+    codec: Codec
+
+
 def _routes() -> dict[int, Route]:
     tuned: dict[int, TunedHandler] = {ApiKey.PRODUCE: produce.handle, ApiKey.FETCH: fetch.handle}
     routes = {}
@@ -85,7 +91,7 @@ class Dispatcher:
         self._broker = broker
         self._routes = _routes()
         self._requests = broker.metrics.requests
-        self._handlers: dict[int, tuple[Callable[[Any, RequestContext], object], Codec]] = {}
+        self._handlers: dict[int, Handler] = {}
 
     def handle_frame(self, connection: Connection, frame: memoryview, start: int, end: int) -> None:
         """One whole request. Raises ProtocolError when the connection cannot go on after it."""
@@ -128,8 +134,8 @@ class Dispatcher:
         correlation_id: int,
         client_id: bytes,
     ) -> None:
-        handle, message_codec = self._handler(route.api)
-        request = message_codec.decode_request(frame, position, end, version)
+        handle, decode_request, message_codec = self._handler(route.api)
+        request = decode_request(frame, position, end, version)
         answer = Answer(connection, None, _NOT_ANSWERED_YET)
         connection.answers.append(answer)
         key = int(route.api.key)
@@ -157,11 +163,14 @@ class Dispatcher:
         if not isinstance(response, Parked):
             answer.complete(encode(response))
 
-    def _handler(self, api: ServedApi) -> tuple[Callable[[Any, RequestContext], object], Codec]:
+    def _handler(self, api: ServedApi) -> Handler:
         found = self._handlers.get(api.key)
         if found is None:
             module = import_module(f"headrace.broker.api.{api.module}")
-            found = self._handlers[api.key] = (module.handle, codec(api.key))
+            message_codec = codec(api.key)
+            # A module may read long requests its own way, a slice a turn.
+            decode_request = getattr(module, "decode_request", message_codec.decode_request)
+            found = self._handlers[api.key] = Handler(module.handle, decode_request, message_codec)
         return found
 
     def _answer_api_versions_error(self, connection: Connection, correlation_id: int) -> None:

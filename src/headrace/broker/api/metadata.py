@@ -19,12 +19,15 @@ from headrace.core.controller.names import INTERNAL_TOPICS, check_topic_name
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId
-from headrace.model.limits import METADATA_TOPICS_MAX, METADATA_TOPICS_PER_SLICE
+from headrace.model.limits import METADATA_BYTES_AT_ONCE_MAX, METADATA_TOPICS_MAX, METADATA_TOPICS_PER_SLICE
 from headrace.wire.errors import ProtocolError
-from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.wire.messages import metadata as codec
+from headrace.wire.messages.metadata import MetadataRequest
 from headrace.wire.metadata import (
     NO_AUTHORIZED_OPERATIONS,
     BrokerMetadata,
+    TopicsScan,
+    WantedTopic,
     encode_response,
     encode_topic,
     topic_layout,
@@ -62,33 +65,72 @@ class TopicFragments:
         return found
 
 
-def handle(request: MetadataRequest, ctx: RequestContext) -> bytes | Parked:
-    wanted = _wanted(request, ctx)
-    if len(wanted) > METADATA_TOPICS_MAX:
-        raise ProtocolError(f"metadata of {len(wanted)} topics; at most {METADATA_TOPICS_MAX} are given at once")
-    missing = _topics_to_create(request, ctx, wanted)
-    if missing:
+def decode_request(frame: memoryview, position: int, end: int, version: int) -> MetadataRequest | TopicsScan:
+    scan = TopicsScan(bytes(frame[position:end]), version) if end - position > METADATA_BYTES_AT_ONCE_MAX else None
+    if scan is None or not scan.left:
+        return codec.decode_request(frame, position, end, version)
+    if scan.left > METADATA_TOPICS_MAX:
+        raise ProtocolError(f"metadata of {scan.left} topics; at most {METADATA_TOPICS_MAX} are given at once")
+    return scan
+
+
+def handle(request: MetadataRequest | TopicsScan, ctx: RequestContext) -> bytes | Parked:
+    if isinstance(request, TopicsScan):
         parked = ctx.park()
-        ctx.broker.create_topics(missing, lambda: _Answering(request, ctx, wanted).into(parked))
+        _Reading(request, ctx, parked).step()
         return parked
+    wanted = _wanted(request, ctx)
+    missing = _topics_to_create(request, ctx, wanted)
     answering = _Answering(request, ctx, wanted)
-    if len(wanted) <= METADATA_TOPICS_PER_SLICE:
+    if not missing and len(wanted) <= METADATA_TOPICS_PER_SLICE:
         answering.step()
         return answering.body()
     parked = ctx.park()
-    answering.into(parked)
+    answering.when_created(missing, parked)
     return parked
+
+
+class _Reading:
+    """A request that is too long to be read in one turn."""
+
+    def __init__(self, scan: TopicsScan, ctx: RequestContext, parked: Parked) -> None:
+        self._scan = scan
+        self._ctx = ctx
+        self._parked = parked
+        self._wanted: dict[WantedTopic, None] = {}
+
+    def step(self) -> None:
+        if self._parked.abandoned():
+            return
+        try:
+            for topic in self._scan.take(METADATA_TOPICS_PER_SLICE):
+                self._wanted[_known_by_something(topic)] = None
+            if self._scan.left:
+                self._ctx.broker.timers.next_turn(self.step)
+                return
+            request = self._scan.rest()
+        except ProtocolError as error:
+            self._ctx.reject(self._parked, error)
+            return
+        wanted = list(self._wanted)
+        _Answering(request, self._ctx, wanted).when_created(_topics_to_create(request, self._ctx, wanted), self._parked)
 
 
 class _Answering:
     """One response in the making."""
 
-    def __init__(self, request: MetadataRequest, ctx: RequestContext, wanted: list[MetadataRequestTopic]) -> None:
+    def __init__(self, request: MetadataRequest, ctx: RequestContext, wanted: list[WantedTopic]) -> None:
         self._request = request
         self._ctx = ctx
         self._wanted = wanted
         self._position = 0
         self._fragments: list[bytes] = []
+
+    def when_created(self, missing: list[NewTopic], parked: Parked) -> None:
+        if missing:
+            self._ctx.broker.create_topics(missing, lambda: self.into(parked))
+        else:
+            self.into(parked)
 
     def into(self, parked: Parked) -> None:
         """A slice a turn, then the answer."""
@@ -128,19 +170,21 @@ class _Answering:
         )
 
 
-def _wanted(request: MetadataRequest, ctx: RequestContext) -> list[MetadataRequestTopic]:
+def _wanted(request: MetadataRequest, ctx: RequestContext) -> list[WantedTopic]:
     """Topics by name or id; all of them for null, and before version 1 for an empty list."""
     if request.topics is None or (not request.topics and ctx.version < _NULL_MEANS_ALL_FROM):
-        return [MetadataRequestTopic(name=name) for name in ctx.broker.image.topics]
-    for topic in request.topics:
-        if topic.name is None and topic.topic_id == NO_TOPIC_ID:
-            raise ProtocolError("a topic without a name or an id in a Metadata request")
-    return list(dict.fromkeys(request.topics))  # one that is asked for twice is told once
+        return [WantedTopic(NO_TOPIC_ID, name) for name in ctx.broker.image.topics]
+    found = (_known_by_something(WantedTopic(topic.topic_id, topic.name)) for topic in request.topics)
+    return list(dict.fromkeys(found))  # one that is asked for twice is told once
 
 
-def _topics_to_create(
-    request: MetadataRequest, ctx: RequestContext, wanted: list[MetadataRequestTopic]
-) -> list[NewTopic]:
+def _known_by_something(topic: WantedTopic) -> WantedTopic:
+    if topic.name is None and topic.topic_id == NO_TOPIC_ID:
+        raise ProtocolError("a topic without a name or an id in a Metadata request")
+    return topic
+
+
+def _topics_to_create(request: MetadataRequest, ctx: RequestContext, wanted: list[WantedTopic]) -> list[NewTopic]:
     if not ctx.broker.config.auto_create_topics or request.topics is None:
         return []
     if ctx.version >= _AUTO_CREATION_FLAG_FROM and not request.allow_auto_topic_creation:
@@ -157,7 +201,7 @@ def _topics_to_create(
     ]
 
 
-def _fragment(ctx: RequestContext, wanted: MetadataRequestTopic, ask_operations: bool) -> bytes | None:
+def _fragment(ctx: RequestContext, wanted: WantedTopic, ask_operations: bool) -> bytes | None:
     broker, version = ctx.broker, ctx.version
     by_id = wanted.topic_id != NO_TOPIC_ID
     topic = (
@@ -189,7 +233,7 @@ def _is_legal(name: str) -> bool:
     return True
 
 
-def _without_partitions(version: int, error: ErrorCode, wanted: MetadataRequestTopic, operations: int) -> bytes:
+def _without_partitions(version: int, error: ErrorCode, wanted: WantedTopic, operations: int) -> bytes:
     return encode_topic(
         version,
         error_code=error,
