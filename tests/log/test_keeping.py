@@ -13,6 +13,8 @@ from headrace.log.partition_log import PartitionLog
 from headrace.log.work import Work
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
+from headrace.wire.records.builder import NewRecord, build_batch
+from headrace.wire.records.markers import Marker, control_batch
 
 from .world import FOLDER, NOW_MS, append, batch_of, bytes_of, fields_of, open_log, read_all, virtual_disk
 
@@ -189,6 +191,25 @@ def test_a_clean_close_cuts_what_a_flush_under_way_was_to_cut() -> None:
     disk.kill()
     again = open_log(disk, config, recovery_point=log.end_offset, clean=True)
     assert (again.end_offset, again.bases) == (log.end_offset, log.bases)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_clean_close_syncs_what_a_flush_under_way_was_to_sync(seed: int) -> None:
+    """Here an index of aborted transactions, which nobody reads again below the snapshot of a clean close."""
+    disk = virtual_disk(seed)
+    log = open_log(disk)
+    for folder in ("", "data"):
+        disk.sync_directory(folder)
+    record = NewRecord(NOW_MS, None, b"x")
+    append(log, build_batch([record], producer_id=7, producer_epoch=0, base_sequence=0, transactional=True))
+    marker = control_batch(producer_id=7, producer_epoch=0, commit=False, coordinator_epoch=0, timestamp=NOW_MS)
+    log.transactions.stage_marker(memoryview(marker), fields_of(marker), Marker(False, 0), 0, NOW_MS)
+    log.write_staged()
+    assert log.flush_work() is not None  # no helper ever comes to it
+    log.close()
+    disk.crash(SeededEntropy(seed))
+    again = open_log(disk, recovery_point=2, clean=True)
+    assert [entry.producer_id for entry in again.segments[0].transactions.since(0)] == [7]
 
 
 def test_a_segment_is_not_cut_while_it_is_being_lengthened() -> None:

@@ -66,7 +66,8 @@ class Flusher:
         self._snapshots: list[Snapshot] = []
         self._written: list[Snapshot] = []
         self._cut: list[Segment] = []
-        """Snapshots and sealed segments of the flush under way."""
+        self._indexed: list[Segment] = []
+        """Snapshots, sealed segments and those with an index of aborted transactions, of the flush under way."""
         self._strays: list[int] = []
         """Offsets of snapshots of an end the log once had, which the next one replaces."""
         self._put_off = False
@@ -152,11 +153,15 @@ class Flusher:
     def flush_everything(self) -> None:
         """At a clean close: in place, with the active segment cut and a snapshot of the end.
 
-        A flush under way may never come to its end: what it was to cut is cut here too.
+        A flush under way may never come to its end: what it was to cut and to sync is cut and synced here too.
         """
         self._log.active.index_time()
-        cut = self._cut if self.in_flight else []
-        self._sealed = [*(segment for segment in cut if segment in self._log.segments), *self._sealed, self._log.active]
+        if self.in_flight:
+            self._sealed[:0] = [segment for segment in self._cut if segment in self._log.segments]
+            self.directory_changed = self._log.epochs.changed = True
+            for segment in self._indexed:
+                segment.transactions.is_unsynced = True
+        self._sealed.append(self._log.active)
         put_off: PutOff | None = self._work(deep=True).here()
         if put_off is not None:
             raise put_off.error
@@ -168,7 +173,7 @@ class Flusher:
         sealed = self._sealed
         plan = self._plan(deep=deep)
         rolls, self._snapshots = self._snapshots, []
-        self._written, self._cut = rolls, sealed
+        self._written, self._cut, self._indexed = rolls, sealed, plan.indexed
         self._sealed = []
         self.in_flight = True
         self.directory_changed = log.epochs.changed = self._put_off = False
