@@ -3,7 +3,7 @@
 from typing import Any
 
 from headrace.model.errors import ErrorCode
-from headrace.sim.checkers.history import PartitionHistory, SentBatch
+from headrace.sim.checkers.history import NOBODY, PartitionHistory, Producer, SentBatch
 from headrace.sim.checkers.violation import Violation, require
 from headrace.sim.node import HOST, PORT
 from headrace.sim.stage import Stage
@@ -74,7 +74,8 @@ class Auditor:
 
     def _check_times(self, partition: PartitionHistory, batches: list[SentBatch]) -> None:
         """The log is still, so an offset by time has one right answer; unless retention takes records meanwhile."""
-        if partition.topic.append_time or not partition.topic.keeps_all or not batches:
+        topic = partition.topic
+        if topic.append_time or not topic.keeps_all or not batches or partition.markers:
             return
         wanted = sorted(batch.timestamp for batch in batches)[len(batches) // 2]
         expected = next(batch for batch in batches if batch.timestamp >= wanted)
@@ -95,12 +96,12 @@ def _check_entries(partition: PartitionHistory, batches: list[SentBatch]) -> Non
 
 
 def _check_sequences(partition: PartitionHistory, batches: list[SentBatch]) -> None:
-    expected: dict[int, int] = {}
+    expected: dict[Producer, int] = {}
     whole = partition.start == 0 and not partition.losses
     for batch in batches:
-        if batch.producer_id < 0:
+        if batch.producer == NOBODY:
             continue
-        due = expected.get(batch.producer_id, 0 if whole else batch.sequence)
+        due = expected.get(batch.producer, 0 if whole else batch.sequence)
         if batch.sequence != due:
             raise Violation(IN_SEQUENCE, f"{batch} is at offset {batch.offset} where sequence {due} was due")
-        expected[batch.producer_id] = batch.sequence + batch.count
+        expected[batch.producer] = batch.sequence + batch.count

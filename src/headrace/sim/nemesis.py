@@ -241,6 +241,8 @@ class Nemesis:
         spawner = self._machine.spawner
         spawner.long_delays_one_in = habits.get("delays", 0)
         spawner.losses_one_in = self._losses_factor * habits.get("losses", 0)
+        messages = self._stage.virtual.messages
+        messages.delays_one_in, messages.losses_one_in = spawner.long_delays_one_in, 2 * habits.get("losses", 0)
 
     # The network
 
@@ -348,3 +350,4 @@ class Nemesis:
         if self._stage.virtual.node is not None and machine.spawner.lost:
             self._operator.kill()
         machine.spawner.heal()
+        self._stage.virtual.messages.heal()

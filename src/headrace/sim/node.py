@@ -7,6 +7,7 @@ import structlog.dev  # noqa: F401 - it looks at the real clock when it is impor
 from headrace.broker.node import Node
 from headrace.model.configs.values import BrokerConfig
 from headrace.ports.bundle import Ports
+from headrace.sim.messages import Messages
 from headrace.sim.world import Machine, World
 
 HOST, PORT = "node", 9092
@@ -26,6 +27,7 @@ class VirtualNode:
         self.world = world
         self.machine = world.machine()
         self.config = BrokerConfig.from_texts({**SETTINGS, **(settings or {})})
+        self.messages = Messages(self.machine.entropy.branch("messages"), world.trace)
 
     @property
     def node(self) -> Node | None:
@@ -72,6 +74,7 @@ class VirtualNode:
         ports = Ports(machine.clock, machine.disk, machine.network, machine.entropy, machine.spawner)
         node = Node(self.config, ports, write_log=self._say)
         node.loop.strict = True
+        self.messages.carry(node)
         return node
 
     def _say(self, lines: str) -> None:

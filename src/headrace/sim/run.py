@@ -16,11 +16,12 @@ from headrace.sim.operator import NO_CRASH, Operator
 from headrace.sim.plays.groups import GroupsPlay
 from headrace.sim.plays.log import LogPlay
 from headrace.sim.plays.play import Play
+from headrace.sim.plays.transactions import TransactionsPlay
 from headrace.sim.stage import Stage
 from headrace.sim.workloads.canary import Canary
 from headrace.sim.world import RunTooLong, World
 
-PLAYS: dict[str, type[Play]] = {play.name: play for play in (LogPlay, GroupsPlay)}
+PLAYS: dict[str, type[Play]] = {play.name: play for play in (LogPlay, GroupsPlay, TransactionsPlay)}
 MINUTE_MS = 60_000
 MINUTES = 1.0
 STEP_MS_MAX = 80

@@ -95,7 +95,7 @@ class MarkerSender:
             return
         sending = _Sending(marker, done)
         self.unwritten += len(marker.partitions)
-        self._queue.extend((partition, sending) for partition in marker.partitions)
+        self._queue.extend((partition, sending) for partition in sorted(marker.partitions))
         self._deliver_later()
 
     def retry(self, target: Partition, sending: _Sending) -> None:

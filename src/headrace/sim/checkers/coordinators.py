@@ -17,7 +17,7 @@ OWNERS_CHECK_TURNS = 8
 REPLAY_CHECK_TURNS = 200
 DELAYED_MS = 400.0
 """An answer that waits so long for its commit was delayed; a turn is at most a fifth of it."""
-COMMIT_DELAYED = "group commit delayed"
+COMMIT_DELAYED = "coordinator's commit delayed"
 REPLAYS = "a replay of a coordinator's log gives its state"
 
 
@@ -31,7 +31,7 @@ class CoordinatorChecks:
 
     def check(self, node: Node) -> None:
         self._turns += 1
-        for host in node.broker.groups.topic:
+        for host in (*node.broker.groups.topic, *node.broker.transactions.topic):
             self._note_delay(host)
         if self._turns % OWNERS_CHECK_TURNS == 0:
             self._check_owners(node)

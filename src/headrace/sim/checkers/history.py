@@ -5,18 +5,29 @@ sent byte by byte. A history holds what the node has promised; an end of the pro
 only what no sync had covered.
 """
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
 from headrace.model.ids import TopicId
 from headrace.sim.checkers.violation import Violation, require
 from headrace.wire.records.header import (
+    ATTRIBUTES,
     BASE_OFFSET,
+    CONTROL_BIT,
     CRC,
     HEADER,
     HEADER_SIZE,
     LAST_OFFSET_DELTA,
     LENGTH,
     LOG_OVERHEAD,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    HeaderFields,
     checksum,
 )
+
+if TYPE_CHECKING:
+    from headrace.sim.checkers.transactions import Transaction
 
 NUMBER_AT = HEADER_SIZE + 5
 """Behind the one-byte length, attributes, time, offset and key length of the first record."""
@@ -38,6 +49,17 @@ KEPT = "only retention and DeleteRecords take records away"
 EPOCH_GROWS = "the leader epoch grows at each start"
 
 
+class Producer(NamedTuple):
+    producer_id: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"producer {self.producer_id}" + (f" epoch {self.epoch}" if self.epoch else "")
+
+
+NOBODY = Producer(-1, -1)
+
+
 class SentBatch:
     __slots__ = (
         "content",
@@ -45,10 +67,11 @@ class SentBatch:
         "number",
         "offset",
         "partition",
-        "producer_id",
+        "producer",
         "sequence",
         "sync_level",
         "timestamp",
+        "transaction",
         "was_stored",
     )
 
@@ -60,16 +83,18 @@ class SentBatch:
         partition: "PartitionHistory",
         *,
         timestamp: int,
-        producer_id: int,
+        producer: Producer,
         sequence: int,
+        transaction: "Transaction | None" = None,
     ) -> None:
         self.number = number
         self.content = content
         self.count = count
         self.partition = partition
         self.timestamp = timestamp
-        self.producer_id = producer_id
+        self.producer = producer
         self.sequence = sequence
+        self.transaction = transaction
         self.sync_level = partition.topic.sync_level
         self.offset: int | None = None
         """Where it is known to be."""
@@ -80,7 +105,7 @@ class SentBatch:
         self.offset = None
 
     def __str__(self) -> str:
-        return f"batch {self.number} of producer {self.producer_id} sequence {self.sequence} for {self.partition}"
+        return f"batch {self.number} of {self.producer} sequence {self.sequence} for {self.partition}"
 
 
 class TopicHistory:
@@ -124,6 +149,7 @@ class PartitionHistory:
         "known_end",
         "leader_epoch",
         "losses",
+        "markers",
         "power_cuts",
         "start",
         "synced_from",
@@ -135,6 +161,8 @@ class PartitionHistory:
         self.index = index
         self.entries: dict[int, SentBatch] = {}
         """The batch of every offset that was promised."""
+        self.markers: dict[int, Producer] = {}
+        """Whose transaction ends at an offset."""
         self.known_end = 0
         self.durable_end = 0
         """Everything below survives a power cut."""
@@ -169,6 +197,12 @@ class PartitionHistory:
             if known is not batch:
                 raise Violation(ONE_SEQUENCE, f"offset {offset} of {self} held {known}, now {batch}")
         self.reaches(base_offset + batch.count)
+
+    def mark(self, offset: int, producer: Producer) -> None:
+        """A marker is there, as a read has told."""
+        if self.markers.setdefault(offset, producer) != producer or offset in self.entries:
+            raise Violation(ONE_SEQUENCE, f"offset {offset} of {self} now holds a marker of {producer}")
+        self.reaches(offset + 1)
 
     def reaches(self, offset: int) -> None:
         """A client was told that the log ends there or behind."""
@@ -206,6 +240,7 @@ class PartitionHistory:
     def _forget_from(self, end_offset: int) -> None:
         self.losses += 1
         for offset in range(end_offset, self.known_end):
+            self.markers.pop(offset, None)
             batch = self.entries.pop(offset, None)
             if batch is not None:
                 batch.forget()
@@ -215,6 +250,13 @@ class PartitionHistory:
     def closed_cleanly(self) -> None:
         """A clean stop syncs everything."""
         self.durable_end = max(self.durable_end, self.known_end)
+
+
+class ShownBatch(NamedTuple):
+    base_offset: int
+    end_offset: int
+    batch: SentBatch | None
+    producer: Producer
 
 
 class Histories:
@@ -241,32 +283,46 @@ class Histories:
     ) -> tuple[list[SentBatch], int]:
         """A reader who asked from `offset` was given these bytes; the batches in them, checked, and where they end."""
         found: list[SentBatch] = []
-        position, expected = 0, offset
-        while position < len(records):
-            batch, base_offset, size = self._batch_at(partition, memoryview(records)[position:])
-            end = base_offset + batch.count
+        expected = offset
+        for base_offset, end, batch, producer in self.batches_in(partition, records):
             follows = base_offset <= expected < end if expected == offset else base_offset == expected
             if not follows:
                 detail = f"{partition}: a batch of offsets {base_offset} to {end} where {expected} was due"
                 raise Violation(NO_GAP, detail)
-            partition.place(batch, base_offset)
-            found.append(batch)
-            position += size
+            if batch is None:
+                partition.mark(base_offset, producer)
+            else:
+                partition.place(batch, base_offset)
+                found.append(batch)
             expected = end
-        if found:
+        if expected > offset:
             detail = f"{partition}: shown up to {expected}, high watermark {high_watermark}"
             require(expected <= high_watermark, BELOW_HIGH_WATERMARK, detail)
             partition.promised_durable(expected, sync_level)
         return found, expected
 
-    def _batch_at(self, partition: PartitionHistory, content: memoryview) -> tuple[SentBatch, int, int]:
+    def batches_in(self, partition: PartitionHistory, records: bytes) -> Iterator[ShownBatch]:
+        """What was sent, by the number in it; None for a marker."""
+        position = 0
+        while position < len(records):
+            fields, stored = self._stored_at(partition, memoryview(records)[position:])
+            base_offset, producer = fields[BASE_OFFSET], Producer(fields[PRODUCER_ID], fields[PRODUCER_EPOCH])
+            end = base_offset + fields[LAST_OFFSET_DELTA] + 1
+            batch = None if fields[ATTRIBUTES] & CONTROL_BIT else self._sent_as(partition, fields, stored)
+            yield ShownBatch(base_offset, end, batch, producer)
+            position += len(stored)
+
+    def _stored_at(self, partition: PartitionHistory, content: memoryview) -> tuple[HeaderFields, memoryview]:
         if len(content) < HEADER_SIZE:
             raise Violation(NO_GAP, f"{partition}: {len(content)} bytes are no batch")
-        fields = HEADER.unpack_from(content)
+        fields: HeaderFields = HEADER.unpack_from(content)
         size = fields[LENGTH] + LOG_OVERHEAD
         stored = content[:size]
         if len(stored) != size or checksum(stored) != fields[CRC]:
             raise Violation(NO_GAP, f"{partition}: the batch at offset {fields[BASE_OFFSET]} is damaged")
+        return fields, stored
+
+    def _sent_as(self, partition: PartitionHistory, fields: HeaderFields, stored: memoryview) -> SentBatch:
         number = int.from_bytes(stored[NUMBER_AT : NUMBER_AT + NUMBER_BYTES], "big")
         batch = self.sent[number] if number < len(self.sent) else None
         if batch is None or not _same(batch.content, stored, append_time=batch.partition.topic.append_time):
@@ -274,7 +330,7 @@ class Histories:
                 NOTHING_FOREIGN, f"{partition} holds bytes at offset {fields[BASE_OFFSET]} that nobody sent"
             )
         assert fields[LAST_OFFSET_DELTA] == batch.count - 1
-        return batch, fields[BASE_OFFSET], size
+        return batch
 
 
 def _same(sent: bytes, stored: memoryview, *, append_time: bool) -> bool:

@@ -95,13 +95,7 @@ class GroupsPlay(Play):
 
     def open(self, stage: Stage) -> None:
         super().open(stage)
-        auditor = Auditor(stage)
-        request = requests.coordinator_of("classic", requests.GROUP_KEY)
-        for _ in range(ATTEMPTS_MAX):
-            found = auditor.ask(ApiKey.FIND_COORDINATOR, requests.FIND_COORDINATOR, request).coordinators[0]
-            if not found.error_code:
-                return
-        raise Violation(OPENS, f"no coordinator: {ErrorCode(found.error_code).name}")
+        find_coordinator(stage, "classic", requests.GROUP_KEY)
 
     def check(self, stage: Stage, node: Node) -> None:
         assert self._checks is not None
@@ -115,12 +109,27 @@ class GroupsPlay(Play):
 
     def audit_again(self, stage: Stage) -> None:
         """Everything committed is there."""
-        auditor = Auditor(stage)
-        for group in self._groups:
-            for partition, truth in group.offsets():
-                message = requests.committed(group.group_id, [(partition.topic.name, partition.index)])
-                for _ in range(ATTEMPTS_MAX):
-                    answer = auditor.ask(ApiKey.OFFSET_FETCH, requests.OFFSET_FETCH, message).groups[0]
-                    if ErrorCode(answer.error_code) not in COMES_AGAIN:
-                        break
-                truth.shown(answer.topics[0].partitions[0].committed_offset)
+        check_committed(stage, self._groups)
+
+
+def find_coordinator(stage: Stage, key: str, key_type: int) -> None:
+    """Which makes the topic that keeps what is coordinated."""
+    auditor = Auditor(stage)
+    request = requests.coordinator_of(key, key_type)
+    for _ in range(ATTEMPTS_MAX):
+        found = auditor.ask(ApiKey.FIND_COORDINATOR, requests.FIND_COORDINATOR, request).coordinators[0]
+        if not found.error_code:
+            return
+    raise Violation(OPENS, f"no coordinator: {ErrorCode(found.error_code).name}")
+
+
+def check_committed(stage: Stage, groups: Sequence[GroupHistory]) -> None:
+    auditor = Auditor(stage)
+    for group in groups:
+        for partition, truth in group.offsets():
+            message = requests.committed(group.group_id, [(partition.topic.name, partition.index)])
+            for _ in range(ATTEMPTS_MAX):
+                answer = auditor.ask(ApiKey.OFFSET_FETCH, requests.OFFSET_FETCH, message).groups[0]
+                if ErrorCode(answer.error_code) not in COMES_AGAIN:
+                    break
+            truth.shown(answer.topics[0].partitions[0].committed_offset)

@@ -1,6 +1,7 @@
 """Batches that are like no other: each has its number in the key of its first record."""
 
-from headrace.sim.checkers.history import NUMBER_BYTES, PartitionHistory, SentBatch
+from headrace.sim.checkers.history import NOBODY, NUMBER_BYTES, PartitionHistory, Producer, SentBatch
+from headrace.sim.checkers.transactions import Transaction
 from headrace.sim.clock import WALL_START_MS
 from headrace.sim.stage import Stage
 from headrace.wire.records.builder import NewRecord, build_batch
@@ -23,7 +24,14 @@ class BatchMaker:
         self._entropy = stage.world.entropy.branch(f"batches {name}")
         self._pool = self._entropy.random_bytes(POOL_BYTES)
 
-    def make(self, partition: PartitionHistory, *, producer_id: int = -1, sequence: int = -1) -> SentBatch:
+    def make(
+        self,
+        partition: PartitionHistory,
+        *,
+        producer: Producer = NOBODY,
+        sequence: int = -1,
+        transaction: Transaction | None = None,
+    ) -> SentBatch:
         sent = self._stage.histories.sent
         number = len(sent)
         timestamp = WALL_START_MS + int(self._stage.world.time.now_ms)
@@ -32,9 +40,10 @@ class BatchMaker:
         records += [NewRecord(timestamp, None, value) for value in values]
         content = build_batch(
             records,
-            producer_id=producer_id,
-            producer_epoch=-1 if producer_id < 0 else 0,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
             base_sequence=sequence,
+            transactional=transaction is not None,
         )
         batch = SentBatch(
             number,
@@ -42,8 +51,9 @@ class BatchMaker:
             len(records),
             partition,
             timestamp=timestamp,
-            producer_id=producer_id,
+            producer=producer,
             sequence=sequence,
+            transaction=transaction,
         )
         sent.append(batch)
         return batch

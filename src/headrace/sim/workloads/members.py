@@ -18,7 +18,7 @@ RETRY_MS_MAX = 400
 STEP_OFFSETS_MAX = 20
 ZOMBIE_ONE_IN = 3
 SLEEP_ONE_IN, SLEEP_MS_MAX = 120, 3 * requests.SESSION_TIMEOUT_MS
-COMMIT_LOST = "group commit lost"
+COMMIT_LOST = "coordinator's commit lost"
 
 COMES_AGAIN = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

@@ -5,6 +5,7 @@ from typing import Any
 
 from headrace.model.errors import ErrorCode
 from headrace.sim.checkers.history import PartitionHistory, SentBatch
+from headrace.sim.checkers.history import Producer as SentBy
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.stage import Stage
 from headrace.sim.workloads import requests
@@ -123,7 +124,7 @@ class Producer(Client):
         if not self._idempotent:
             return self._maker.make(target)
         sequence = self._sequences.get(target, 0)
-        batch = self._maker.make(target, producer_id=self._producer_id, sequence=sequence)
+        batch = self._maker.make(target, producer=SentBy(self._producer_id, 0), sequence=sequence)
         self._sequences[target] = sequence + batch.count
         return batch
 

@@ -1,0 +1,95 @@
+"""Messages between coordinators and the leaders of partitions: late, lost, or answered to nobody, as the seed draws.
+
+Both live in one process today, but what they say to each other is answered in a later turn, so that a cluster changes
+nothing. Here some of it takes up to 200 turns, and some never arrives.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headrace.broker.cluster.proposal import Proposal
+from headrace.broker.node import Node
+from headrace.core.transactions.records import Partition
+from headrace.model.errors import ErrorCode
+from headrace.sim.entropy import SeededEntropy
+from headrace.sim.spawner import LONG_DELAY_TURNS_MAX
+from headrace.sim.trace import Trace
+
+TURN_MS = 40
+"""About what a turn takes."""
+CHECK, MARKER = "coordinator's check", "marker"
+MARKER_TWICE = "marker sent twice"
+
+
+class Messages:
+    """`delays_one_in` and `losses_one_in` are rates, 0 for never. The node that runs uses them."""
+
+    def __init__(self, entropy: SeededEntropy, trace: Trace) -> None:
+        self.delays_one_in = 0
+        self.losses_one_in = 0
+        self._entropy = entropy
+        self._trace = trace
+
+    def carry(self, node: Node) -> None:
+        """Take over what is said within this node."""
+        self._carry_checks(node)
+        self._carry_markers(node)
+
+    def heal(self) -> None:
+        """Nothing is late or lost from now on."""
+        self.delays_one_in = self.losses_one_in = 0
+
+    def _delay_ms(self, kind: str) -> float:
+        if not self._entropy.one_in(self.delays_one_in):
+            return 0.0
+        self._trace.meet(f"{kind} delayed")
+        return TURN_MS * self._entropy.below(LONG_DELAY_TURNS_MAX + 1)
+
+    def _is_lost(self, kind: str) -> bool:
+        if not self._entropy.one_in(self.losses_one_in):
+            return False
+        self._trace.meet(f"{kind} lost")
+        return True
+
+    def _carry_checks(self, node: Node) -> None:
+        transactions, timers = node.broker.transactions, node.broker.timers
+        check = transactions.check
+
+        def carried(
+            transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[Partition], *, add: bool
+        ) -> Proposal[Mapping[Partition, ErrorCode]]:
+            answered: Proposal[Mapping[Partition, ErrorCode]] = Proposal()
+            asked = check(transactional_id, producer_id, producer_epoch, partitions, add=add)
+            if not self._is_lost(CHECK):
+                delay_ms = self._delay_ms(CHECK)
+
+                def told(outcome: Any) -> None:
+                    if delay_ms:
+                        timers.after(delay_ms, lambda: answered.complete(outcome))
+                    else:
+                        answered.complete(outcome)
+
+                asked.then(told)
+            return answered
+
+        transactions.check = carried  # type: ignore[method-assign]
+
+    def _carry_markers(self, node: Node) -> None:
+        """One that is lost, or whose answer is, is sent again, as by a sender that waits for an answer."""
+        sender, timers = node.broker.transactions.markers, node.broker.timers
+        deliver = sender._deliver_one
+
+        def carried(target: Partition, sending: Any) -> None:
+            if self._is_lost(MARKER):
+                sender.retry(target, sending)
+            elif self._entropy.one_in(self.losses_one_in):
+                self._trace.meet(MARKER_TWICE)
+                sender.unwritten += 1
+                deliver(target, type(sending)(sending.marker, lambda: None))
+                sender.retry(target, sending)
+            elif delay_ms := self._delay_ms(MARKER):
+                timers.after(delay_ms, lambda: deliver(target, sending))
+            else:
+                deliver(target, sending)
+
+        sender._deliver_one = carried  # type: ignore[method-assign]

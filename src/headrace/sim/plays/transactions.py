@@ -1,0 +1,130 @@
+"""The play of transactions: producers that write to many partitions at once, or not at all, and readers of it."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from headrace.broker.node import Node
+from headrace.model.errors import ErrorCode
+from headrace.sim.audit import Auditor
+from headrace.sim.checkers.coordinators import COMMIT_DELAYED, CoordinatorChecks
+from headrace.sim.checkers.groups import GroupHistory
+from headrace.sim.checkers.history import PartitionHistory
+from headrace.sim.checkers.transactions import ALL_OR_NOTHING
+from headrace.sim.checkers.violation import Violation
+from headrace.sim.entropy import SeededEntropy
+from headrace.sim.messages import CHECK, MARKER, MARKER_TWICE
+from headrace.sim.plays.groups import check_committed, find_coordinator
+from headrace.sim.plays.log import drawn_settings
+from headrace.sim.plays.play import Play, one_of
+from headrace.sim.stage import Stage, TopicPlan
+from headrace.sim.workloads import group_requests
+from headrace.sim.workloads import transaction_requests as requests
+from headrace.sim.workloads.administrator import Administrator
+from headrace.sim.workloads.client import Client
+from headrace.sim.workloads.committed_readers import CommittedReader, committed_batches
+from headrace.sim.workloads.consumers import Consumer
+from headrace.sim.workloads.transactional import TransactionalProducer
+from headrace.wire.apis import ApiKey
+
+ATTEMPTS_MAX = 2_000
+MESSAGES = (f"{CHECK} delayed", f"{CHECK} lost", f"{MARKER} delayed", f"{MARKER} lost", MARKER_TWICE)
+
+
+class TransactionsPlay(Play):
+    name: ClassVar[str] = "transactions"
+    met: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, *MESSAGES)
+    needed: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, f"{CHECK} delayed", f"{MARKER} delayed")
+    torn: ClassVar[str] = "unsynced page dropped"
+    unmet: ClassVar[tuple[str, ...]] = ("disk full", "metadata commit lost")
+    habits: ClassVar[tuple[str, ...]] = ("delays", "losses")
+    losses_factor: ClassVar[int] = 40
+    """Every commit is a sync here, and a sync that never ends holds up its partition until the next start."""
+    deed: ClassVar[str] = "transactions committed"
+    deeds_min: ClassVar[int] = 60
+
+    def __init__(self) -> None:
+        self._producers: list[TransactionalProducer] = []
+        self._groups: list[GroupHistory] = []
+        self._checks: CoordinatorChecks | None = None
+
+    def settings(self, entropy: SeededEntropy) -> dict[str, str]:
+        return drawn_settings(entropy) | {
+            "log.flush.interval.messages": "1",
+            "offsets.topic.num.partitions": one_of(entropy, "1", "2"),
+            "transaction.state.log.num.partitions": one_of(entropy, "1", "2", "3"),
+            "transaction.state.log.segment.bytes": one_of(entropy, "4096", "1048576"),
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": one_of(entropy, "300", "1500"),
+            "log.cleaner.backoff.ms": one_of(entropy, "500", "5000"),
+            "log.cleaner.min.cleanable.ratio": one_of(entropy, "0.01", "0.3"),
+        }
+
+    def plans(self, entropy: SeededEntropy) -> list[TopicPlan]:
+        configs = [
+            ("flush.messages", "1"),
+            ("retention.ms", "-1"),
+            ("segment.bytes", one_of(entropy, "4096", "16384", "1048576")),
+        ]
+        return [
+            TopicPlan("left", partitions=1 + entropy.below(2), configs=configs),
+            TopicPlan("right", partitions=1 + entropy.below(2), configs=configs),
+        ]
+
+    def cast(self, stage: Stage, entropy: SeededEntropy) -> Sequence[Client]:
+        self._checks = CoordinatorChecks(stage)
+        for number in range(3 + entropy.below(3)):
+            group = GroupHistory(f"group {number}")
+            version = (requests.FIRST, requests.SECOND)[entropy.below(2)]
+            self._groups.append(group)
+            self._producers.append(
+                TransactionalProducer(stage, f"writer {number}", stage.targets, group, version=version)
+            )
+        return [
+            *self._producers,
+            CommittedReader(stage, "committed", stage.targets),
+            Consumer(stage, "uncommitted", stage.targets, sessions=True),
+            Administrator(stage),
+        ]
+
+    def deeds(self, stage: Stage) -> int:
+        return sum(producer.committed for producer in self._producers)
+
+    def open(self, stage: Stage) -> None:
+        super().open(stage)
+        find_coordinator(stage, "writer 0", group_requests.TRANSACTION_KEY)
+        find_coordinator(stage, "group 0", group_requests.GROUP_KEY)
+
+    def check(self, stage: Stage, node: Node) -> None:
+        assert self._checks is not None
+        self._checks.check(node)
+
+    def audit(self, stage: Stage) -> None:
+        super().audit(stage)
+        assert self._checks is not None
+        self._checks.check_replays(stage.virtual.running)
+        self.audit_again(stage)
+
+    def audit_again(self, stage: Stage) -> None:
+        """Every transaction has ended, and is seen whole or not at all."""
+        auditor = Auditor(stage)
+        seen: set[int] = set()
+        for partition in stage.targets:
+            seen |= self._read_committed(stage, auditor, partition)
+        for producer in self._producers:
+            for transaction in producer.transactions:
+                transaction.check_whole(seen)
+        check_committed(stage, self._groups)
+
+    def _read_committed(self, stage: Stage, auditor: Auditor, partition: PartitionHistory) -> set[int]:
+        seen: set[int] = set()
+        offset = 0
+        for _ in range(ATTEMPTS_MAX):
+            message = requests.fetched_committed(partition, offset, bytes_max=1 << 20, wait_ms=0)
+            part = auditor.ask(ApiKey.FETCH, requests.FETCH, message).responses[0].partitions[0]
+            if part.error_code:
+                raise Violation(ALL_OR_NOTHING, f"{ErrorCode(part.error_code).name} for {partition}")
+            if part.records:
+                found, offset = committed_batches(stage.histories, partition, part, offset)
+                seen.update(batch.number for batch in found)
+            elif offset >= part.high_watermark:
+                return seen
+        raise Violation(ALL_OR_NOTHING, f"{partition}: a transaction does not end, {offset} is the last stable offset")

@@ -1,0 +1,315 @@
+"""Transactional producers: they write to several partitions and commit or abort, and sometimes come too late.
+
+A transaction is a list of steps, one request each; a step that was not answered is asked again. After anything worse
+the producer takes its transactional id anew, and what it left is the coordinator's to abort.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headrace.model.errors import ErrorCode
+from headrace.sim.checkers.groups import CommittedOffset, GroupHistory
+from headrace.sim.checkers.history import PartitionHistory, Producer, SentBatch
+from headrace.sim.checkers.transactions import FENCED_PRODUCER, Transaction
+from headrace.sim.checkers.violation import Violation, require
+from headrace.sim.stage import Stage
+from headrace.sim.workloads import group_requests
+from headrace.sim.workloads import transaction_requests as requests
+from headrace.sim.workloads.batches import BatchMaker
+from headrace.sim.workloads.client import Client
+from headrace.sim.workloads.producers import HONEST_ERRORS
+from headrace.wire.apis import ApiKey
+
+PARTITIONS_MAX, BATCHES_MAX = 3, 2
+PAUSE_MS_MAX, RETRY_MS_MAX = 300, 300
+ABORT_ONE_IN = 4
+ABANDON_ONE_IN = 12
+SLEEP_ONE_IN = 15
+OFFSETS_ONE_IN = 2
+ZOMBIE_ONE_IN = 2
+PRODUCE_TIMEOUT_MS = 3_000
+
+COMES_AGAIN = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.UNSTABLE_OFFSET_COMMIT,
+)
+"""The same request is to be sent again."""
+FENCED = (
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.TRANSACTION_ABORTABLE,
+)
+"""The transaction took too long, or its id was taken over."""
+
+Step = Callable[[], None]
+
+
+class TransactionalProducer(Client):
+    def __init__(
+        self, stage: Stage, name: str, targets: Sequence[PartitionHistory], group: GroupHistory, *, version: int
+    ) -> None:
+        super().__init__(stage, name)
+        self._targets = targets
+        self._group = group
+        self._version = version
+        self._maker = BatchMaker(stage, name)
+        self._producer: Producer | None = None
+        self._sequences: dict[PartitionHistory, int] = {}
+        self._transaction: Transaction | None = None
+        self._offset: tuple[CommittedOffset, int] | None = None
+        self._steps: list[Step] = []
+        self._former: tuple[Producer, PartitionHistory, int] | None = None
+        """Who it was before it took its id anew, and what it would have written next."""
+        self._waits = False
+        self._next_ms = 0.0
+        self._offset_next = 0
+        self._hurries = False
+        self._committed_before = 0
+        self.committed = 0
+        self.transactions: list[Transaction] = []
+
+    # The client
+
+    def lost(self) -> None:
+        self._waits = False
+
+    @property
+    def settled(self) -> bool:
+        return not self._waits and not self._steps
+
+    def hurry(self) -> None:
+        self._hurries = True
+        self._next_ms = 0.0
+        self._committed_before = self.committed
+
+    def has_progressed(self) -> bool:
+        return self.committed > self._committed_before
+
+    def work(self) -> None:
+        if self._waits or self.now_ms < self._next_ms:
+            return
+        if self._producer is None:
+            if not self.stopped:
+                self._take_the_id()
+        elif self._former is not None and self.entropy.one_in(ZOMBIE_ONE_IN):
+            self._write_as_a_zombie(*self._former)
+        elif self._steps:
+            self._steps[0]()
+        elif not self.stopped and self._targets:
+            self._begin()
+
+    def _request(self, api_key: ApiKey, version: int, message: object, handle: Callable[[Any], object]) -> None:
+        self._waits = True
+
+        def answered(response: Any) -> None:
+            self._waits = False
+            handle(response)
+
+        self.ask(api_key, version, message, answered)
+
+    def _rest(self, longest_ms: int) -> None:
+        self._next_ms = self.now_ms + self.entropy.below(longest_ms)
+
+    # The id
+
+    def _take_the_id(self) -> None:
+        def taken(response: Any) -> None:
+            error = ErrorCode(response.error_code)
+            if error is ErrorCode.NONE:
+                self._become(Producer(response.producer_id, response.producer_epoch))
+            else:
+                require(error in COMES_AGAIN, HONEST_ERRORS, f"{error.name} for {self.name}, who takes its id")
+                self._rest(RETRY_MS_MAX)
+
+        self._request(ApiKey.INIT_PRODUCER_ID, requests.INIT_PRODUCER_ID, requests.init(self.name), taken)
+
+    def _become(self, producer: Producer) -> None:
+        if producer != self._producer:
+            self._producer = producer
+            self._sequences.clear()
+
+    def _start_anew(self) -> None:
+        """The transaction is left to its coordinator; unless its commit was asked for, it counts as never written."""
+        if self._producer is not None and self._sequences:
+            partition, sequence = next(iter(self._sequences.items()))
+            self._former = (self._producer, partition, sequence)
+        if self._offset is not None and self._transaction is not None and not self._transaction.commit_asked:
+            truth, offset = self._offset
+            truth.refused(offset)
+        self._producer = self._transaction = self._offset = None
+        self._steps.clear()
+        self._rest(RETRY_MS_MAX)
+
+    def _write_as_a_zombie(self, producer: Producer, partition: PartitionHistory, sequence: int) -> None:
+        """Its id has been taken anew, which was answered: nothing of what it was may be written."""
+        self._former = None
+        transaction = Transaction(f"{self.name} as a zombie")
+        batch = self._maker.make(partition, producer=producer, sequence=sequence, transaction=transaction)
+
+        def answered(response: Any) -> None:
+            error = ErrorCode(response.responses[0].partition_responses[0].error_code)
+            if error is ErrorCode.NONE:
+                raise Violation(FENCED_PRODUCER, f"{batch} was taken, {self._producer} has the id")
+            require(error in (*FENCED, *COMES_AGAIN), HONEST_ERRORS, f"{error.name} for {batch} of a zombie")
+
+        self._send(batch, answered)
+
+    # A transaction
+
+    def _begin(self) -> None:
+        transaction = self._transaction = Transaction(f"{len(self.transactions)} of {self.name}")
+        self.transactions.append(transaction)
+        targets = list(self._targets)
+        chosen: list[PartitionHistory] = []
+        for _ in range(1 + self.entropy.below(PARTITIONS_MAX)):
+            target = targets[self.entropy.below(len(targets))]
+            if target not in chosen:
+                chosen.append(target)
+        if self._version == requests.FIRST:
+            self._steps.append(lambda: self._add_partitions(chosen))
+        for partition in chosen:
+            for _ in range(1 + self.entropy.below(BATCHES_MAX)):
+                self._steps.append(self._writing(partition, transaction))
+        if self.entropy.one_in(OFFSETS_ONE_IN):
+            self._commit_offsets(chosen[0])
+        if not self._hurries and self.entropy.one_in(ABANDON_ONE_IN):
+            self._steps.append(self._abandon)
+        commit = self._hurries or not self.entropy.one_in(ABORT_ONE_IN)
+        self._steps.append(lambda: self._end(transaction, commit=commit))
+
+    def _done(self, error_code: int) -> bool:
+        """Whether a step is done; what comes again stays the next one."""
+        error = ErrorCode(error_code)
+        if error is ErrorCode.NONE:
+            if self._steps:
+                self._steps.pop(0)
+            return True
+        if error in COMES_AGAIN:
+            self._rest(RETRY_MS_MAX)
+            return False
+        require(error in FENCED, HONEST_ERRORS, f"{error.name} for {self._transaction}")
+        self._start_anew()
+        return False
+
+    def _add_partitions(self, partitions: list[PartitionHistory]) -> None:
+        assert self._producer is not None
+
+        def added(response: Any) -> None:
+            codes = [
+                part.partition_error_code
+                for topic in response.results_by_topic_v3_and_below
+                for part in topic.results_by_partition
+            ]
+            told = [code for code in codes if code and ErrorCode(code) is not ErrorCode.OPERATION_NOT_ATTEMPTED]
+            self._done(told[0] if told else ErrorCode.NONE)
+
+        message = requests.add_partitions(self.name, self._producer, partitions)
+        self._request(ApiKey.ADD_PARTITIONS_TO_TXN, requests.ADD_PARTITIONS, message, added)
+
+    def _writing(self, partition: PartitionHistory, transaction: Transaction) -> Step:
+        """The same batch as often as it takes."""
+        made: list[SentBatch] = []
+
+        def write() -> None:
+            assert self._producer is not None
+            if not made:
+                sequence = self._sequences.get(partition, 0)
+                batch = self._maker.make(partition, producer=self._producer, sequence=sequence, transaction=transaction)
+                self._sequences[partition] = sequence + batch.count
+                made.append(batch)
+            self._send(made[0], written)
+
+        def written(response: Any) -> None:
+            answer = response.responses[0].partition_responses[0]
+            if self._done(answer.error_code):
+                self.stage.histories.acknowledge(made[0], answer.base_offset)
+                transaction.acknowledged.append(made[0])
+
+        return write
+
+    def _send(self, batch: SentBatch, handle: Callable[[Any], object]) -> None:
+        message = requests.produced(self.name, batch.partition, batch.content, timeout_ms=PRODUCE_TIMEOUT_MS)
+        self._request(ApiKey.PRODUCE, requests.PRODUCE[self._version], message, handle)
+
+    def _commit_offsets(self, partition: PartitionHistory) -> None:
+        self._offset_next += 1 + self.entropy.below(20)
+        truth, offset = self._group.offset(partition), self._offset_next
+
+        def add() -> None:
+            assert self._producer is not None
+            message = requests.add_offsets(self.name, self._producer, self._group.group_id)
+            self._request(
+                ApiKey.ADD_OFFSETS_TO_TXN,
+                requests.ADD_OFFSETS,
+                message,
+                lambda response: self._done(response.error_code),
+            )
+
+        def commit() -> None:
+            assert self._producer is not None
+            if self._offset is None:
+                self._offset = (truth, offset)
+                truth.sent(offset)
+            message = requests.commit_offset(self.name, self._producer, self._group.group_id, partition, offset)
+            self._request(
+                ApiKey.TXN_OFFSET_COMMIT,
+                requests.OFFSET_COMMIT[self._version],
+                message,
+                lambda response: self._done(response.topics[0].partitions[0].error_code),
+            )
+
+        def look() -> None:
+            message = group_requests.committed(
+                self._group.group_id, [(partition.topic.name, partition.index)], stable=True
+            )
+            self._request(ApiKey.OFFSET_FETCH, group_requests.OFFSET_FETCH, message, looked)
+
+        def looked(response: Any) -> None:
+            group = response.groups[0]
+            code = group.error_code or group.topics[0].partitions[0].error_code
+            if self._done(code):
+                truth.shown(group.topics[0].partitions[0].committed_offset)
+
+        if self._version == requests.FIRST:
+            self._steps.append(add)
+        self._steps += [commit]
+        self._steps.insert(0, look)
+
+    def _abandon(self) -> None:
+        """Without an end: for some time, or for good."""
+        self._steps.pop(0)
+        if self.entropy.below(2):
+            self._rest(2 * requests.TIMEOUT_MS)
+        else:
+            self._start_anew()
+
+    def _end(self, transaction: Transaction, *, commit: bool) -> None:
+        assert self._producer is not None
+        transaction.commit_asked = transaction.commit_asked or commit
+
+        def ended(response: Any) -> None:
+            if not self._done(response.error_code):
+                return
+            if self._offset is not None:
+                truth, offset = self._offset
+                (truth.acknowledged if commit else truth.refused)(offset)
+            if commit:
+                transaction.committed = True
+                self.committed += 1
+            self._transaction = self._offset = None
+            if self._version == requests.SECOND:
+                self._become(Producer(response.producer_id, response.producer_epoch))
+            self._rest(PAUSE_MS_MAX)
+
+        message = requests.end(self.name, self._producer, commit=commit)
+        self._request(ApiKey.END_TXN, requests.END[self._version], message, ended)
