@@ -24,6 +24,7 @@ COMMANDS = {
     "consume": _Lazy("consume", "Print the records of a topic."),
     "groups": _Lazy("groups", "List, describe, reset and delete groups, and see how far they lag."),
     "transactions": _Lazy("transactions", "List, describe and abort transactions, also those that hang."),
+    "top": _Lazy("top", "Watch topics, groups, their lag and the loop of a broker."),
     "configs": _Lazy("configs", "List, describe and alter configs."),
     "cluster": _Lazy("cluster", "Describe the cluster."),
     "compact": _Lazy("compact", "Ask for a compaction of a topic now."),

@@ -1,0 +1,56 @@
+"""The metrics page of a broker, read back: the text format of Prometheus, as far as the broker writes it."""
+
+import re
+from http.client import HTTPConnection, HTTPException
+
+from headrace.cli.failures import Failure
+
+PAGE_SECONDS_MAX = 10
+PAGE_BYTES_MAX = 64 << 20
+
+MetricsPage = dict[str, list[tuple[dict[str, str], float]]]
+"""The samples of each name, with their labels."""
+
+Histogram = list[tuple[float, float]]
+"""Upper bounds and how many were not above each, rising."""
+
+_LINE = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})? ([-+0-9.eE]+|[-+]?Inf|NaN)")
+_LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
+
+
+def read_page(host: str, port: int) -> MetricsPage:
+    connection = HTTPConnection(host, port, timeout=PAGE_SECONDS_MAX)
+    try:
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        content = answer.read(PAGE_BYTES_MAX)
+    except (OSError, HTTPException) as error:
+        raise Failure(f"the metrics page at {host}:{port} cannot be read: {error}") from None
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise Failure(f"the metrics page at {host}:{port} answers {answer.status}: is it a broker's?")
+    return parse_page(content.decode(errors="replace"))
+
+
+def parse_page(text: str) -> MetricsPage:
+    page: MetricsPage = {}
+    for line in text.splitlines():
+        match = None if line.startswith("#") else _LINE.fullmatch(line)
+        if match is not None:
+            name, labels, value = match.groups()
+            page.setdefault(name, []).append((dict(_LABEL.findall(labels or "")), float(value)))
+    return page
+
+
+def total(page: MetricsPage, name: str) -> float:
+    """The sum over all labels; 0 for a name that is not there."""
+    return sum(value for _, value in page.get(name, ()))
+
+
+def histogram(page: MetricsPage, name: str) -> Histogram:
+    counts: dict[float, float] = {}
+    for labels, value in page.get(f"{name}_bucket", ()):
+        bound = float(labels.get("le", "inf"))
+        counts[bound] = counts.get(bound, 0.0) + value
+    return sorted(counts.items())

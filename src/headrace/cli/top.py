@@ -1,0 +1,228 @@
+"""`headrace top`: topics, groups and the loop of a broker, looked at again and again."""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli.console import clean, count_text, print_json, size_text
+from headrace.cli.options import bootstrap_option, json_option
+from headrace.cli.top_samples import GroupRow, NodeRow, TopicRow, View, take_sample, view_of
+from headrace.client import Admin
+from headrace.client.types import ConfigResource, ResourceType
+from headrace.model.configs.listeners import parse_address
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+
+INTERVAL_SECONDS = 2.0
+INTERVAL_SECONDS_MIN = 0.1
+METRICS_CONFIG = "headrace.metrics.listen"
+EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104
+"""Addresses that listen on all interfaces and name none."""
+
+PAGE_LINES = 7
+"""Of the head, the headings and the gaps; the rest of a screen is for rows."""
+
+PIPED_ROWS_MAX = 10_000
+NAME_WIDTH_MIN = 10
+LOOP_LAG_WARNING_MS = 100.0
+
+
+@click.command("top")
+@click.option("--interval", type=click.FloatRange(INTERVAL_SECONDS_MIN), default=INTERVAL_SECONDS, show_default=True)
+@click.option("--once", is_flag=True, help="Look twice, print the difference and end.")
+@click.option("--internal", is_flag=True, help="Internal topics too.")
+@click.option("--metrics", metavar="HOST:PORT", help=f"The metrics page. [default: what {METRICS_CONFIG} says]")
+@bootstrap_option
+@json_option
+def command(bootstrap: str, metrics: str | None, interval: float, once: bool, internal: bool, as_json: bool) -> None:
+    """Watch topics, groups, their lag and the loop of a broker.
+
+    Ctrl-C ends it. Rates are per second, between two looks. What leaves a topic is counted by the offsets that groups
+    commit. The lines about the broker itself come from its metrics page, if it has one (headrace.metrics.listen).
+    """
+    with Admin(bootstrap) as admin:
+        page = parse_address(metrics) if metrics else _metrics_address(admin)
+        before = take_sample(admin, page, with_internal=internal)
+        with _Shown(bootstrap, as_json=as_json, live=not once) as show:
+            while True:
+                time.sleep(interval)
+                now = take_sample(admin, page, with_internal=internal)
+                show(view_of(before, now))
+                before = now
+                if once:
+                    return
+
+
+def _metrics_address(admin: Admin) -> tuple[str, int] | None:
+    """Of the first broker that tells where its page is."""
+    cluster = admin.cluster()
+    for broker in sorted(cluster.brokers):
+        resource = ConfigResource(ResourceType.BROKER, str(broker.node_id))
+        entries = admin.describe_configs([resource]).get(resource, ())
+        listen = next((entry.value for entry in entries if entry.name == METRICS_CONFIG), None)
+        if listen:
+            host, port = parse_address(listen)
+            return (broker.host if host in EVERYWHERE else host), port
+    return None
+
+
+class _Shown:
+    """Gives the function that shows a view: on a screen that is drawn anew, or line by line."""
+
+    def __init__(self, bootstrap: str, *, as_json: bool, live: bool) -> None:
+        self._bootstrap = bootstrap
+        self._as_json = as_json
+        self._screen: Any = None
+        if live and not as_json and sys.stdout.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._screen = Live(console=Console(highlight=False), screen=True, auto_refresh=False)
+
+    def __enter__(self) -> Callable[[View], None]:
+        if self._screen is not None:
+            self._screen.__enter__()
+        return self._show
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._screen is not None:
+            self._screen.__exit__(*exception)
+
+    def _show(self, view: View) -> None:
+        if self._as_json:
+            print_json(as_json_value(view))
+        elif self._screen is not None:
+            height, width = self._screen.console.height, self._screen.console.width
+            self._screen.update(page(view, self._bootstrap, rows_max=height - PAGE_LINES, width=width), refresh=True)
+        else:
+            from rich.console import Console
+
+            console = Console(highlight=False)
+            console.print(page(view, self._bootstrap, rows_max=PIPED_ROWS_MAX, width=console.width))
+
+
+def as_json_value(view: View) -> dict[str, object]:
+    return {
+        "brokers": view.brokers,
+        "broker": None if view.node is None else _rounded(view.node),
+        "topics": [_rounded(row) for row in view.topics],
+        "groups": [_rounded(row) for row in view.groups],
+    }
+
+
+def _rounded(row: TopicRow | GroupRow | NodeRow) -> dict[str, object]:
+    return {name: round(value, 3) if isinstance(value, float) else value for name, value in row._asdict().items()}
+
+
+def page(view: View, bootstrap: str, *, rows_max: int, width: int) -> "Group":
+    from rich.console import Group
+    from rich.text import Text
+
+    topic_rows = max(min(len(view.topics), rows_max - min(len(view.groups), rows_max // 2)), 1)
+    group_rows = max(rows_max - topic_rows, 1)
+    head = f"headrace top  {bootstrap}  {time.strftime('%H:%M:%S')}  {count_text(view.brokers, 'broker')}"
+    return Group(
+        Text(head, style="bold", no_wrap=True, overflow="ellipsis"),
+        Text(_node_line(view.node), style="dim" if view.node is None else "", no_wrap=True, overflow="ellipsis"),
+        Text(_loop_line(view.node), style=_loop_style(view.node), no_wrap=True, overflow="ellipsis"),
+        Text(),
+        _table(("topic", "parts", "size", "records", "in/s", "out/s"), _topic_cells(view.topics[:topic_rows]), width),
+        Text(),
+        _table(
+            ("group", "state", "type", "members", "lag", "read/s"),
+            _group_cells(view.groups[:group_rows]),
+            width,
+            lag_column=4,
+        ),
+    )
+
+
+def _node_line(node: NodeRow | None) -> str:
+    if node is None:
+        return f"no metrics page: start the broker with --set {METRICS_CONFIG}=127.0.0.1:9644"
+    return (
+        f"in {_bytes(node.bytes_in_per_second)}/s  out {_bytes(node.bytes_out_per_second)}/s  "
+        f"{_number(node.requests_per_second)} req/s  {_number(node.errors_per_second)} err/s  "
+        f"{node.connections} conn"
+    )
+
+
+def _loop_line(node: NodeRow | None) -> str:
+    if node is None:
+        return ""
+    return f"turns of the loop: p99 {node.loop_p99_ms:.3g} ms, longest {node.loop_lag_ms:.1f} ms"
+
+
+def _loop_style(node: NodeRow | None) -> str:
+    return "red" if node is not None and node.loop_lag_ms >= LOOP_LAG_WARNING_MS else "green"
+
+
+def _topic_cells(rows: Sequence[TopicRow]) -> list[tuple[str, ...]]:
+    return [
+        (
+            row.topic,
+            f"{row.partitions:,}",
+            size_text(row.size_bytes),
+            _number(row.records),
+            _number(row.in_per_second),
+            _number(row.out_per_second),
+        )
+        for row in rows
+    ]
+
+
+def _group_cells(rows: Sequence[GroupRow]) -> list[tuple[str, ...]]:
+    return [
+        (row.group, row.state, row.type, f"{row.members:,}", _number(row.lag), _number(row.read_per_second))
+        for row in rows
+    ]
+
+
+def _table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, lag_column: int | None = None
+) -> "RenderableType":
+    """One line for each row, whatever the width: the name gives way."""
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        return Text(f"no {columns[0]}s", style="dim")
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0), width=width)
+    words = ("state", "type")
+    for number, column in enumerate(columns):
+        table.add_column(
+            column.upper(),
+            justify="left" if number == 0 or column in words else "right",
+            ratio=1 if number == 0 else None,
+            min_width=NAME_WIDTH_MIN if number == 0 else None,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    for row in rows:
+        behind = lag_column is not None and row[lag_column] != "0"
+        cells = [
+            Text(clean(cell), style="yellow" if behind and at == lag_column else "") for at, cell in enumerate(row)
+        ]
+        table.add_row(*cells)
+    return table
+
+
+def _bytes(count: float) -> str:
+    return size_text(int(count))
+
+
+def _number(count: float) -> str:
+    """At most seven characters: 12,345 or 1.2M."""
+    if count < 10 and count != int(count):
+        return f"{count:.1f}"
+    if count < 1_000_000:
+        return f"{count:,.0f}"
+    for unit in ("M", "G"):
+        count /= 1_000_000 if unit == "M" else 1_000
+        if count < 1_000:
+            return f"{count:.1f}{unit}"
+    return f"{count / 1_000:.1f}T"

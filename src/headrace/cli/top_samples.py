@@ -1,0 +1,184 @@
+"""What `headrace top` knows: counts at one instant, asked for as any client may, and rates between two of them."""
+
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from headrace.cli.group_lag import end_offsets
+from headrace.cli.metrics_page import Histogram, MetricsPage, histogram, read_page, total
+from headrace.client import Admin
+from headrace.client.types import EARLIEST
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicPartition
+
+GROUPS_MAX = 200
+"""Groups whose offsets are asked for; beyond it the first by name."""
+
+TOPICS_MAX = 1_000
+LOOP_TURNS = "headrace_loop_turn_seconds"
+LOOP_LAG = "headrace_loop_lag_max_seconds"
+
+
+class GroupCount(NamedTuple):
+    state: str
+    type: str
+    members: int
+    committed: Mapping[TopicPartition, int]
+    lag: int
+
+
+class Sample(NamedTuple):
+    at_seconds: float
+    brokers: int
+    partitions: Mapping[str, int]
+    """Of each topic."""
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+    sizes: Mapping[str, int]
+    """Bytes of each topic's first replicas."""
+    groups: Mapping[str, GroupCount]
+    metrics: MetricsPage | None
+    """None if no metrics page is known."""
+
+
+def take_sample(admin: Admin, metrics: tuple[str, int] | None, *, with_internal: bool) -> Sample:
+    topics = [topic for topic in admin.topics() if with_internal or not topic.internal][:TOPICS_MAX]
+    parts = [TopicPartition(topic.name, each.partition) for topic in topics for each in topic.partitions]
+    ends = end_offsets(admin, parts)
+    starts = {
+        part: at.offset
+        for part, at in (admin.offsets(dict.fromkeys(parts, EARLIEST)) if parts else {}).items()
+        if at.error is ErrorCode.NONE
+    }
+    return Sample(
+        at_seconds=time.monotonic(),
+        brokers=len(admin.cluster().brokers),
+        partitions={topic.name: len(topic.partitions) for topic in topics},
+        starts=starts,
+        ends=ends,
+        sizes=_sizes(admin),
+        groups=_groups(admin, ends),
+        metrics=None if metrics is None else read_page(*metrics),
+    )
+
+
+def _sizes(admin: Admin) -> dict[str, int]:
+    """The largest replica of each partition counts, so that copies do not."""
+    largest: dict[TopicPartition, int] = {}
+    for folder in admin.log_dirs():
+        for replica in folder.replicas:
+            part = TopicPartition(replica.topic, replica.partition)
+            largest[part] = max(largest.get(part, 0), replica.size_bytes)
+    sizes: dict[str, int] = {}
+    for part, size in largest.items():
+        sizes[part.topic] = sizes.get(part.topic, 0) + size
+    return sizes
+
+
+def _groups(admin: Admin, ends: Mapping[TopicPartition, int]) -> dict[str, GroupCount]:
+    listed = sorted(admin.groups(), key=lambda group: group.group)[:GROUPS_MAX]
+    described = admin.describe_groups([group.group for group in listed]) if listed else {}
+    found = {}
+    for group in listed:
+        offsets = {part: at.offset for part, at in admin.group_offsets(group.group).items() if at.offset >= 0}
+        known = {**ends, **end_offsets(admin, [part for part in offsets if part not in ends])}
+        lag = sum(max(known[part] - offset, 0) for part, offset in offsets.items() if part in known)
+        members = described[group.group].members if group.group in described else ()
+        found[group.group] = GroupCount(group.state, group.type or "classic", len(members), offsets, lag)
+    return found
+
+
+class TopicRow(NamedTuple):
+    topic: str
+    partitions: int
+    size_bytes: int
+    records: int
+    in_per_second: float
+    out_per_second: float
+    """What groups have committed: who reads without a group is not seen."""
+
+
+class GroupRow(NamedTuple):
+    group: str
+    state: str
+    type: str
+    members: int
+    lag: int
+    read_per_second: float
+
+
+class NodeRow(NamedTuple):
+    bytes_in_per_second: float
+    bytes_out_per_second: float
+    requests_per_second: float
+    errors_per_second: float
+    connections: int
+    loop_lag_ms: float
+    """The longest turn since the last look."""
+    loop_p99_ms: float
+    """Turns of the time between the two samples: not longer than this but for one in a hundred."""
+
+
+class View(NamedTuple):
+    brokers: int
+    topics: list[TopicRow]
+    groups: list[GroupRow]
+    node: NodeRow | None
+
+
+def view_of(before: Sample, now: Sample) -> View:
+    """The busiest topics first, the groups that are furthest behind first."""
+    seconds = max(now.at_seconds - before.at_seconds, 1e-9)
+    read: dict[str, float] = {}
+    groups = []
+    for name, group in now.groups.items():
+        earlier = before.groups[name].committed if name in before.groups else {}
+        moved = {part: max(offset - earlier.get(part, offset), 0) for part, offset in group.committed.items()}
+        for part, count in moved.items():
+            read[part.topic] = read.get(part.topic, 0.0) + count / seconds
+        groups.append(GroupRow(name, group.state, group.type, group.members, group.lag, sum(moved.values()) / seconds))
+    topics = []
+    for name, partitions in now.partitions.items():
+        parts = [part for part in now.ends if part.topic == name]
+        written = sum(max(now.ends[part] - before.ends.get(part, now.ends[part]), 0) for part in parts)
+        records = sum(max(now.ends[part] - now.starts.get(part, 0), 0) for part in parts)
+        size = now.sizes.get(name, 0)
+        topics.append(TopicRow(name, partitions, size, records, written / seconds, read.get(name, 0.0)))
+    topics.sort(key=lambda row: (-row.in_per_second, -row.out_per_second, row.topic))
+    groups.sort(key=lambda row: (-row.lag, row.group))
+    return View(now.brokers, topics, groups, _node(before, now, seconds))
+
+
+def _node(before: Sample, now: Sample, seconds: float) -> NodeRow | None:
+    if before.metrics is None or now.metrics is None:
+        return None
+    earlier, later = before.metrics, now.metrics
+
+    def rate(name: str) -> float:
+        return max(total(later, name) - total(earlier, name), 0.0) / seconds
+
+    turns = _difference(histogram(later, LOOP_TURNS), histogram(earlier, LOOP_TURNS))
+    return NodeRow(
+        rate("headrace_bytes_in_total"),
+        rate("headrace_bytes_out_total"),
+        rate("headrace_requests_total"),
+        rate("headrace_request_errors_total"),
+        int(total(later, "headrace_connections")),
+        total(later, LOOP_LAG) * 1000,
+        _percentile(turns, 0.99) * 1000,
+    )
+
+
+def _difference(later: Histogram, earlier: Histogram) -> Histogram:
+    counts = dict(earlier)
+    return [(bound, count - counts.get(bound, 0.0)) for bound, count in later]
+
+
+def _percentile(turns: Histogram, part: float) -> float:
+    """The bound below which that part of all is; of cumulative counts."""
+    if not turns or turns[-1][1] <= 0:
+        return 0.0
+    finite = [bound for bound, _ in turns if bound != float("inf")]
+    wanted = turns[-1][1] * part
+    reached = next(bound for bound, count in turns if count >= wanted)
+    return reached if reached != float("inf") else max(finite, default=0.0)
