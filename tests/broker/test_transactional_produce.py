@@ -387,6 +387,14 @@ def test_a_stop_answers_those_who_wait(broker):
     broker.run_until(lambda: broker.node.drained)
 
 
+def test_internal_and_unknown_topics_are_refused_without_a_question(broker):
+    broker.with_topic("__consumer_offsets")
+    client = broker.client()
+    asked = send(client, ("__consumer_offsets", [(0, batch(client, 0))]), ("nowhere", [(0, batch(client, 0))]))
+    assert errors(client.wait(asked)) == [E.INVALID_TOPIC_EXCEPTION, E.UNKNOWN_TOPIC_OR_PARTITION]
+    assert broker.coordinator.asked == []
+
+
 def test_a_topic_deleted_meanwhile(broker):
     client = broker.client()
     held = send_one(client, batch(client, 0))

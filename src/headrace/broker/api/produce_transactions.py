@@ -16,6 +16,7 @@ from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.verification import Verification
 from headrace.broker.timers import Timer
+from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.ports.disk import FileHandle
@@ -206,6 +207,8 @@ class HeldProduces:
         checks: list[_Check] = []
         for topic_key, record_sets in request.topics:
             led = find_topic(topic_key)
+            if led is None or led.name in INTERNAL_TOPICS:
+                continue  # refused without a question
             for index, start, stop in record_sets:
                 partition = partitions.partition_of(led, index)
                 if isinstance(partition, LedPartition) and _is_transactional(request, start, stop):
