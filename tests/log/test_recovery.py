@@ -245,6 +245,22 @@ def test_segments_behind_a_torn_one_are_dropped() -> None:
     assert [at for at, _ in read_all(again)] == list(range(again.end_offset))
 
 
+def test_a_log_that_was_never_flushed_begins_where_it_began() -> None:
+    """A power cut may keep the name of a later segment and lose that of the first, unless this one was synced."""
+    config = LogConfig(segment_bytes=300)
+    for seed in range(60):
+        disk = virtual_disk(seed)
+        log = open_log(disk, config)
+        for number in range(8):
+            append(log, batch_of(b"%d" % number * 50))
+        assert len(log.bases) > 3
+        disk.crash(SeededEntropy(seed))
+        again = open_log(disk, config)
+        assert again.start_offset == 0
+        assert [at for at, _ in read_all(again)] == list(range(again.end_offset))
+        again.close(clean=False)
+
+
 def test_cut_bytes_do_not_come_back_after_a_second_crash() -> None:
     """The torn end is cut and synced, so that a power cut cannot uncover it behind newer batches."""
     torn, behind = batch_of(b"torn"), batch_of(b"behind")

@@ -146,7 +146,8 @@ class PartitionLog:
             segments = []
         if not segments:
             segments = [Segment.create(self.files, self.path, start_offset, self.config, wall_ms)]
-            self._flusher.directory_changed = True
+            # Its name must not be lost while that of a later segment stays: the log would seem to begin there.
+            self.disk.sync_directory(self.path)
         self.segments = segments
         self.bases = [segment.base_offset for segment in segments]
         self.active = segments[-1]
