@@ -76,6 +76,29 @@ def test_acks_all_gives_up_after_its_timeout_and_the_record_stays():
     assert client.produce("t").base_offset == 1
 
 
+def test_each_gives_up_at_its_own_deadline_though_one_timer_serves_all():
+    broker = synced_topic()
+    broker.hold_syncs()
+    clients = [broker.client() for _ in range(4)]
+    asked = [
+        client.send_produce("t", timeout_ms=timeout_ms)
+        for client, timeout_ms in zip(clients, (9_000, 2_000, 30_000, 5_000), strict=True)
+    ]
+    broker.steps()
+    answered = []
+    for _ in range(4):
+        broker.pass_time(2_500)
+        answered.append([client.has_answer(one) for client, one in zip(clients, asked, strict=True)])
+    assert answered == [
+        [False, True, False, False],
+        [False, True, False, True],
+        [False, True, False, True],
+        [True, True, False, True],
+    ]
+    broker.release_syncs()
+    assert clients[2].wait(asked[2]).responses[0].partition_responses[0].error_code == 0
+
+
 def test_a_request_waits_for_all_its_partitions_and_one_may_time_out():
     broker = synced_topic()
     broker.with_topic("loose")

@@ -17,7 +17,7 @@ MANY_BYTES = 1 << 20
 QUIET_STEPS = 60
 """Enough turns for anything that was going to happen."""
 
-FLUSH_NAMES = ("_sync.<locals>.run", "Flusher._work")
+FLUSH_NAMES = ("_sync.<locals>.run", "DataSync")
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 SET = 0
 

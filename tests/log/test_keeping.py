@@ -8,6 +8,7 @@ import pytest
 
 from headrace.log.config import LogConfig
 from headrace.log.errors import OffsetOutOfRange
+from headrace.log.flush import Flusher
 from headrace.log.open_files import OpenFiles
 from headrace.log.partition_log import PartitionLog
 from headrace.log.work import Work
@@ -60,6 +61,47 @@ def test_a_flush_moves_the_recovery_point_when_it_is_done_and_tells() -> None:
     run(log.flush_work())
     assert log.recovery_point == 4
     assert log.flush_work() is None
+
+
+@pytest.mark.parametrize("event", ["nothing", "roll", "epoch", "truncation", "put off", "snapshot"])
+def test_the_short_flush_does_what_the_long_one_does(event: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sync of a log that only grew is a tuned form; the one that looks at everything is its oracle."""
+
+    def history() -> tuple[object, ...]:
+        disk = virtual_disk()
+        log = filled(disk, LogConfig(snapshot_interval_bytes=4096, segment_bytes=1 << 20), batches=3)
+        told: list[int] = []
+        log.on_flushed = told.append
+        for _ in range(3):
+            run(log.flush_work())
+            append(log, batch_of(b"more"))
+        if event == "roll":
+            log.roll()
+        elif event == "epoch":
+            log.begin_epoch(7)
+        elif event == "truncation":
+            work = log.flush_work()
+            assert work is not None
+            work.run()
+            log.truncate_to(4)
+            work.done(None, None)
+        elif event == "put off":
+            log.begin_epoch(8)
+            disk.faults.fail("open", code=EMFILE, path_contains="leader-epoch")
+            with suppress(OSError):
+                run(log.flush_work())
+        elif event == "snapshot":
+            append(log, batch_of(bytes(5000)))
+        append(log, batch_of(b"end"))
+        for _ in range(2):
+            if (work := log.flush_work()) is not None:
+                work.here()
+        on_disk = sorted(disk.list_directory(FOLDER))
+        return log.recovery_point, log.synced_offset, told, on_disk, log.flush_due(NOW_MS + HOUR_MS)
+
+    tuned = history()
+    monkeypatch.setattr(Flusher, "_only_grew", lambda self: False)
+    assert tuned == history()
 
 
 def test_a_failed_flush_fails_the_log_and_moves_nothing() -> None:

@@ -202,13 +202,49 @@ def test_wake_ends_a_wait_from_another_thread(network):
     assert network.poll(0) == []
 
 
-def test_any_number_of_wakes_is_one(network):
+@pytest.mark.parametrize("waiting", [False, True], ids=["before the wait", "within it"])
+def test_any_number_of_wakes_is_one(network, waiting):
+    network._waiting = waiting
     for _ in range(20_000):
         network.wake()
     assert network.poll(-1) == []
-    network._waiter.forget(network._wake_token)
     with pytest.raises(BlockingIOError):
         network._wake_reader.recv(1)
+    assert not network._woken
+
+
+def test_no_wake_is_lost_wherever_it_falls(network):
+    given, taken = 0, 0
+
+    def give():
+        nonlocal given
+        while given < 2_000:
+            if taken == given:
+                given += 1
+                network.wake()
+
+    giver = threading.Thread(target=give)
+    giver.start()
+    while taken < 2_000:
+        if given == taken:
+            network.poll(-1)
+        taken = given
+    giver.join()
+
+
+def test_a_descriptor_that_only_wakes(network):
+    reader, writer = os.pipe()
+    try:
+        os.set_blocking(reader, False)
+        network.wake_on(reader)
+        os.write(writer, b"x")
+        assert network.poll(-1) == []
+        with pytest.raises(BlockingIOError):
+            os.read(reader, 1)
+    finally:
+        network.forget(reader)
+        os.close(reader)
+        os.close(writer)
 
 
 def test_wake_after_close_is_harmless():

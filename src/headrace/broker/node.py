@@ -421,7 +421,7 @@ def real_ports() -> Ports:
     from headrace.ports.real.spawner import ThreadSpawner
 
     network = RealNetwork()
-    return Ports(RealClock(), RealDisk(), network, RealEntropy(), ThreadSpawner(network.wake))
+    return Ports(RealClock(), RealDisk(), network, RealEntropy(), ThreadSpawner(network.wake, wake_on=network.wake_on))
 
 
 def run(config: BrokerConfig, *, on_ready: Callable[[Node], None] = lambda node: None) -> int:

@@ -30,6 +30,9 @@ class Timers:
     def __len__(self) -> int:
         return len(self._heap)
 
+    def now_ms(self) -> float:
+        return self._clock.monotonic_ms()
+
     def next_turn(self, call: Callable[[], object]) -> None:
         """Go on in the next turn, after others had theirs."""
         self._next_turn.append(call)

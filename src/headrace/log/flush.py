@@ -8,9 +8,10 @@ descriptor, are only put off; the recovery point waits for them.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from headrace.ports.disk import Disk, FileHandle
+from headrace.ports.disk import DataSync, Disk, FileHandle
 
 from . import names, producer_snapshot, unsynced
 from .errors import passes
@@ -58,6 +59,7 @@ class _Plan(NamedTuple):
 class Flusher:
     def __init__(self, log: "PartitionLog") -> None:
         self._log = log
+        self._remember_failure = partial(unsynced.remember, log.disk, log.path)
         self._sealed: list[Segment] = []
         self._flushed_bytes = 0
         self._snapshot_bytes = 0
@@ -142,7 +144,7 @@ class Flusher:
             return None  # it must not grow again after it was cut; the next turn will do
         deep = log.appended_bytes - self._snapshot_bytes >= log.config.snapshot_interval_bytes
         try:
-            return self._work(deep=deep)
+            return self._work(deep=deep) if deep or not self._only_grew() else self._sync_of_growth()
         except OSError as error:
             if passes(error):
                 self._rest(error)
@@ -191,23 +193,57 @@ class Flusher:
                 return
             for segment in sealed:
                 segment.allocated = segment.size
-            durable = put_off is None or put_off.durable
-            if durable:
-                self._flushed_bytes = appended
-                self._oldest_wall_ms = -1
             if put_off is not None:
                 self._take_up_again(plan, rolls if generation == self._generation else [], put_off)
             elif deep:
                 self._snapshot_bytes = appended
                 self.note_snapshot(end_offset)
-            if durable and generation == self._generation:
-                log.synced_offset = max(log.synced_offset, end_offset)
-                if put_off is None:
-                    log.recovery_point = max(log.recovery_point, end_offset)
-                if log.on_flushed is not None:
-                    log.on_flushed(end_offset)
+            self._synced(end_offset, appended, generation, put_off)
 
         return Work(_sync(log.disk, plan), done)
+
+    def _only_grew(self) -> bool:
+        """HOT where acknowledgements wait for a sync. Whether the active segment got longer, and that is all."""
+        log = self._log
+        changed = self._sealed or self._snapshots or self._put_off or self.directory_changed or log.epochs.changed
+        if changed or log.active.transactions.is_unsynced:
+            return False
+        before = log.segments[-2:-1]
+        return not before or (before[0].next_offset <= log.recovery_point and not before[0].transactions.is_unsynced)
+
+    def _sync_of_growth(self) -> Work:
+        """HOT where acknowledgements wait for a sync. The same as `_work` makes for one file and nothing else."""
+        log = self._log
+        end_offset, appended, generation = log.end_offset, log.appended_bytes, self._generation
+        handle = log.files.handle(log.active.log)
+        log.files.pin(handle)
+        self.in_flight = True
+        self._written, self._cut = [], []
+
+        def done(_nothing: None, error: BaseException | None) -> None:
+            self.in_flight = False
+            log.files.unpin(handle)
+            if error is not None:
+                log.work_failed(error)
+            else:
+                self._synced(end_offset, appended, generation, None)
+
+        return Work(DataSync(log.disk, handle, self._remember_failure), done)
+
+    def _synced(self, end_offset: int, appended: int, generation: int, put_off: PutOff | None) -> None:
+        """What was appended by then is on the device, if it is still what the log holds."""
+        if put_off is not None and not put_off.durable:
+            return
+        log = self._log
+        self._flushed_bytes = appended
+        self._oldest_wall_ms = -1
+        if generation != self._generation:
+            return
+        log.synced_offset = max(log.synced_offset, end_offset)
+        if put_off is None:
+            log.recovery_point = max(log.recovery_point, end_offset)
+        if log.on_flushed is not None:
+            log.on_flushed(end_offset)
 
     def _take_up_again(self, plan: _Plan, rolls: list[Snapshot], put_off: PutOff) -> None:
         """Small files, or names, are still to be written: the next flush tries again after a rest."""

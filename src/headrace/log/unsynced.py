@@ -19,11 +19,11 @@ def sync(disk: Disk, folder: str, file: FileHandle) -> None:
     try:
         disk.data_sync(file)
     except OSError:
-        _remember(disk, folder)
+        remember(disk, folder)
         raise
 
 
-def _remember(disk: Disk, folder: str) -> None:
+def remember(disk: Disk, folder: str) -> None:
     try:
         disk.close(disk.open(f"{folder}/{UNSYNCED}", create=True))
     except OSError:

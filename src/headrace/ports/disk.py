@@ -5,7 +5,7 @@ so that `Network.send_slice` can use sendfile. Nothing is durable before `data_s
 `sync_directory` (names): the simulator's disk forgets exactly what a power cut may forget.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, NewType, Protocol
 
 FileHandle = NewType("FileHandle", int)
@@ -76,3 +76,24 @@ class Disk(Protocol):
         """Create and lock a lock file for this process, writing the process id into it; DiskLockHeld if taken."""
 
     iov_max: int
+
+
+class DataSync:
+    """`disk.data_sync(file)` as an operation for the Spawner, which knows it as such and may have a better way.
+
+    Whoever tries it calls `on_failure` at once when it fails, before the loop is told.
+    """
+
+    __slots__ = ("disk", "file", "on_failure")
+
+    def __init__(self, disk: Disk, file: FileHandle, on_failure: Callable[[], None]) -> None:
+        self.disk = disk
+        self.file = file
+        self.on_failure = on_failure
+
+    def __call__(self) -> None:
+        try:
+            self.disk.data_sync(self.file)
+        except OSError:
+            self.on_failure()
+            raise

@@ -16,12 +16,12 @@ DELAY_TURNS_MAX = 3
 LONG_DELAY_TURNS_MAX = 200
 METADATA_COMMIT = "metadata commit"
 LATER_ANSWERS = {
-    METADATA_COMMIT: "sync_metadata",
-    "sync": "_sync.<locals>.run",
-    "read of cold pages": "read_ahead",
-    "offset by time": "first_at_or_after",
+    METADATA_COMMIT: ("sync_metadata",),
+    "sync": ("DataSync", "_sync.<locals>.run"),
+    "read of cold pages": ("read_ahead",),
+    "offset by time": ("first_at_or_after",),
 }
-"""What clients wait for, and a part of the name of the operation that answers it in a later turn."""
+"""What clients wait for, and parts of the names of the operations that answer it in a later turn."""
 OTHER_WORK = "other work"
 
 T = TypeVar("T")
@@ -210,7 +210,7 @@ class VirtualSpawner:
 
 
 def _kind(name: str) -> str:
-    return next((kind for kind, part in LATER_ANSWERS.items() if part in name), OTHER_WORK)
+    return next((kind for kind, parts in LATER_ANSWERS.items() if any(part in name for part in parts)), OTHER_WORK)
 
 
 def _name(operation: Callable[..., object]) -> str:

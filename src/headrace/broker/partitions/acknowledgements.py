@@ -1,45 +1,91 @@
 """Answers to producers that are sealed and not sent: they wait for a commit, or turn into an error after all."""
 
+from collections import deque
+
 from headrace.broker.net.connection import Answer
-from headrace.broker.timers import Timers
+from headrace.broker.timers import Timer, Timers
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import PRODUCE_WAIT_MS_MAX
 from headrace.wire.produce import with_error
 
-_NONE = ErrorCode.NONE
+DEADLINE_GRAIN_MS = 10
+"""How far apart two looks at the deadlines are at least, however many there are."""
+
+_NEVER_MS = float("inf")
 
 
-class AckWait:
-    """An answer that waits until `end_offset` is committed here, or until its deadline."""
+AckWait = tuple[Answer, int, int, float]
+"""An answer, the end offset that must be committed, where in the answer its error stands, and the deadline in ms."""
 
-    __slots__ = ("_answer", "_error_at", "_timer", "_timers", "end_offset")
 
-    def __init__(self, answer: Answer, end_offset: int, error_at: int, timers: Timers, timeout_ms: int) -> None:
-        self._answer: Answer | None = answer
-        self.end_offset = end_offset
-        self._error_at = error_at
+class AckWaits:
+    """The answers of one partition that wait, in the order of their requests.
+
+    Nearly all of them leave long before their deadline, so that there is one timer for all: it is set for the first
+    deadline, and when it goes off it looks who is still there. One that was answered meanwhile costs nothing more.
+    """
+
+    __slots__ = ("_timer", "_timer_ms", "_timers", "_waits")
+
+    def __init__(self, timers: Timers) -> None:
         self._timers = timers
-        self._timer = timers.after(min(timeout_ms, PRODUCE_WAIT_MS_MAX), self._expire)
+        self._timer: Timer | None = None
+        self._timer_ms = _NEVER_MS
+        self._waits: deque[AckWait] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waits)
+
+    def add(self, answer: Answer, end_offset: int, error_at: int, timeout_ms: int, now_ms: float) -> None:
+        """HOT where acknowledgements wait for a sync."""
+        deadline_ms = now_ms + min(timeout_ms, PRODUCE_WAIT_MS_MAX)
         answer.waits += 1
+        self._waits.append((answer, end_offset, error_at, deadline_ms))
+        if deadline_ms < self._timer_ms:
+            self._look_at(deadline_ms)
 
-    @property
-    def done(self) -> bool:
-        return self._answer is None
+    def committed(self, high_watermark: int) -> None:
+        """HOT where acknowledgements wait for a sync. Everything below is committed: whoever waited for it can go."""
+        waits = self._waits
+        while waits and waits[0][1] <= high_watermark:
+            answer = waits.popleft()[0]
+            answer.waits -= 1
+            if not answer.waits:
+                answer.connection.mark_dirty()
 
-    def end(self, error: ErrorCode = _NONE) -> None:
-        answer = self._answer
-        if answer is None:
-            return
-        self._answer = None
-        self._timers.cancel(self._timer)
-        if error is not _NONE:
-            mend(answer, self._error_at, error)
-        answer.waits -= 1
-        if not answer.waits:
-            answer.connection.mark_dirty()
+    def fail(self, error: ErrorCode) -> None:
+        """Nothing more will be committed here."""
+        waits, self._waits = self._waits, deque()
+        for wait in waits:
+            _refuse(wait, error)
+        if self._timer is not None:
+            self._timers.cancel(self._timer)
+            self._timer, self._timer_ms = None, _NEVER_MS
+
+    def _look_at(self, deadline_ms: float) -> None:
+        if self._timer is not None:
+            self._timers.cancel(self._timer)
+        self._timer_ms = deadline_ms
+        self._timer = self._timers.at(deadline_ms, self._expire)
 
     def _expire(self) -> None:
-        self.end(ErrorCode.REQUEST_TIMED_OUT)
+        now_ms = self._timers.now_ms()
+        expired = [wait for wait in self._waits if wait[3] <= now_ms]
+        self._waits = deque(wait for wait in self._waits if wait[3] > now_ms)
+        self._timer, self._timer_ms = None, _NEVER_MS
+        if self._waits:
+            first_ms = min(wait[3] for wait in self._waits)
+            self._look_at(max(first_ms, now_ms + DEADLINE_GRAIN_MS))
+        for wait in expired:
+            _refuse(wait, ErrorCode.REQUEST_TIMED_OUT)
+
+
+def _refuse(wait: AckWait, error: ErrorCode) -> None:
+    answer, _end_offset, error_at, _deadline_ms = wait
+    mend(answer, error_at, error)
+    answer.waits -= 1
+    if not answer.waits:
+        answer.connection.mark_dirty()
 
 
 def mend(answer: Answer, error_at: int, error: ErrorCode) -> None:

@@ -8,12 +8,11 @@ Batches of a transaction are taken when the transaction is open here, or when it
 partition belongs to it; `verification` keeps what was said.
 """
 
-from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 from headrace.broker.net.connection import Answer
-from headrace.broker.partitions.acknowledgements import AckWait, mend
+from headrace.broker.partitions.acknowledgements import AckWaits, mend
 from headrace.broker.partitions.verification import Verifications
 from headrace.broker.timers import Timers
 from headrace.core.replication.leader import Leader
@@ -148,7 +147,7 @@ class LedPartition:
         self.touched = False
         self._on_error = on_error
         self._unconfirmed: list[tuple[Answer, int, int, int, int]] = []
-        self._acks: deque[AckWait] = deque()
+        self._acks = AckWaits(timers)
         self._fetch_waiters: dict[FetchWaiter, None] = {}
         self._stable_waiters: dict[FetchWaiter, None] = {}
         """Those that read no further than the last stable offset."""
@@ -317,7 +316,7 @@ class LedPartition:
             self._refuse_unwritten()
         raised = self.leader.log_appended(Offset(self.log.end_offset))
         high_watermark = self.leader.high_watermark
-        if high_watermark < self.log.end_offset or self._acks:
+        if high_watermark < self.log.end_offset:
             self._park_acks(high_watermark)
         self._unconfirmed.clear()
         if raised:
@@ -335,16 +334,13 @@ class LedPartition:
     def _park_acks(self, high_watermark: int) -> None:
         # With flush.messages=1 every acknowledgement waits for the sync, that of acks=1 too.
         synced = self.config.flush_messages == 1
+        now_ms = self._timers.now_ms()
         for answer, end_offset, acks, error_at, timeout_ms in self._unconfirmed:
             if (acks == ACKS_ALL or (synced and acks)) and end_offset > high_watermark:
-                while self._acks and self._acks[0].done:
-                    self._acks.popleft()  # it timed out: a high watermark that stands still keeps no past requests
-                self._acks.append(AckWait(answer, end_offset, error_at, self._timers, timeout_ms))
+                self._acks.add(answer, end_offset, error_at, timeout_ms, now_ms)
 
     def high_watermark_raised(self) -> None:
-        high_watermark, acks = self.leader.high_watermark, self._acks
-        while acks and (acks[0].done or acks[0].end_offset <= high_watermark):
-            acks.popleft().end()
+        self._acks.committed(self.leader.high_watermark)
         new_bytes, self._unseen_bytes = self._unseen_bytes, 0
         stable_bytes = new_bytes
         if self.log.producers.has_transactions or self._unstable_bytes:
@@ -386,8 +382,7 @@ class LedPartition:
         for answer, _, _, error_at, _ in self._unconfirmed:
             mend(answer, error_at, error)
         self._unconfirmed.clear()
-        while self._acks:
-            self._acks.popleft().end(error)
+        self._acks.fail(error)
         self.wake_all()
 
     # Fetch

@@ -66,6 +66,8 @@ class PartitionTable:
         self._touched: list[LedPartition] = []
         self._recovered: set[LedPartition] = set()
         """Those whose unclean tail is being flushed: once all are, a checkpoint spares the next start the scan."""
+        self._flush_again: list[LedPartition] = []
+        """Synced in this turn, and appended to since that sync began."""
         self.active: dict[LedPartition, None] = {}
         """Partitions appended to since housekeeping last looked."""
         self._checkpointed = -1
@@ -235,8 +237,12 @@ class PartitionTable:
     def end_turn(self) -> None:
         """One write per partition that was appended to, then the flushes that are due."""
         touched = self._touched
-        if not touched:
-            return
+        if touched:
+            self._write_touched(touched)
+        while self._flush_again:
+            self.flush(self._flush_again.pop())
+
+    def _write_touched(self, touched: list[LedPartition]) -> None:
         wall_ms = self._clock.wall_ms()
         active = self.active
         metrics = self._metrics
@@ -263,7 +269,7 @@ class PartitionTable:
             if not self._recovered:
                 self.checkpoint_if_moved()
         if partition.log.flush_due(self._clock.wall_ms()):
-            self.flush(partition)
+            self._flush_again.append(partition)  # with what this turn still writes
 
     # Trouble
 

@@ -1,6 +1,7 @@
 """The operating system's TCP behind the Network port."""
 
 import errno
+import os
 import socket
 import threading
 
@@ -110,6 +111,14 @@ class TcpListener:
         self._socket.close()
 
 
+def _drain(descriptor: int) -> None:
+    try:
+        while len(os.read(descriptor, WAKE_DRAIN_BYTES)) == WAKE_DRAIN_BYTES:
+            pass
+    except BlockingIOError:
+        pass
+
+
 class RealNetwork:
     more: int = getattr(socket, "MSG_MORE", 0)
 
@@ -119,11 +128,15 @@ class RealNetwork:
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
         self._wake_writer.setblocking(False)
-        self._wake_token = self._wake_reader.fileno()
-        self._waiter.watch(self._wake_token, READABLE)
+        self._wake_tokens: set[int] = set()
+        """Descriptors whose events end a wait and mean nothing else."""
+        self.wake_on(self._wake_reader.fileno())
         # A late wake must not write to a descriptor that was closed and given to someone else. Reentrant, because a
         # signal handler may wake the loop while the same thread is in here.
         self._wake_lock = threading.RLock()
+        self._waiting = False
+        self._woken = False
+        """A wake since the last wait: the next one must not wait."""
 
     def listen(self, host: str, port: int) -> list[Listener]:
         addresses = _addresses(host, passive=True)
@@ -162,21 +175,30 @@ class RealNetwork:
         self._waiter.forget(token)
 
     def poll(self, timeout_ms: float) -> list[tuple[int, int]]:
-        ready = self._waiter.poll(timeout_ms)
-        wake_token = self._wake_token
-        events = [event for event in ready if event[0] != wake_token]
+        # The order of these steps and of those in `wake` is what loses no wake: each side first says what it does,
+        # then looks at what the other does.
+        self._waiting = True
+        ready = self._waiter.poll(0.0 if self._woken else timeout_ms)
+        self._woken = False
+        self._waiting = False
+        wake_tokens = self._wake_tokens
+        events = [event for event in ready if event[0] not in wake_tokens]
         if len(events) != len(ready):
-            self._drain_wakes()
+            for token, _event in ready:
+                if token in wake_tokens:
+                    _drain(token)
         return events
 
-    def _drain_wakes(self) -> None:
-        try:
-            while len(self._wake_reader.recv(WAKE_DRAIN_BYTES)) == WAKE_DRAIN_BYTES:
-                pass
-        except BlockingIOError:
-            pass
+    def wake_on(self, descriptor: int) -> None:
+        """Whatever can be read from this descriptor ends a wait, and is thrown away."""
+        self._wake_tokens.add(descriptor)
+        self._waiter.watch(descriptor, READABLE)
 
     def wake(self) -> None:
+        """A loop that is busy looks up by itself before it waits; only one that waits costs a system call."""
+        self._woken = True
+        if not self._waiting:
+            return
         with self._wake_lock:
             if self._wake_writer.fileno() < 0:
                 return

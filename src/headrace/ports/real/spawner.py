@@ -4,10 +4,15 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from headrace.ports.disk import DataSync
+from headrace.ports.real.disk import RealDisk
 from headrace.ports.real.jobs import Jobs, ProcessJob
 from headrace.ports.spawner import Spent
+
+if TYPE_CHECKING:
+    from headrace.ports.real.kernel_syncs import KernelSyncs
 
 THREADS = 2
 IN_FLIGHT_OPERATIONS_MAX = 65_536
@@ -21,12 +26,16 @@ class SpawnerFull(RuntimeError):
 
 
 class ThreadSpawner:
-    """A few daemon threads, started as the first operations need them; `network_wake` ends the loop's wait."""
+    """A few daemon threads, started as the first operations need them; `network_wake` ends the loop's wait.
+
+    With `wake_on`, which has the loop's wait end by an eventfd, the syncs of a real disk go to the kernel if they can.
+    """
 
     def __init__(
         self,
         network_wake: Callable[[], None],
         *,
+        wake_on: Callable[[int], None] | None = None,
         threads: int = THREADS,
         in_flight_max: int = IN_FLIGHT_OPERATIONS_MAX,
     ) -> None:
@@ -40,6 +49,8 @@ class ThreadSpawner:
         self._ended: deque[tuple[_Completed, Any, BaseException | None]] = deque()
         self._in_flight = 0
         self._jobs = Jobs(network_wake)
+        self._wake_on = wake_on
+        self._syncs: KernelSyncs | None = None
         self._closed = False
 
     def submit(self, operation: Callable[[], T], completed: Callable[[T | None, BaseException | None], None]) -> None:
@@ -50,9 +61,19 @@ class ThreadSpawner:
             self._ended.append((completed, None, SpawnerFull(f"{self._in_flight_max} operations are in flight")))
             self._network_wake()
             return
+        if type(operation) is DataSync and type(operation.disk) is RealDisk and self._sync(operation, completed):
+            return
         if len(self._threads) < min(self._threads_max, self._in_flight):
             self._start_thread()
         self._queue.put((operation, completed))
+
+    def _sync(self, sync: DataSync, completed: _Completed) -> bool:
+        """Whether the kernel does it; what that takes is made at the first sync, as most nodes never need one."""
+        if self._wake_on is not None:
+            self._syncs, wake_on, self._wake_on = _opened_syncs(), self._wake_on, None
+            if self._syncs is not None:
+                wake_on(self._syncs.token)
+        return self._syncs is not None and self._syncs.begin(sync.file, sync.on_failure, completed)
 
     def _start_thread(self) -> None:
         name = f"headrace-spawner-{len(self._threads)}"
@@ -75,6 +96,8 @@ class ThreadSpawner:
 
     def run_completions(self) -> int:
         ended = self._ended
+        if self._syncs:
+            ended.extend(self._syncs.ended())
         count = len(ended)
         for _ in range(count):
             completed, result, failure = ended.popleft()
@@ -101,6 +124,10 @@ class ThreadSpawner:
         """Idempotent. Completions of operations that ran may still be taken with `run_completions`."""
         self._closed = True
         self._jobs.close()
+        if self._syncs is not None:
+            self._in_flight -= len(self._syncs)
+            self._syncs.close()
+            self._syncs = None
         try:
             while True:
                 self._queue.get_nowait()
@@ -112,3 +139,12 @@ class ThreadSpawner:
         for thread in self._threads:
             thread.join()
         self._threads.clear()
+
+
+def _opened_syncs() -> "KernelSyncs | None":
+    from headrace.ports.real.kernel_syncs import KernelSyncs
+
+    try:
+        return KernelSyncs()
+    except OSError:
+        return None
