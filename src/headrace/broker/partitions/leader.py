@@ -340,7 +340,8 @@ class LedPartition:
                 self._acks.add(answer, end_offset, error_at, timeout_ms, now_ms)
 
     def high_watermark_raised(self) -> None:
-        self._acks.committed(self.leader.high_watermark)
+        high_watermark = self.leader.high_watermark
+        self._acks.committed(high_watermark)
         new_bytes, self._unseen_bytes = self._unseen_bytes, 0
         stable_bytes = new_bytes
         if self.log.producers.has_transactions or self._unstable_bytes:
