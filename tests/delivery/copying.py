@@ -17,6 +17,7 @@ from pathlib import Path
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.delivery.failing_copy import READ_AT_ONCE
 from tests.disks.faulty_disk import AFTER, BEFORE, HALF
 from tests.disks.processes import ENDED_BY_KILL, ROOT, EndedAtStart, FaultyBroker
 
@@ -57,8 +58,10 @@ def free_port():
 class Copying:
     """The rows are sent before the copy begins; it is restarted whenever it ends."""
 
-    def __init__(self, folder, mode, *, messages, seed):
+    def __init__(self, folder, mode, *, messages, kills, seed):
         self.mode = mode
+        self._batches_max = max(messages // READ_AT_ONCE // (4 * kills), 3)
+        """Between one kill and the next, so that they are spread over the job."""
         self.rows = [(b"key %d" % (number % KEYS), b"row %d" % number) for number in range(messages)]
         self.broker = FaultyBroker(Path(folder) / "data", port=free_port(), settings=SETTINGS)
         self.source = random.Random(seed)
@@ -104,7 +107,8 @@ class Copying:
         if self._copy is not None and self._copy.poll() is None:
             self._copy.kill()
             self._copy.wait()
-        number = 1 if point == "init_transactions" else self.source.randint(1, 3)
+        calls_max = {"init_transactions": 1, "produce": self._batches_max * READ_AT_ONCE}.get(point, self._batches_max)
+        number = self.source.randint(1, calls_max)
         plan = {"point": point, "number": number, "when": when}
         deadline = time.monotonic() + POINT_S_MAX
         self._start_copy(plan)
@@ -118,7 +122,8 @@ class Copying:
     def kill_broker(self, point):
         """The broker ends at its point, while the copy works."""
         self.broker.stop() if self.broker.runs else None
-        plan = {"point": point, "number": self.source.randint(1, 4), "when": self.source.choice((BEFORE, HALF, AFTER))}
+        number = self.source.randint(1, self._batches_max)
+        plan = {"point": point, "number": number, "when": self.source.choice((BEFORE, HALF, AFTER))}
         try:
             self.broker.start({**plan, "phase": "ready"})
             deadline = time.monotonic() + POINT_S_MAX
@@ -192,7 +197,7 @@ class Copying:
 
 def campaign(folder, mode, *, messages, kills, seed, tell=lambda line: None):
     """Kills of the copy and of the broker in turns, `kills` of each; what was copied, what was sent, and the points."""
-    with Copying(folder, mode, messages=messages, seed=seed) as copying:
+    with Copying(folder, mode, messages=messages, kills=kills, seed=seed) as copying:
         for number in range(kills):
             copying.kill_copy(*CLIENT_POINTS[mode][number % len(CLIENT_POINTS[mode])])
             copying.kill_broker(BROKER_POINTS[mode][number % len(BROKER_POINTS[mode])])
