@@ -17,6 +17,7 @@ from headrace.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 from headrace.wire.errors import ProtocolError
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.header import BASE_OFFSET, HEADER, LAST_OFFSET_DELTA
+from headrace.wire.records.markers import Marker, control_batch
 from headrace.wire.records.reader import batches, check_batch
 from tools.fuzz import damage
 from tools.fuzz.memory_disk import MemoryDisk
@@ -37,7 +38,18 @@ Files = dict[str, bytearray]
 
 _LOG_SOURCES = tuple(
     f"log/{name}.py"
-    for name in ("recovery", "walk", "segment", "index", "leader_epochs", "producer_snapshot", "older_reads")
+    for name in (
+        "recovery",
+        "replay",
+        "walk",
+        "segment",
+        "index",
+        "leader_epochs",
+        "producer_snapshot",
+        "older_reads",
+        "transaction_index",
+        "transactions",
+    )
 )
 
 
@@ -114,6 +126,8 @@ def _read_checked(log: PartitionLog) -> list[bytes]:
             return found
         content = log.disk.read(part.file, part.length, part.position)
         require(len(content) == part.length > 0, "a slice lies inside its file")
+        aborted = log.transactions.aborted(offset, part, log.end_offset)
+        require(all(first < log.end_offset for _, first in aborted), "aborted transactions lie in the log")
         for batch in batches(content):
             fields = check_batch(batch)
             require(fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] >= offset, "offsets rise")
@@ -131,6 +145,7 @@ def _read_doubtful(log: PartitionLog) -> None:
             part = log.read(offset, READ_BYTES, log.end_offset, True)
             if part is not None:
                 require(part.position >= 0 and part.length > 0, "a slice has a place")
+                log.transactions.aborted(offset, part, log.end_offset)
         except (LogError, OSError):
             pass
 
@@ -162,7 +177,32 @@ def segment_templates() -> tuple[dict[str, bytes], ...]:
         _folder(batches_count=3, segments=False, zeros=400),
         _folder(batches_count=9, segments=True, zeros=200, flushed=True),
         {},
+        _transacted_folder(),
     )
+
+
+def _transacted_folder() -> dict[str, bytes]:
+    """Transactions that are committed, aborted and open, across several segments."""
+    files: Files = {}
+    log = _open(MemoryDisk(files), clean=False, recovery_point=0, start_offset=0)
+    for number in range(8):
+        for producer in range(2):
+            batch = build_batch(
+                [NewRecord(NOW_MS, b"k", b"v" * 40)],
+                producer_id=producer,
+                producer_epoch=0,
+                base_sequence=number,
+                transactional=True,
+            )
+            log.stage(memoryview(batch), HEADER.unpack_from(batch), 0, NOW_MS)
+        marker = control_batch(
+            producer_id=number % 2, producer_epoch=0, commit=number % 4 == 3, coordinator_epoch=0, timestamp=NOW_MS
+        )
+        fields = HEADER.unpack_from(marker)
+        log.transactions.stage_marker(memoryview(marker), fields, Marker(number % 4 == 3, 0), 0, NOW_MS)
+        log.write_staged()
+    log.close()
+    return {name: bytes(content) for name, content in files.items()}
 
 
 def _folder(*, batches_count: int, segments: bool, zeros: int = 0, flushed: bool = False) -> dict[str, bytes]:
@@ -201,7 +241,7 @@ def _segment_seeds() -> list[bytes]:
     steps = bytes((0, 9, 0, 0, 0))
     return [
         bytes((flags | template, point, start)) + extra
-        for template in range(5)
+        for template in range(6)
         for flags in (0, CLEAN_BIT, AGAIN_BIT, CHECKPOINT_BIT, AGAIN_BIT | CHECKPOINT_BIT)
         for point, start in ((0, 0), (5, 0), (9, 130))
         for extra in (

@@ -12,6 +12,7 @@ from headrace.log.errors import CorruptFile
 from headrace.log.index import OFFSET_ENTRY, TIME_ENTRY, IndexFile
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.open_files import OpenFiles
+from headrace.log.transaction_index import AbortedTransaction, TransactionIndex, encode
 from headrace.model.configs import sources
 from headrace.model.configs.definition import ConfigError
 from headrace.model.ids import TopicId, TopicPartition
@@ -36,6 +37,12 @@ def targets() -> list[Target]:
             read=read_producer_snapshot,
             seeds=_snapshot_seeds,
             sources=("log/producer_snapshot.py",),
+        ),
+        Target(
+            name="transaction-index",
+            read=read_transaction_index,
+            seeds=_transaction_index_seeds,
+            sources=("log/transaction_index.py",),
         ),
         Target(name="leader-epochs", read=read_epochs, seeds=_epoch_seeds, sources=("log/leader_epochs.py",)),
         Target(name="offset-checkpoint", read=read_offsets, seeds=_offset_seeds, sources=(text,)),
@@ -95,6 +102,27 @@ def _index_seeds() -> list[bytes]:
     offsets = [b"".join(OFFSET_ENTRY.pack(10 * n, 4000 * n) for n in range(1, length + 1)) for length in lengths]
     times = [b"".join(TIME_ENTRY.pack(NOW_MS + n, 10 * n) for n in range(1, length + 1)) for length in lengths]
     return [bytes((wanted,)) + content for content in (*offsets, *times) for wanted in (0, 100, 200, 255)]
+
+
+def read_transaction_index(data: bytes) -> bool:
+    """The first byte is searched for; the rest is the file."""
+    if not data:
+        return False
+    index = TransactionIndex(OpenFiles(MemoryDisk({INDEX_PATH: bytearray(data[1:])})), INDEX_PATH)
+    if not index.load(base_offset=0, next_offset=1 << 20):
+        return False
+    everything, offset = list(index.since(0)), data[0]
+    require(len(everything) == len(index), "what is counted is there")
+    found = list(index.since(offset))
+    require(found == [entry for entry in everything if entry.last_offset >= offset], "a search finds all")
+    index.keep_below(offset)
+    require([*index.since(0), *found] == everything, "what is kept ends where the rest began")
+    return True
+
+
+def _transaction_index_seeds() -> list[bytes]:
+    entries = [AbortedTransaction(7, 3 * n, 3 * n + 2, 3 * n + 3) for n in range(80)]
+    return [bytes((wanted,)) + encode(entries[:length]) for length in (0, 1, 3, 80) for wanted in (0, 5, 100, 255)]
 
 
 # states
