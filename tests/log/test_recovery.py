@@ -91,6 +91,20 @@ def test_what_a_failed_sync_did_not_cover_is_written_again_before_it_is_trusted(
     assert open_log(disk, CONFIG, recovery_point=200).end_offset == 200
 
 
+def test_a_log_whose_sync_failed_is_not_closed_as_if_it_were_on_the_device() -> None:
+    disk = virtual_disk()
+    log = open_log(disk, CONFIG)
+    append(log, batch_of(b"value"))
+    disk.faults.fail("data_sync")
+    work = log.flush_work()
+    assert work is not None
+    with pytest.raises(OSError, match="error"):
+        work.run()  # the loop has not heard of it
+    with pytest.raises(OSError, match="an earlier sync failed"):
+        log.close()
+    assert log.recovery_point == 0
+
+
 def test_a_tail_torn_at_every_byte_is_cut_to_the_last_whole_batch() -> None:
     source = virtual_disk()
     ends = small_log(source)

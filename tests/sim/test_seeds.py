@@ -44,5 +44,5 @@ def test_what_the_broker_promises_holds(first, all_results, virtual_world):
 @pytest.mark.usefixtures("virtual_world_only")
 @pytest.mark.parametrize("found", REGRESSIONS, ids=lambda found: f"seed {found['seed']}")
 def test_what_once_failed_holds(found):
-    result = run_seed(found["seed"], minutes=found["minutes"])
+    result = run_seed(found["seed"], play=found.get("play", "log"), minutes=found["minutes"])
     assert result.ok, failure_text(result)

@@ -8,6 +8,7 @@ descriptor, are only put off; the recovery point waits for them.
 """
 
 from collections.abc import Callable, Iterator
+from errno import EIO
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -155,8 +156,11 @@ class Flusher:
     def flush_everything(self) -> None:
         """At a clean close: in place, with the active segment cut and a snapshot of the end.
 
-        A flush under way may never come to its end: what it was to cut and to sync is cut and synced here too.
+        A flush under way may never come to its end: what it was to cut and to sync is cut and synced here too. If one
+        has failed, and nobody was told yet, another sync would prove nothing.
         """
+        if unsynced.is_remembered(self._log.disk, self._log.path):
+            raise OSError(EIO, "an earlier sync failed", self._log.path)
         self._log.active.index_time()
         if self.in_flight:
             self._sealed[:0] = [segment for segment in self._cut if segment in self._log.segments]
@@ -218,7 +222,7 @@ class Flusher:
         handle = log.files.handle(log.active.log)
         log.files.pin(handle)
         self.in_flight = True
-        self._written, self._cut = [], []
+        self._written, self._cut, self._indexed = [], [], []
 
         def done(_nothing: None, error: BaseException | None) -> None:
             self.in_flight = False

@@ -35,12 +35,15 @@ class TransactionsPlay(Play):
     met: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, *MESSAGES)
     needed: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, f"{CHECK} delayed", f"{MARKER} delayed")
     torn: ClassVar[str] = "unsynced page dropped"
-    unmet: ClassVar[tuple[str, ...]] = ("disk full", "metadata commit lost")
+    unmet: ClassVar[tuple[str, ...]] = (
+        *("disk full", "metadata commit lost", "read of cold pages lost", "offset by time lost"),
+        "read of cold pages delayed",
+    )
     habits: ClassVar[tuple[str, ...]] = ("delays", "losses")
     losses_factor: ClassVar[int] = 40
     """Every commit is a sync here, and a sync that never ends holds up its partition until the next start."""
     deed: ClassVar[str] = "transactions committed"
-    deeds_min: ClassVar[int] = 60
+    deeds_min: ClassVar[int] = 50
 
     def __init__(self) -> None:
         self._producers: list[TransactionalProducer] = []
@@ -125,6 +128,6 @@ class TransactionsPlay(Play):
             if part.records:
                 found, offset = committed_batches(stage.histories, partition, part, offset)
                 seen.update(batch.number for batch in found)
-            elif offset >= part.high_watermark:
+            elif offset >= max(part.high_watermark, partition.known_end):  # which a start may have to catch up with
                 return seen
         raise Violation(ALL_OR_NOTHING, f"{partition}: a transaction does not end, {offset} is the last stable offset")
