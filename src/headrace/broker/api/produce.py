@@ -163,8 +163,9 @@ def carry_out(
                     results.append((index, 0, base_offset, append_time, partition.log.start_offset))
                     confirmations.append((partition, end_offset))
                     continue
-                if error is ErrorCode.INVALID_RECORD and sum(map(len, refused_records.values())) < KEYLESS_RECORDS_MAX:
-                    refused_records[len(confirmations)] = partition.refused_records(frame[start:stop])
+                blamed = partition.take_blamed() if error is ErrorCode.INVALID_RECORD else None
+                if blamed and sum(map(len, refused_records.values())) < KEYLESS_RECORDS_MAX:
+                    refused_records[len(confirmations)] = blamed
             else:
                 error = partition
             broker.metrics.produce_errors[error] += 1

@@ -91,6 +91,7 @@ class LedTopic:
 class LedPartition:
     __slots__ = (
         "_acks",
+        "_blamed",
         "_codec",
         "_fetch_waiters",
         "_on_error",
@@ -146,6 +147,7 @@ class LedPartition:
         self._touched = touched
         self.touched = False
         self._on_error = on_error
+        self._blamed: list[int] = []
         self._unconfirmed: list[tuple[Answer, int, int, int, int]] = []
         self._acks = AckWaits(timers)
         self._fetch_waiters: dict[FetchWaiter, None] = {}
@@ -200,8 +202,11 @@ class LedPartition:
                 and fields[BASE_TIMESTAMP] != NO_TIMESTAMP
             ):
                 return ErrorCode.INVALID_TIMESTAMP, -1, NO_APPEND_TIME, 0
-        if config.cleanup_compact and _keyless(batch, config.message_bytes_max) != []:
-            return _INVALID_RECORD, -1, NO_APPEND_TIME, 0
+        if config.cleanup_compact:
+            keyless = _keyless(batch, config.message_bytes_max)
+            if keyless != []:
+                self._blamed = keyless or []
+                return _INVALID_RECORD, -1, NO_APPEND_TIME, 0
         log = self.log
         count = fields[RECORD_COUNT]
         if fields[PRODUCER_ID] >= 0:
@@ -231,11 +236,10 @@ class LedPartition:
         self._unseen_bytes += len(batch)
         return _NONE, base_offset, append_time, base_offset + count
 
-    def refused_records(self, batch: memoryview) -> list[int]:
-        """Which records of a refused batch are to blame, by their places in it; empty when no single one is."""
-        if not self.config.cleanup_compact or len(batch) < HEADER_SIZE:
-            return []
-        return _keyless(batch, self.config.message_bytes_max) or []
+    def take_blamed(self) -> list[int]:
+        """Which records of the batch refused last are to blame, by their places in it; empty when no single one is."""
+        blamed, self._blamed = self._blamed, []
+        return blamed
 
     def append_own(self, batch: bytearray, wall_ms: int) -> int:
         """Stage a batch that this node made itself, of an internal topic: the offset behind its last record.
