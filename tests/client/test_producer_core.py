@@ -106,7 +106,7 @@ def test_a_batch_waits_for_linger_unless_it_is_full() -> None:
     world.append(bytes(10))
     assert world.poll() == began_ms + 50
     assert len(world.produced()) == before
-    assert world.append(bytes(900)).needs_poll
+    assert world.append(bytes(900)).due_ms == 0.0
     world.poll()
     assert len(world.produced()) == before + 1
     assert world.now_ms == began_ms

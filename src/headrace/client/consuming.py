@@ -4,13 +4,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from operator import length_hint
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.client.config import ConsumerConfig
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
 from headrace.client.core.engine import Engine
-from headrace.client.core.groups.group import GroupCore
 from headrace.client.core.groups.membership import GroupSettings, NoticeKind
 from headrace.client.core.links import Links
 from headrace.client.errors import BrokerError, DeserializationError, InvalidArgument
@@ -18,6 +17,9 @@ from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, IsolationLev
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.ports.entropy import Entropy
+
+if TYPE_CHECKING:
+    from headrace.client.core.groups.group import GroupCore
 
 UNKNOWN_TOPIC_WAIT_MS = 5_000
 """How long a topic may stay unknown before `poll` says so."""
@@ -94,7 +96,7 @@ class Handover:
         """Of the first record of that partition that is not given yet."""
         return next((r.offset for r in self.not_given() if (r.topic, r.partition) == place), None)
 
-    def positions(self, group: GroupCore) -> dict[TopicPartition, OffsetAndMetadata]:
+    def positions(self, group: "GroupCore") -> dict[TopicPartition, OffsetAndMetadata]:
         """What can be committed: behind all that the application was given, and not committed yet."""
         found = group.uncommitted()
         for record in reversed(self.not_given()):
@@ -124,8 +126,12 @@ class ConsumerParts:
         self.core = ConsumerCore(_consumer_settings(config), cluster)
         self.group: GroupCore | None = None
         if config.group_id is not None:
+            from headrace.client.core.groups import group  # with codecs that only groups need
+
             member_id = entropy.random_bytes(MEMBER_ID_BYTES).hex()
-            self.group = GroupCore(_group_settings(config, config.group_id), cluster, self.core, member_id=member_id)
+            self.group = group.GroupCore(
+                _group_settings(config, config.group_id), cluster, self.core, member_id=member_id
+            )
 
     def subscribe(self, topics: Iterable[str], pattern: str | re.Pattern[str] | None) -> None:
         names = tuple(topics)

@@ -1,18 +1,20 @@
 """What the producers of all fronts have in common around the core: settings, serializers, results."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.client.config import ProducerConfig, Serializer
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.partitioners import Choose, RoundRobin, partition_for_checksum
 from headrace.client.core.produced_batches import ProducedBatch
 from headrace.client.core.producer import ACKS_ALL, ProducerCore, ProducerSettings
-from headrace.client.core.transactions import Transactions
 from headrace.client.errors import BrokerError, InvalidArgument, SerializationError
 from headrace.client.types import RecordMetadata
 from headrace.model.errors import ErrorCode
 from headrace.ports.entropy import Entropy
 from headrace.wire.records.compression import Compression
+
+if TYPE_CHECKING:
+    from headrace.client.core.transactions import Transactions
 
 
 def producer_settings(config: ProducerConfig) -> ProducerSettings:
@@ -32,9 +34,11 @@ def producer_settings(config: ProducerConfig) -> ProducerSettings:
     )
 
 
-def make_core(config: ProducerConfig, cluster: Cluster, entropy: Entropy) -> tuple[ProducerCore, Transactions | None]:
+def make_core(config: ProducerConfig, cluster: Cluster, entropy: Entropy) -> "tuple[ProducerCore, Transactions | None]":
     transactions = None
     if config.transactional_id is not None:
+        from headrace.client.core.transactions import Transactions  # with codecs that few need
+
         transactions = Transactions(
             config.transactional_id,
             cluster,

@@ -4,8 +4,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headrace.client.core.reading import FetchedBatch, open_batch
+from headrace.client.core.value_columns import values_of
 from headrace.client.errors import ClientError
 from headrace.client.types import ConsumerRecord
+from headrace.wire.records.compression import INFLATED_BYTES_MAX
+from headrace.wire.records.header import HEADER, RECORD_COUNT
+from headrace.wire.records.reader import open_records
 
 if TYPE_CHECKING:
     import pyarrow
@@ -47,9 +51,16 @@ class RecordBatch:
         return iter(self.records())
 
     def __len__(self) -> int:
+        if self._records is None and self._batch.is_whole:
+            count: int = HEADER.unpack_from(self._batch.data)[RECORD_COUNT]
+            return count
         return len(self.records())
 
     def values(self) -> list[bytes | None]:
+        """Fastest where the records are of one size, as it builds no records."""
+        if self._records is None and self._batch.is_whole:
+            fields, plain = open_records(self._batch.data, INFLATED_BYTES_MAX)
+            return values_of(plain, fields[RECORD_COUNT])
         return [record.value for record in self.records()]
 
     def keys(self) -> list[bytes | None]:

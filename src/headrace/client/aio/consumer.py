@@ -7,7 +7,7 @@ import inspect
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from headrace.client.aio.session import Session
 from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
@@ -22,12 +22,14 @@ from headrace.client.consuming import (
     as_partitions,
 )
 from headrace.client.core.admin.partitions import offsets
-from headrace.client.core.groups.group import GroupCore
 from headrace.client.core.groups.membership import Notice, NoticeKind
 from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
 from headrace.client.record_batch import RecordBatch
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.client.core.groups.group import GroupCore
 
 CLOSE_TIMEOUT_MS = 10_000
 ITERATION_POLL_MS = 60_000
@@ -250,7 +252,7 @@ class Consumer:
         finally:
             self._session.close()
 
-    async def _leave(self, group: GroupCore, timeout_ms: float) -> None:
+    async def _leave(self, group: "GroupCore", timeout_ms: float) -> None:
         owned = group.owned()
         try:
             if self.config.enable_auto_commit and (held := self._handover.positions(group)):
@@ -273,7 +275,7 @@ class Consumer:
 
     # Parts
 
-    async def _tell_changes(self, group: GroupCore) -> None:
+    async def _tell_changes(self, group: "GroupCore") -> None:
         """Tell the application which partitions it has, has to give up, or lost."""
         while (notice := group.notice()) is not None:
             if notice.kind == NoticeKind.REVOKED and self.config.enable_auto_commit:
@@ -297,7 +299,7 @@ class Consumer:
         finally:
             self._is_telling = False
 
-    async def _commit_before_revocation(self, group: GroupCore, notice: Notice) -> None:
+    async def _commit_before_revocation(self, group: "GroupCore", notice: Notice) -> None:
         held = {place: each for place, each in group.uncommitted().items() if place in notice.partitions}
         try:
             await self._session.run(group.commit(held), self.config.session_timeout_ms / 2)
@@ -331,7 +333,7 @@ class Consumer:
             self._session.kick()
             await self._session.changed(deadline_ms)
 
-    def _require_group(self) -> GroupCore:
+    def _require_group(self) -> "GroupCore":
         if self._group is None:
             raise InvalidArgument("this consumer is in no group: give it a group_id to commit offsets")
         return self._group

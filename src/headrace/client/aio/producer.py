@@ -4,14 +4,13 @@ import asyncio
 import logging
 from collections.abc import Generator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from headrace.client.aio.session import Session
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
 from headrace.client.consuming import Place, as_offsets
 from headrace.client.core.produced_batches import ProducedBatch
-from headrace.client.core.producer import Appended
-from headrace.client.core.transactions import State, Transactions
+from headrace.client.core.producer import NEVER, Appended
 from headrace.client.errors import (
     BufferFull,
     ClientClosed,
@@ -22,6 +21,9 @@ from headrace.client.errors import (
 )
 from headrace.client.producing import delivered, make_core, refuse_hopeless_topic, serialized
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, RecordMetadata
+
+if TYPE_CHECKING:
+    from headrace.client.core.transactions import Transactions
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -106,7 +108,7 @@ class Producer:
         appended = self._append(topic, value, key, headers, partition, timestamp)
         if appended is None:
             appended = await self._wait_and_append(topic, value, key, headers, partition, timestamp)
-        if appended.needs_poll:
+        if appended.due_ms != NEVER:
             self._session.kick()
             if appended.batch.is_full:
                 await asyncio.sleep(0)  # A sender that never waits would keep the loop from sending.
@@ -170,7 +172,7 @@ class Producer:
 
     async def begin_transaction(self) -> "Transaction":
         transactions = self._require_transactions()
-        if transactions.state == State.NEW:
+        if transactions.is_new:
             await self._session.run(transactions.initialize(), self.config.max_block_ms)
         transactions.begin()
         return Transaction(self)
@@ -195,7 +197,7 @@ class Producer:
         await self.flush(self.config.max_block_ms)
         await self._session.run(transactions.end(commit=commit), self.config.max_block_ms)
 
-    def _require_transactions(self) -> Transactions:
+    def _require_transactions(self) -> "Transactions":
         if self._transactions is None:
             raise InvalidArgument("transactions need a transactional_id: give the producer one that is its own")
         return self._transactions

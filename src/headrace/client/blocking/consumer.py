@@ -3,22 +3,27 @@
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from headrace.client.blocking.keeper import Driver
 from headrace.client.blocking.session import Session
 from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
 from headrace.client.consuming import Commits, ConsumerParts, Handover, Listener, Place, as_offsets, as_partitions
 from headrace.client.core.admin.partitions import offsets
-from headrace.client.core.groups.group import GroupCore
 from headrace.client.core.groups.membership import Notice, NoticeKind
 from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
 from headrace.client.record_batch import RecordBatch
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
 
+if TYPE_CHECKING:
+    from headrace.client.core.groups.group import GroupCore
+
 CLOSE_TIMEOUT_MS = 10_000
 ITERATION_POLL_MS = 1_000
+TURN_PAUSE_MS = 1.0
+"""How often at most the network is looked at while there are records to give."""
+
 
 T = TypeVar("T")
 logger = logging.getLogger("headrace.client")
@@ -47,6 +52,8 @@ class Consumer:
         self._stream: Iterator[ConsumerRecord] | None = None
         self._is_telling = False
         self._began_ms = self._session.clock.monotonic_ms()
+        self._turn_ms = 0.0
+        """When to look at the network again although there are records."""
         try:
             if topics or pattern is not None:
                 self.subscribe(*topics, pattern=pattern)
@@ -178,10 +185,12 @@ class Consumer:
                     group.polled(session.clock.monotonic_ms())
                     self._tell_changes()
                 taken = take()
-                if taken:
-                    session.turn(0)  # The next fetch is on its way while the application works.
-                    return taken
                 now_ms = session.clock.monotonic_ms()
+                if taken:
+                    if now_ms >= self._turn_ms:
+                        session.turn(0)  # The next fetch is on its way while the application works.
+                        self._turn_ms = now_ms + TURN_PAUSE_MS
+                    return taken
                 self._parts.raise_trouble(session.engine, now_ms, waited_ms=now_ms - self._began_ms)
                 if now_ms >= deadline_ms:
                     return None
@@ -262,7 +271,7 @@ class Consumer:
         finally:
             self._session.close()
 
-    def _leave(self, group: GroupCore, timeout_ms: float) -> None:
+    def _leave(self, group: "GroupCore", timeout_ms: float) -> None:
         owned = group.owned()
         try:
             if self.config.enable_auto_commit and (offsets := self._handover.positions(group)):
@@ -304,7 +313,7 @@ class Consumer:
                 self._is_telling = False
                 group.finish(notice, self._session.clock.monotonic_ms())
 
-    def _commit_before_revocation(self, group: GroupCore, notice: Notice) -> None:
+    def _commit_before_revocation(self, group: "GroupCore", notice: Notice) -> None:
         offsets = {place: each for place, each in group.uncommitted().items() if place in notice.partitions}
         try:
             self._session.run(group.commit(offsets), self.config.session_timeout_ms / 2)
@@ -344,7 +353,7 @@ class Consumer:
         self._handover.forget(partitions)
         self._stream = None
 
-    def _require_group(self) -> GroupCore:
+    def _require_group(self) -> "GroupCore":
         if self._group is None:
             raise InvalidArgument("this consumer is in no group: give it a group_id to commit offsets")
         return self._group

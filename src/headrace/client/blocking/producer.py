@@ -1,21 +1,25 @@
 """Producing from threads that need not wait: records are collected here, and one background thread sends them."""
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar, Unpack
+from time import monotonic, time_ns
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from headrace.client.blocking.delivery import Delivery
 from headrace.client.blocking.session import Session
 from headrace.client.blocking.transaction import Transaction
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
 from headrace.client.core.calls import Operation
-from headrace.client.core.producer import Appended
-from headrace.client.core.transactions import State, Transactions
+from headrace.client.core.producer import NOW, Appended
 from headrace.client.errors import BufferFull, ClientClosed, DeadlineExceeded, InvalidArgument, TransactionFailed
 from headrace.client.producing import make_core, refuse_hopeless_topic, serialized
 from headrace.client.types import GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.client.core.transactions import Transactions
 
 T = TypeVar("T")
 Headers = Sequence[tuple[str, bytes | None]]
@@ -43,7 +47,11 @@ class Producer:
         self._clock = self._session.clock
         self._core, self._transactions = make_core(self.config, self._session.cluster, self._session.entropy)
         self._session.engine.attach(self._core)
-        self._changed = threading.Condition()
+        self._process_id = os.getpid()
+        self._wakeup_ms = NOW
+        """When the producer's thread will look at the core again, so that it is not woken for less."""
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         """Held for every look at the core and the engine; told when anything in them may have changed."""
         self._inbox: deque[tuple[Operation[Any], float, Callable[[Any], None]]] = deque()
         """Operations that the producer's thread is to begin."""
@@ -72,12 +80,15 @@ class Producer:
         if key is not None:
             key = serialized("key", key, self._key_serializer)
         if timestamp is None:
-            timestamp = self._clock.wall_ms()
-        with self._changed:
+            timestamp = time_ns() // 1_000_000
+        with self._lock:
             appended = self._append(topic, value, key, headers, partition, timestamp)
             if appended is None:
                 appended = self._wait_and_append(topic, value, key, headers, partition, timestamp)
-        if appended.needs_poll:
+            wakes = appended.due_ms < self._wakeup_ms
+            if wakes:
+                self._wakeup_ms = appended.due_ms
+        if wakes:
             self._session.network.wake()
         delivery = Delivery(self._changed, appended.batch, appended.place, timestamp)
         if on_delivery is not None:
@@ -94,11 +105,12 @@ class Producer:
         timestamp: int,
     ) -> Appended | None:
         """None if it must be tried again after something changed."""
-        self._check_usable()
+        if self._is_closing or self._fault is not None or os.getpid() != self._process_id:
+            self._check_usable()
         if self._transactions is not None:
             self._transactions.check_may_send()
         try:
-            return self._core.append(topic, partition, timestamp, key, value, headers, self._clock.monotonic_ms())
+            return self._core.append(topic, partition, timestamp, key, value, headers, monotonic() * 1000)
         except BufferFull:
             return None
 
@@ -137,7 +149,7 @@ class Producer:
     def transaction(self) -> Transaction:
         """`with producer.transaction():` all that is sent inside is committed at the end, or aborted by an error."""
         transactions = self._require_transactions()
-        if transactions.state == State.NEW:
+        if transactions.is_new:
             self._run(transactions.initialize(), self.config.max_block_ms)
         with self._changed:
             self._check_usable()
@@ -159,7 +171,7 @@ class Producer:
         self.flush(self.config.max_block_ms)
         self._run(transactions.end(commit=commit), self.config.max_block_ms)
 
-    def _require_transactions(self) -> Transactions:
+    def _require_transactions(self) -> "Transactions":
         if self._transactions is None:
             raise InvalidArgument("transactions need a transactional_id: give the producer one that is its own")
         return self._transactions
@@ -246,12 +258,14 @@ class Producer:
                         operation, deadline_ms, ended = self._inbox.popleft()
                         session.engine.start(operation, deadline_ms=deadline_ms, ended=ended)
                     wakeup_ms = session.engine.step()
+                    self._wakeup_ms = wakeup_ms
                     wait_ms = links.wait_ms(wakeup_ms - self._clock.monotonic_ms())
                     callbacks = self._settle()
                 for callback in callbacks:
                     callback()
                 events = session.network.poll(0 if callbacks else wait_ms)
                 with self._changed:
+                    self._wakeup_ms = NOW
                     links.handle(events)
                     callbacks = self._settle()
                     if events:

@@ -18,6 +18,7 @@ from headrace.wire.apis import ApiKey
 from headrace.wire.errors import ProtocolError
 from headrace.wire.frames import SIZE_BYTES, read_response_header, request_frame
 from headrace.wire.messages import api_versions, sasl_authenticate, sasl_handshake
+from headrace.wire.primitives.layouts import Buffer
 
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 """Larger answers are refused before they are read."""
@@ -28,6 +29,9 @@ _SIZE = Struct(">i")
 _ERROR_CODE = Struct(">h")
 _FRAMED_FROM_VERSION = 1
 """From this SaslHandshake on the exchange travels in requests of its own (KIP-152)."""
+
+_LENT_BYTES_MIN = 64 * 1024
+"""Answers from this size on are not copied out of the buffer they were received in."""
 
 _CORRELATION_ID_MASK = 0x7FFFFFFF
 
@@ -129,10 +133,10 @@ class Connection:
             self._awaited.append(_Awaited(correlation_id, version, call))
         return frame
 
-    def _frames(self) -> list[bytes]:
+    def _frames(self) -> list[Buffer]:
         """Whole frames, without their sizes, taken off what was received."""
         received = self._received
-        frames: list[bytes] = []
+        frames: list[Buffer] = []
         position = 0
         while len(received) - position >= SIZE_BYTES:
             (size,) = _SIZE.unpack_from(received, position)
@@ -144,13 +148,18 @@ class Connection:
             if len(received) - position - SIZE_BYTES < size:
                 break
             position += SIZE_BYTES
+            if position + size == len(received) and size >= _LENT_BYTES_MIN:
+                # Nothing follows a large answer: it is given away as it lies, and the next has a buffer of its own.
+                frames.append(memoryview(received)[position:])
+                self._received = bytearray()
+                return frames
             frames.append(bytes(memoryview(received)[position : position + size]))
             position += size
         if position:
             del received[:position]
         return frames
 
-    def _match(self, frame: bytes) -> _Awaited:
+    def _match(self, frame: Buffer) -> _Awaited:
         if not self._awaited:
             raise BadAnswer(f"{self.address} sent an answer to nothing that was asked")
         awaited = self._awaited.popleft()
@@ -162,7 +171,7 @@ class Connection:
             )
         return awaited
 
-    def _decode(self, frame: bytes, awaited: _Awaited) -> Any:
+    def _decode(self, frame: Buffer, awaited: _Awaited) -> Any:
         api = awaited.call.api
         try:
             _correlation_id, position = read_response_header(
@@ -172,7 +181,7 @@ class Connection:
         except ProtocolError as error:
             raise BadAnswer(f"the answer of {self.address} cannot be read: {error}") from error
 
-    def _learn_versions(self, frame: bytes, version: int) -> bytes:
+    def _learn_versions(self, frame: Buffer, version: int) -> bytes:
         """KIP-511: a broker that does not know our version says so in the oldest one, and lists what it serves."""
         if len(frame) < SIZE_BYTES + _ERROR_CODE.size:
             raise BadAnswer(f"the answer of {self.address} about its versions is too short")

@@ -18,6 +18,8 @@ SEQUENCE_MASK = 0x7FFFFFFF
 def record_bytes_bound(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> int:
     """At most how many bytes the record adds to a batch."""
     size = RECORD_OVERHEAD_BYTES_MAX + (len(key) if key else 0) + (len(value) if value else 0)
+    if not headers:
+        return size
     for name, content in headers:
         size += HEADER_OVERHEAD_BYTES_MAX + 4 * len(name) + (len(content) if content else 0)
     return size

@@ -8,14 +8,13 @@ line before all younger ones. With idempotence (acks=all) the broker refuses wha
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.client.core.calls import Errand
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.partitioners import Choose, partition_for_key
 from headrace.client.core.produce_requests import identity_call, produce_call
 from headrace.client.core.produced_batches import PartitionLine, ProducedBatch, record_bytes_bound
-from headrace.client.core.transactions import Transactions
 from headrace.client.errors import (
     BrokerError,
     BufferFull,
@@ -30,7 +29,11 @@ from headrace.wire.messages import produce
 from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import HEADER_SIZE
 
+if TYPE_CHECKING:
+    from headrace.client.core.transactions import Transactions
+
 ACKS_ALL = -1
+NOW, NEVER = 0.0, float("inf")
 
 _IDENTITY_ERRORS = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH})
 _UNCERTAIN_ERRORS = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
@@ -56,8 +59,8 @@ class ProducerSettings:
 class Appended(NamedTuple):
     batch: ProducedBatch
     place: int
-    needs_poll: bool
-    """Whether the batch is new or just became full, so that there is something to do."""
+    due_ms: float
+    """When `poll` has something to do because of it: NOW as the batch is full, its time as it is new, or never."""
 
 
 class ProducerCore:
@@ -70,7 +73,7 @@ class ProducerCore:
         choose: Callable[[int], int],
         *,
         partitioner: Choose | None = None,
-        transactions: Transactions | None = None,
+        transactions: "Transactions | None" = None,
     ) -> None:
         """`partitioner` is asked for every record without a partition; None: by the key, or in sticky batches."""
         self.settled: list[ProducedBatch] = []
@@ -84,6 +87,8 @@ class ProducerCore:
         self._records_count = self._failed_count = self._retries_count = 0
         self._lines: dict[TopicPartition, PartitionLine] = {}
         self._sticky: dict[str, int] = {}
+        self._filling: dict[str, ProducedBatch] = {}
+        """Of each topic the batch that records without a key go to."""
         self._requests: dict[int, int] = {}
         self._next_number = 0
         self._producer_id = -1
@@ -116,6 +121,13 @@ class ProducerCore:
         """The record's batch and its place there; None if the topic is not known yet (it is asked for)."""
         size = record_bytes_bound(key, value, headers)
         settings = self._settings
+        if key is None and partition is None:
+            # What a producer does all the time: another record without a key for the batch that is being filled.
+            filling = self._filling.get(topic)
+            if filling is not None and not filling.is_full and self.buffered_bytes + size <= settings.buffer_bytes_max:
+                builder = filling.builder
+                if builder.plain_bytes + size <= settings.batch_bytes_max:
+                    return self._add(filling, size, timestamp, key, value, headers, NEVER)
         if size > settings.request_bytes_max:
             raise InvalidArgument(
                 f"a record of about {size} bytes is larger than max_request_size={settings.request_bytes_max}: "
@@ -127,6 +139,7 @@ class ProducerCore:
             return None
         if self.buffered_bytes + size > settings.buffer_bytes_max:
             raise BufferFull(f"{self.buffered_bytes} bytes wait to be sent, buffer_memory={settings.buffer_bytes_max}")
+        is_sticky = partition is None and key is None and self._partitioner is None
         if partition is None:
             partition = self._choose_partition(topic, key, count, size)
         if not 0 <= partition < count:
@@ -136,20 +149,37 @@ class ProducerCore:
         if line is None:
             line = self._lines[place] = PartitionLine()
         batch = line.waiting[-1] if line.waiting else None
-        needs_poll = False
+        due_ms = NEVER
         if batch is None or not batch.has_room(size, settings.batch_bytes_max):
             if batch is not None:
                 batch.is_full = True
             batch = self._new_batch(place, now_ms)
             line.waiting.append(batch)
-            needs_poll = True
-        before = batch.builder.plain_bytes
-        batch.builder.append(timestamp, key, value, headers)
-        self.buffered_bytes += batch.builder.plain_bytes - before
-        if not batch.has_room(size, settings.batch_bytes_max):
+            due_ms = batch.ready_ms
+        if is_sticky:
+            self._filling[topic] = batch
+        return self._add(batch, size, timestamp, key, value, headers, due_ms)
+
+    def _add(
+        self,
+        batch: ProducedBatch,
+        size: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+        due_ms: float,
+    ) -> Appended:
+        builder = batch.builder
+        before = builder.plain_bytes
+        builder.append(timestamp, key, value, headers)
+        after = builder.plain_bytes
+        self.buffered_bytes += after - before
+        if after + size > self._settings.batch_bytes_max:
             # The next record of this size would not fit, so there is nothing to wait for.
-            batch.is_full = needs_poll = True
-        return Appended(batch, batch.builder.count - 1, needs_poll)
+            batch.is_full = True
+            due_ms = NOW
+        return tuple.__new__(Appended, (batch, builder.count - 1, due_ms))
 
     def _new_batch(self, place: TopicPartition, now_ms: float) -> ProducedBatch:
         self._next_number += 1
@@ -230,7 +260,7 @@ class ProducerCore:
             wakeup_ms = min(wakeup_ms, due_ms)
         return errands, wakeup_ms
 
-    def _take_identity(self, transactions: Transactions) -> None:
+    def _take_identity(self, transactions: "Transactions") -> None:
         """Under a new epoch the numbers of every partition begin at zero; nothing is on its way then."""
         if (transactions.producer_id, transactions.producer_epoch) != (self._producer_id, self._producer_epoch):
             self._producer_id, self._producer_epoch = transactions.producer_id, transactions.producer_epoch
@@ -442,7 +472,7 @@ class ProducerCore:
     def _settle(self, batch: ProducedBatch) -> None:
         self._records_count += batch.builder.count
         self.buffered_bytes -= batch.builder.plain_bytes - HEADER_SIZE
-        batch.is_done = True
+        batch.is_done = batch.is_full = True
         batch.encoded = None
         self.settled.append(batch)
 

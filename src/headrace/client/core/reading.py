@@ -36,6 +36,12 @@ class FetchedBatch(NamedTuple):
     end: int
     """The offset behind the batch."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether none of its records was given before."""
+        base_offset: int = HEADER.unpack_from(self.data)[BASE_OFFSET]
+        return self.begin <= base_offset
+
 
 class AbortedTransactions:
     """Which batches of one fetch belong to transactions that were aborted; asked batch by batch, in order."""

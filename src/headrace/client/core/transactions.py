@@ -73,6 +73,11 @@ class Transactions:
         self._has_offsets = False
         self._needs_new_epoch = False
 
+    @property
+    def is_new(self) -> bool:
+        """Whether it has no identity yet."""
+        return self.state == State.NEW
+
     def begin(self) -> None:
         if self.state == State.BROKEN:
             raise self._broken()
