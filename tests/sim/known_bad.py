@@ -4,9 +4,12 @@ A patch gets pytest's MonkeyPatch. `make chaos` publishes how many seeds each on
 """
 
 from collections import deque
+from dataclasses import replace
 
+from headrace.broker.cluster.proposal import Proposal
 from headrace.broker.coordinators.host import CoordinatorHost
 from headrace.broker.coordinators.replay import Replay
+from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.net.loop import Loop
 from headrace.broker.partitions import leader, reader
 from headrace.core.groups.classic import ClassicProtocol
@@ -14,8 +17,11 @@ from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.offset_requests import OffsetRequests
 from headrace.core.replication.leader import Leader
 from headrace.log import partition_log
+from headrace.log.errors import SequenceRejected
 from headrace.log.partition_log import PartitionLog
+from headrace.log.producers import APPEND, ProducerStates
 from headrace.log.retirement import Retirement
+from headrace.log.transaction_index import TransactionIndex
 from headrace.log.walk import BatchWalk
 from headrace.model.errors import ErrorCode
 from headrace.sim.disk import VirtualDisk
@@ -139,7 +145,7 @@ def take_commits_of_former_generations(patch):
     patch.setattr(ClassicProtocol, "commit_error", believe)
 
 
-def answer_groups_before_the_commit(patch):
+def answer_before_coordinators_have_committed(patch):
     release = CoordinatorHost._release
 
     def release_all(host):
@@ -173,6 +179,48 @@ def forget_an_offset_at_a_replay(patch):
     patch.setattr(Replay, "_tell", take_some)
 
 
+# Of transactions
+
+
+def fence_no_producers(patch):
+    admit = ProducerStates.admit
+
+    def admit_all(states, fields):
+        try:
+            return admit(states, fields)
+        except SequenceRejected:
+            return APPEND
+
+    def agree(transactions, transactional_id, producer_id, producer_epoch, partitions, *, add):
+        agreed = Proposal()
+        agreed.complete(dict.fromkeys(partitions, ErrorCode.NONE))
+        return agreed
+
+    patch.setattr(ProducerStates, "admit", admit_all)
+    patch.setattr(Transactions, "check", agree)
+
+
+def send_markers_before_the_outcome_is_committed(patch):
+    answer_before_coordinators_have_committed(patch)
+
+
+def let_readers_pass_open_transactions(patch):
+    patch.setattr(ProducerStates, "first_unstable_offset", lambda states, high_watermark: None)
+
+
+def forget_which_transactions_were_aborted(patch):
+    patch.setattr(TransactionIndex, "append", lambda index, entry: None)
+
+
+def count_offsets_before_their_transaction(patch):
+    commit = OffsetRequests.commit
+    patch.setattr(
+        OffsetRequests,
+        "commit",
+        lambda requests, command, ticket, now: commit(requests, replace(command, producer=None), ticket, now),
+    )
+
+
 OF_THE_LOG = (
     skip_the_checksum_of_produced_batches,
     acknowledge_before_the_write,
@@ -189,9 +237,17 @@ OF_THE_LOG = (
 OF_GROUPS = (
     take_commits_of_former_members,
     take_commits_of_former_generations,
-    answer_groups_before_the_commit,
+    answer_before_coordinators_have_committed,
     assign_what_others_have_not_let_go_of,
     forget_an_offset_at_a_replay,
 )
-KNOWN_BAD = [*(("log", put_in) for put_in in OF_THE_LOG), *(("groups", put_in) for put_in in OF_GROUPS)]
+OF_TRANSACTIONS = (
+    fence_no_producers,
+    send_markers_before_the_outcome_is_committed,
+    let_readers_pass_open_transactions,
+    forget_which_transactions_were_aborted,
+    count_offsets_before_their_transaction,
+)
+BY_PLAY = {"log": OF_THE_LOG, "groups": OF_GROUPS, "transactions": OF_TRANSACTIONS}
+KNOWN_BAD = [(play, put_in) for play, all_of_it in BY_PLAY.items() for put_in in all_of_it]
 """Each with the play that must notice it."""

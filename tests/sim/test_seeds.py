@@ -1,4 +1,4 @@
-"""Three hundred runs of the simulator, and the seeds that once failed."""
+"""Three hundred runs of the simulator, some of each other play, and the seeds that once failed."""
 
 import pathlib
 import pickle
@@ -7,10 +7,11 @@ import tomllib
 import pytest
 
 from headrace.sim.report import Report, failure_text
-from headrace.sim.run import run_seed
+from headrace.sim.run import PLAYS, run_seed
 
 SEEDS = 300
 SEEDS_PER_TEST = 30
+OTHER_PLAYS = [play for play in PLAYS if play != "log"]
 REGRESSIONS = tomllib.loads((pathlib.Path(__file__).parent / "regressions.toml").read_text())["seed"]
 
 
@@ -41,8 +42,18 @@ def test_what_the_broker_promises_holds(first, all_results, virtual_world):
     assert len(results) < SEEDS or not Report(results).rare(), "these faults are hardly met"
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("virtual_world_only")
-@pytest.mark.parametrize("found", REGRESSIONS, ids=lambda found: f"seed {found['seed']}")
+@pytest.mark.parametrize("play", OTHER_PLAYS)
+def test_what_coordinators_promise_holds(play):
+    report = Report([run_seed(seed, play=play) for seed in range(SEEDS_PER_TEST)])
+    assert not report.failed, "\n".join(failure_text(result) for result in report.failed)
+    assert not report.uncounted, [result.seed for result in report.uncounted]
+    assert [fault for fault in PLAYS[play].met if not report.times(fault)] == []
+
+
+@pytest.mark.usefixtures("virtual_world_only")
+@pytest.mark.parametrize("found", REGRESSIONS, ids=lambda found: f"{found.get('play', 'log')} {found['seed']}")
 def test_what_once_failed_holds(found):
     result = run_seed(found["seed"], play=found.get("play", "log"), minutes=found["minutes"])
     assert result.ok, failure_text(result)

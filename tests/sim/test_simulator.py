@@ -28,9 +28,11 @@ def test_the_same_seed_gives_the_same_trace_and_another_seed_another():
     assert hashes[0] == hashes[2] != hashes[1]
 
 
-def test_the_trace_does_not_depend_on_the_hash_seed_of_the_interpreter():
-    command = [sys.executable, "-m", "headrace", "sim", "--seed", "0x3", "--minutes", str(SHORT_MINUTES)]
-    expected = run_seed(3, minutes=SHORT_MINUTES).last_line
+@pytest.mark.parametrize("play", PLAYS)
+def test_the_trace_does_not_depend_on_the_hash_seed_of_the_interpreter(play):
+    options = ["--seed", "0x3", "--play", play, "--minutes", str(SHORT_MINUTES)]
+    command = [sys.executable, "-m", "headrace", "sim", *options]
+    expected = run_seed(3, play=play, minutes=SHORT_MINUTES).last_line
     for hash_seed in ("1", "2"):
         answer = subprocess.run(
             command,

@@ -19,6 +19,7 @@ TURN_MS = 40
 """About what a turn takes."""
 CHECK, MARKER = "coordinator's check", "marker"
 MARKER_TWICE = "marker sent twice"
+TROUBLED = "message of a coordinator delayed, lost or repeated"
 
 
 class Messages:
@@ -42,14 +43,18 @@ class Messages:
     def _delay_ms(self, kind: str) -> float:
         if not self._entropy.one_in(self.delays_one_in):
             return 0.0
-        self._trace.meet(f"{kind} delayed")
+        self._meet(f"{kind} delayed")
         return TURN_MS * self._entropy.below(LONG_DELAY_TURNS_MAX + 1)
 
     def _is_lost(self, kind: str) -> bool:
         if not self._entropy.one_in(self.losses_one_in):
             return False
-        self._trace.meet(f"{kind} lost")
+        self._meet(f"{kind} lost")
         return True
+
+    def _meet(self, fault: str) -> None:
+        self._trace.meet(fault)
+        self._trace.meet(TROUBLED)
 
     def _carry_checks(self, node: Node) -> None:
         transactions, timers = node.broker.transactions, node.broker.timers
@@ -83,7 +88,7 @@ class Messages:
             if self._is_lost(MARKER):
                 sender.retry(target, sending)
             elif self._entropy.one_in(self.losses_one_in):
-                self._trace.meet(MARKER_TWICE)
+                self._meet(MARKER_TWICE)
                 sender.unwritten += 1
                 deliver(target, type(sending)(sending.marker, lambda: None))
                 sender.retry(target, sending)

@@ -12,7 +12,7 @@ from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.transactions import ALL_OR_NOTHING
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.messages import CHECK, MARKER, MARKER_TWICE
+from headrace.sim.messages import CHECK, MARKER, MARKER_TWICE, TROUBLED
 from headrace.sim.plays.groups import check_committed, find_coordinator
 from headrace.sim.plays.log import drawn_settings
 from headrace.sim.plays.play import Play, one_of
@@ -33,7 +33,7 @@ MESSAGES = (f"{CHECK} delayed", f"{CHECK} lost", f"{MARKER} delayed", f"{MARKER}
 class TransactionsPlay(Play):
     name: ClassVar[str] = "transactions"
     met: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, *MESSAGES)
-    needed: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, f"{CHECK} delayed", f"{MARKER} delayed")
+    needed: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, TROUBLED)
     torn: ClassVar[str] = "unsynced page dropped"
     unmet: ClassVar[tuple[str, ...]] = (
         *("disk full", "metadata commit lost", "read of cold pages lost", "offset by time lost"),
