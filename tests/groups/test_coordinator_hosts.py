@@ -6,6 +6,7 @@ import pytest
 
 from headrace.broker.coordinators.host import ANSWERS_PER_TURN
 from headrace.model.errors import ErrorCode
+from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from tests.broker.virtual import VirtualBroker
 from tests.groups.wire import SETTINGS, GroupClient, group_broker
 
@@ -185,8 +186,8 @@ def test_a_node_that_stops_does_not_wait_for_members():
 def test_a_large_group_is_answered_some_members_a_turn():
     members = 2 * ANSWERS_PER_TURN + 10
     broker = group_broker(settings={**ONE_PARTITION, "group.initial.rebalance.delay.ms": "3000"})
-    clients = [GroupClient(broker) for _ in range(8)]
-    waiting = [(each, each.send_join("g")) for number in range(members) for each in (clients[number % 8],)]
+    clients = [GroupClient(broker) for _ in range(-(-members // REQUESTS_IN_FLIGHT_MAX))]
+    waiting = [(each, each.send_join("g")) for number in range(members) for each in (clients[number % len(clients)],)]
     broker.steps()
     broker.pass_time(6_100)
     joined = [client.wait(correlation) for client, correlation in waiting]

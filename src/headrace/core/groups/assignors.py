@@ -1,6 +1,7 @@
 """Who shall read what: the assignors that the broker has for groups of KIP-848. Pure functions of the members."""
 
 from collections.abc import Callable, Mapping
+from heapq import heapify, heapreplace
 from typing import NamedTuple
 
 from headrace.core.groups.consumer_records import Partitions, TopicIdPartition
@@ -40,7 +41,8 @@ def assign_range(members: Mapping[str, AssignableMember]) -> dict[str, Partition
 
 def assign_uniform(members: Mapping[str, AssignableMember]) -> dict[str, Partitions]:
     """Everyone gets as many partitions as any other, as far as subscriptions allow, and keeps what it had."""
-    readers = _readers(members)
+    readers = {topic: tuple(member_ids) for topic, member_ids in _readers(members).items()}
+    may_read = {topic.topic_id: frozenset(member_ids) for topic, member_ids in readers.items()}
     left = {
         (topic.topic_id, partition): member_ids
         for topic, member_ids in readers.items()
@@ -48,15 +50,30 @@ def assign_uniform(members: Mapping[str, AssignableMember]) -> dict[str, Partiti
     }
     found: dict[str, list[TopicIdPartition]] = {member_id: [] for member_id in members}
     quotas = _quotas(members, len(left))
-    for member_id in members:
-        for part in members[member_id].before:
-            if len(found[member_id]) < quotas[member_id] and member_id in left.get(part, ()):
-                found[member_id].append(part)
+    for member_id, member in members.items():
+        kept, quota = found[member_id], quotas[member_id]
+        for part in member.before:
+            if len(kept) < quota and part in left and member_id in may_read[part[0]]:
+                kept.append(part)
                 del left[part]
-    for part, member_ids in left.items():
-        found[min(member_ids, key=lambda each: (len(found[each]), each))].append(part)
-    _make_even(found, {topic.topic_id: frozenset(member_ids) for topic, member_ids in readers.items()})
+    _hand_out(left, found)
+    _make_even(found, may_read)
     return {member_id: tuple(sorted(partitions)) for member_id, partitions in found.items()}
+
+
+def _hand_out(left: Mapping[TopicIdPartition, tuple[str, ...]], found: dict[str, list[TopicIdPartition]]) -> None:
+    """Each partition to the one of its readers that has least; the first by name of equals."""
+    by_load: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    for part, member_ids in left.items():
+        heap = by_load.get(member_ids)
+        if heap is None:
+            heap = by_load[member_ids] = [(len(found[member_id]), member_id) for member_id in member_ids]
+            heapify(heap)
+        while heap[0][0] != len(found[heap[0][1]]):  # it got something of a topic with other readers meanwhile
+            heapreplace(heap, (len(found[heap[0][1]]), heap[0][1]))
+        load, member_id = heap[0]
+        found[member_id].append(part)
+        heapreplace(heap, (load + 1, member_id))
 
 
 def _readers(members: Mapping[str, AssignableMember]) -> dict[AssignedTopic, list[str]]:

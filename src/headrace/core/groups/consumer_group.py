@@ -176,6 +176,8 @@ class ConsumerGroup:
     def subscribed(self, member: ConsumerMember) -> tuple[str, ...]:
         """Names and what its expression matches, each once."""
         regex = member.subscription.regex
+        if regex is None:
+            return member.subscription.topics
         matched = self.matched[regex][1] if regex in self.matched else ()
         return tuple(dict.fromkeys((*member.subscription.topics, *matched)))
 

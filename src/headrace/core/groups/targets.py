@@ -62,7 +62,8 @@ def find_matches(group: ConsumerGroup, wanted: Subscription, topics: TopicCatalo
 
 def topics_changed(group: ConsumerGroup, topics: TopicCatalog) -> bool:
     """Whether what is subscribed to is other than when the target was last decided."""
-    names = dict.fromkeys(name for member in group.members.values() for name in group.subscribed(member))
+    wanted = dict.fromkeys(group.subscribed(member) for member in group.members.values())  # mostly all want the same
+    names = dict.fromkeys(name for each in wanted for name in each)
     found = {name: known for name in names if (known := topics.find(name)) is not None}
     changed = found != group.topics
     group.topics, group.seen_version = found, topics.version
@@ -71,9 +72,14 @@ def topics_changed(group: ConsumerGroup, topics: TopicCatalog) -> bool:
 
 def retarget(group: ConsumerGroup, default_assignor: str, out: Outcome[Record]) -> None:
     known = group.topics or {}
+    meant: dict[tuple[str, ...], tuple[AssignedTopic, ...]] = {}
+    for member in group.members.values():
+        names = group.subscribed(member)
+        if names not in meant:
+            meant[names] = tuple(sorted(AssignedTopic(*known[name]) for name in names if name in known))
     members = {
         member_id: AssignableMember(
-            tuple(sorted(AssignedTopic(*known[name]) for name in group.subscribed(member) if name in known)),
+            meant[group.subscribed(member)],
             group.targets.get(member_id, ()),
             member.subscription.instance_id,
         )
