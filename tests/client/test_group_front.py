@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.client import Admin, Consumer, ConsumerRecord, OffsetAndMetadata, Producer, TopicPartition
-from headrace.client.errors import BrokerError, DeserializationError, InvalidArgument
+from headrace.client.errors import BrokerError, ClientClosed, DeserializationError, InvalidArgument
 from headrace.testing import EmbeddedBroker
 
 WAIT_MS = 20_000
@@ -261,3 +261,13 @@ def test_nothing_is_left_behind(broker: EmbeddedBroker, topic: str) -> None:
         turn_until(lambda: shares(consumer) == [PARTITIONS], consumer)
         assert threading.active_count() == before + 1
     assert threading.active_count() == before
+
+
+def test_ctrl_c_in_the_wrong_instant_does_not_keep_it_open(broker: EmbeddedBroker, topic: str) -> None:
+    """The interrupt comes when the right to drive was taken, and before anybody gives it back."""
+    consumer = member(broker, topic)
+    consumer.poll(100)
+    consumer._driver.__enter__()
+    consumer.close()
+    with pytest.raises(ClientClosed):
+        consumer.poll(0)

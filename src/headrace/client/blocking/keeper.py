@@ -25,7 +25,9 @@ class Driver:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._lock = threading.Lock()
+        # One that its thread can take again: Ctrl-C in `__enter__` or `__exit__` may leave it taken, and closing the
+        # consumer must not wait for it then.
+        self._lock = threading.RLock()
         self._is_wanted = False
         self._keeper: threading.Thread | None = None
         self._stopped = threading.Event()
