@@ -1,6 +1,7 @@
 """The asyncio front against a real broker: the same tasks as the blocking one, and what is special to loops."""
 
 import asyncio
+import inspect
 import json
 import threading
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import headrace
 from headrace.aio import Admin, Consumer, Producer
 from headrace.client import ConsumerRecord, NewTopic, OffsetAndMetadata, TopicPartition
 from headrace.client.errors import BrokerUnreachable, ClientClosed, DeadlineExceeded, InvalidArgument
@@ -176,6 +178,21 @@ async def test_nothing_is_left_behind(broker: EmbeddedBroker, topic: str) -> Non
         await producer.send(topic, b"v")
     with pytest.raises(ClientClosed):
         await consumer.poll(0)
+
+
+@pytest.mark.parametrize("name", ["Admin", "Consumer", "Producer"])
+def test_both_fronts_offer_the_same(name: str) -> None:
+    waiting, awaited = getattr(headrace, name), getattr(headrace.aio, name)
+    special = {"send_and_wait", "begin_transaction", "poll"}
+
+    def offered(kind: type) -> set[str]:
+        return {each for each in dir(kind) if not each.startswith("_")} - special
+
+    assert offered(waiting) == offered(awaited)
+    for each in offered(waiting) - {"close", "transaction"}:
+        here, there = inspect.signature(getattr(waiting, each)), inspect.signature(getattr(awaited, each))
+        missing = set(here.parameters) - set(there.parameters) - {"wait", "on_delivery"}
+        assert not missing, f"{name}.{each} lacks {missing}"
 
 
 def test_outside_of_a_loop() -> None:

@@ -5,7 +5,7 @@ from typing import Any, Self, Unpack
 
 from headrace.client.aio.session import Session
 from headrace.client.config import AdminConfig, AdminOptions, settle
-from headrace.client.core.admin import brokers, configs, groups, partitions, topics
+from headrace.client.core.admin import brokers, configs, groups, partitions, topics, transactions
 from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata
 from headrace.client.errors import InvalidArgument
@@ -18,13 +18,16 @@ from headrace.client.types import (
     DeletedRecords,
     GroupDescription,
     GroupOffset,
+    HangingTransaction,
     ListedGroup,
+    ListedTransaction,
     LogDirDescription,
     NewTopic,
     OffsetAt,
     Outcome,
     PartitionProducers,
     TopicDescription,
+    TransactionDescription,
 )
 from headrace.model.ids import TopicPartition
 
@@ -120,6 +123,38 @@ class Admin:
 
     async def delete_groups(self, names: Sequence[str]) -> dict[str, Outcome]:
         return await self._session.run(groups.delete_groups(self._session.cluster, names), self._timeout_ms)
+
+    async def transactions(
+        self,
+        *,
+        states: Sequence[str] = (),
+        producer_ids: Sequence[int] = (),
+        duration_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> tuple[ListedTransaction, ...]:
+        """All transactional ids, or those that are like this; `duration_ms` names what is open for longer."""
+        operation = transactions.list_transactions(
+            self._session.cluster, states=states, producer_ids=producer_ids, duration_ms=duration_ms, pattern=pattern
+        )
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def describe_transactions(self, transactional_ids: Sequence[str]) -> dict[str, TransactionDescription]:
+        """One that is not known is there with its error."""
+        operation = transactions.describe_transactions(self._session.cluster, transactional_ids)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def fence_producers(self, transactional_ids: Sequence[str]) -> dict[str, Outcome]:
+        """Abort what is open under these ids; whoever had them can write no more."""
+        operation = transactions.fence_producers(self._session.cluster, transactional_ids)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def hanging_transactions(self, wanted: Iterable[TopicPartition]) -> tuple[HangingTransaction, ...]:
+        """Those open in these partitions that no coordinator will end."""
+        operation = transactions.hanging_transactions(self._session.cluster, wanted)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def abort_hanging(self, hanging: Iterable[HangingTransaction]) -> dict[HangingTransaction, Outcome]:
+        return await self._session.run(transactions.abort_hanging(self._session.cluster, hanging), self._timeout_ms)
 
     async def api_versions(self, node: int | None = None) -> tuple[ApiRange, ...]:
         """What a broker serves, by API key; of any broker unless a node is named."""
