@@ -404,6 +404,26 @@ def test_a_consumer_that_leaves_between_two_slices_leaves_nothing_behind():
     assert all(broker.partition("many", index)._fetch_waiters == {} for index in range(count))
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+def test_an_answer_of_many_partitions_is_made_over_several_turns_and_keeps_its_files_open(leaves):
+    count = 2 * FETCH_PARTITIONS_PER_SLICE + 50
+    broker = VirtualBroker().with_topic("many", partitions=count)
+    reader, other = broker.client(), broker.client()
+    other.produce("many", 7)
+    asked = reader.send_fetch(*[("many", partition, 0) for partition in range(count)], wait_ms=LONG_MS)
+    file = broker.partition("many", 7).log.active.log
+    broker.run_until(lambda: file.pins)
+    assert not reader.has_answer(asked)
+    if leaves:
+        reader.connection.reset()
+    else:
+        answers = reader.wait(asked).responses[0].partitions
+        assert [values_of(answer.records) for answer in answers if answer.records] == [[b"v"]]
+        assert len(answers) == count
+    broker.steps()
+    assert not file.pins
+
+
 # Many partitions
 
 

@@ -179,6 +179,18 @@ def test_a_fetch_response_is_encoded_as_the_codec_writes_it(version: int) -> Non
         assert sent == response_frame(1, version, 99, _fetch_body(version, topics, file))
 
 
+@pytest.mark.parametrize("per_slice", [1, 2, 7])
+def test_a_fetch_response_in_slices_is_the_same(per_slice: int) -> None:
+    random = Random(per_slice)
+    topics = [
+        (f"topic-{number}".encode(), [_partition_data(random, index) for index in range(5)]) for number in range(4)
+    ]
+    head = {"throttle_time_ms": 7, "error": 0, "session_id": 1234, "topics": topics}
+    *slices, parts = fetch.encode_in_slices(12, 99, **head, partitions_per_slice=per_slice)
+    assert slices == [None] * (20 // per_slice)
+    assert parts == fetch.encode_response(12, 99, **head)
+
+
 def _partition_data(random: Random, index: int) -> fetch.PartitionData:
     records = random.choice((None, b"inline", Slice(FileHandle(9), random.randrange(100), 1 + random.randrange(800))))
     aborted = random.choice((None, (), ((7, 100), (8, 200))))

@@ -114,12 +114,19 @@ class Broker:
 
         def done(_result: None, _error: BaseException | None) -> None:
             then()  # a failed read shows again, and is dealt with, when the answer is sent
-            for part in slices:
-                self._files.unpin(part.file)
+            self.unpin(slices)
 
-        for part in slices:  # the hot ones have to wait as well
-            self._files.pin(part.file)
+        self.pin(slices)  # the hot ones have to wait as well
         self.spawner.submit(read_ahead, done)
+
+    def pin(self, slices: Sequence[Slice]) -> None:
+        """Keep the files open that an answer will be sent from, while it is not an answer yet."""
+        for part in slices:
+            self._files.pin(part.file)
+
+    def unpin(self, slices: Sequence[Slice]) -> None:
+        for part in slices:
+            self._files.unpin(part.file)
 
     def _partition_led(self, partition: LedPartition) -> None:
         self.groups.partition_led(partition)

@@ -3,7 +3,7 @@
 `headrace.wire.messages.fetch` is the slow clear form of the same bytes; a test holds the two equal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple, Protocol
 
@@ -155,6 +155,7 @@ _FIXED_5 = Struct(">ihqqq")
 _ABORTED = Struct(">qq")
 _FRAME_HEAD = Struct(">ii")
 _RESPONSE_HEAD = Struct(">ihi")
+_ALL_AT_ONCE = -1
 _NO_PREFERRED_REPLICA = b"\xff\xff\xff\xff"
 
 
@@ -168,6 +169,31 @@ def encode_response(
     topics: Sequence[tuple[bytes, Sequence[PartitionData]]],
 ) -> list[bytes | FileSlice]:
     """The whole frame: runs of bytes, with the parts of files between them."""
+    (parts,) = encode_in_slices(
+        version,
+        correlation_id,
+        throttle_time_ms=throttle_time_ms,
+        error=error,
+        session_id=session_id,
+        topics=topics,
+        partitions_per_slice=_ALL_AT_ONCE,
+    )
+    assert parts is not None
+    return parts
+
+
+def encode_in_slices(
+    version: int,
+    correlation_id: int,
+    *,
+    throttle_time_ms: int,
+    error: int,
+    session_id: int,
+    topics: Sequence[tuple[bytes, Sequence[PartitionData]]],
+    partitions_per_slice: int,
+) -> Iterator[list[bytes | FileSlice] | None]:
+    """The same, for the answer of very many partitions: None after every slice, and the frame in the end."""
+    left = partitions_per_slice
     compact = version >= FLEXIBLE_FROM
     pieces: list[bytes] = []
     parts: list[bytes | FileSlice] = [b""]  # the frame's head takes this place when the size is known
@@ -194,6 +220,10 @@ def encode_response(
                 pieces.clear()
             if compact:
                 pieces.append(b"\x00")
+            left -= 1
+            if not left:
+                left = partitions_per_slice
+                yield None
         if compact:
             pieces.append(b"\x00")
     if compact:
@@ -201,7 +231,7 @@ def encode_response(
     run = b"".join(pieces)
     parts.append(run)
     parts[0] = _FRAME_HEAD.pack(size + len(run), correlation_id)
-    return parts
+    yield parts
 
 
 def _topic_head(version: int, compact: bool, topic: bytes, partition_count: int) -> bytes:

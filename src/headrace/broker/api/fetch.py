@@ -1,5 +1,6 @@
 """Fetch (1): offsets in, runs of segment files out. Builds no messages; sessions, waiting and reading are called."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from headrace.broker.net.connection import Answer, Connection, Part
@@ -12,7 +13,7 @@ from headrace.broker.partitions.fetch_sessions import (
 from headrace.broker.partitions.reader import RunningFetch, WantedRead
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
-from headrace.model.limits import FETCH_PARTITIONS_MAX
+from headrace.model.limits import FETCH_PARTITIONS_MAX, FETCH_PARTITIONS_PER_SLICE
 from headrace.ports.disk import Slice
 from headrace.wire.apis import ApiKey
 from headrace.wire.errors import ProtocolError
@@ -21,6 +22,7 @@ from headrace.wire.fetch import (
     TOPIC_IDS_FROM,
     FetchRequest,
     PartitionData,
+    encode_in_slices,
     encode_response,
     scan_request,
 )
@@ -62,7 +64,19 @@ def handle(
         _count(broker, results, broker.clock.monotonic_ms() - began_ms)
         topics = _grouped(wants, results, session, full=request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH))
         session_id = session.session_id if session is not None else NO_SESSION
-        answer.complete(_encoded(version, correlation_id, ErrorCode.NONE, session_id, topics))
+        if len(results) <= FETCH_PARTITIONS_PER_SLICE:
+            answer.complete(_encoded(version, correlation_id, ErrorCode.NONE, session_id, topics))
+            return
+        steps = encode_in_slices(
+            version,
+            correlation_id,
+            throttle_time_ms=0,
+            error=ErrorCode.NONE,
+            session_id=session_id,
+            topics=topics,
+            partitions_per_slice=FETCH_PARTITIONS_PER_SLICE,
+        )
+        _Encoding(broker, answer, cast(Iterator[list[Part] | None], steps), results).step()
 
     RunningFetch(
         broker,
@@ -173,6 +187,28 @@ def _grouped(
         else:
             topics.append((wanted.topic_key, [data]))
     return topics
+
+
+class _Encoding:
+    """An answer of very many partitions in the making, a slice a turn."""
+
+    def __init__(
+        self, broker: "Broker", answer: Answer, steps: Iterator[list[Part] | None], results: list[PartitionData]
+    ) -> None:
+        self._broker = broker
+        self._answer = answer
+        self._steps = steps
+        self._slices = [data.records for data in results if isinstance(data.records, Slice)]
+        broker.pin(self._slices)
+
+    def step(self) -> None:
+        parts = None if self._answer.connection.closed else next(self._steps)
+        if parts is None and not self._answer.connection.closed:
+            self._broker.timers.next_turn(self.step)
+            return
+        if parts is not None:
+            self._answer.complete(parts)
+        self._broker.unpin(self._slices)
 
 
 def _encoded(
