@@ -4,7 +4,7 @@ import pytest
 
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
-from tests.broker.virtual import VirtualBroker, produce_request
+from tests.broker.virtual import VirtualBroker, produce_frame, produce_request
 
 SIZES = (1, 10, 66, 67, 68, 200, 16_320, 20_000)
 """Values whose batches take one, two and three bytes to tell their length."""
@@ -80,3 +80,17 @@ def test_a_recreated_topic_gets_the_records_of_a_connection_that_wrote_to_the_ol
     admin.create_topic("again")
     assert client.produce("again", 0, client.batch(b"new")).base_offset == 0
     assert client.read_all("again") == [b"new"]
+
+
+def test_a_request_that_begins_like_the_last_one_and_ends_early_is_the_senders_fault(broker):
+    errors = broker.metrics.protocol_errors
+    for version in (8, 9):
+        whole = produce_frame(produce_request([("t", [(7, broker.client().batch(b"v"))])], version=version), version)
+        for cut in range(8, len(whole) - 4, 7):
+            client = broker.client()
+            assert client.produce_error("t", 7, version=version) == 0
+            client.send_bytes((cut).to_bytes(4, "big") + whole[4 : 4 + cut])
+            client.wait_closed()
+            errors += 1
+    assert broker.metrics.protocol_errors == errors
+    assert broker.metrics.handler_failures == 0

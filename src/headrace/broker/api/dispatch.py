@@ -95,6 +95,9 @@ class Dispatcher:
 
     def handle_frame(self, connection: Connection, frame: memoryview, start: int, end: int) -> None:
         """One whole request. Raises ProtocolError when the connection cannot go on after it."""
+        if connection.produce_shapes and produce.handle_repeated(self._broker, connection, frame, start, end):
+            self._requests[ApiKey.PRODUCE] += 1
+            return
         if end - start < _HEADER_BYTES:
             raise truncated()
         api_key, version, correlation_id, client_id_length = _HEADER.unpack_from(frame, start)
@@ -118,6 +121,7 @@ class Dispatcher:
         if version >= flexible_from:
             position = skip_tagged_fields(frame, position, end)
         if tuned is not None:
+            connection.request_at = start
             tuned(self._broker, connection, frame, position, end, version, correlation_id)
         else:
             client_id = bytes(frame[start + _HEADER_BYTES : start + _HEADER_BYTES + max(client_id_length, 0)])

@@ -1,9 +1,10 @@
 """Produce (0): record sets in, base offsets out. The hottest path of the broker: tuples and offsets, no messages."""
 
 from collections.abc import Mapping
+from struct import Struct
 from typing import TYPE_CHECKING
 
-from headrace.broker.api.produce_shapes import ProduceShape, remember
+from headrace.broker.api.produce_shapes import SHAPE_AT, ProduceShape, remember
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.partitions.leader import ACKS_ALL, NO_APPEND_TIME, LedPartition, LedTopic
 from headrace.core.controller.names import INTERNAL_TOPICS
@@ -25,36 +26,37 @@ from headrace.wire.scan import unsigned_varint
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
 
+_HEAD = Struct(">ii")
+_LEAST_BEHIND_SHAPE = 4
+"""A length of one byte, and three times no tagged fields; or a length of four bytes."""
 _NONE = ErrorCode.NONE
 Confirmation = tuple[LedPartition, int]
 """(the partition, the offset behind the last record)."""
 
 
-def handle(
-    broker: "Broker",
-    connection: Connection,
-    frame: memoryview,
-    position: int,
-    end: int,
-    version: int,
-    correlation_id: int,
-) -> None:
-    """HOT. A request like one before it, with other records, is recognised; any other takes the long way."""
-    length_at = position + connection.produce_shape_bytes
-    shape = connection.produce_shapes.get(bytes(frame[position:length_at]))
-    if shape is not None and shape.version == version and not shape.partition.offline:
-        if version >= FLEXIBLE_FROM:
-            length, start = unsigned_varint(frame, length_at, end)
-            stop = start + length - 1
-            # No tagged fields of the partition, the topic, the request.
-            as_before = stop + 3 == end and not (frame[stop] or frame[stop + 1] or frame[stop + 2])
+def handle_repeated(broker: "Broker", connection: Connection, frame: memoryview, start: int, end: int) -> bool:
+    """HOT. A request like one before it, with other records, is recognised by its bytes; False: it must be read."""
+    length_at = start + connection.produce_shape_bytes
+    shape = connection.produce_shapes.get(bytes(frame[start + SHAPE_AT : length_at]))
+    if shape is None or length_at + _LEAST_BEHIND_SHAPE > end:
+        return False
+    key_and_version, correlation_id = _HEAD.unpack_from(frame, start)
+    if key_and_version != shape.key_and_version or shape.partition.offline:
+        return False
+    if shape.version >= FLEXIBLE_FROM:
+        low, high = frame[length_at], frame[length_at + 1]
+        if high < 0x80 <= low:  # most lengths have two bytes
+            length, records_at = low & 0x7F | high << 7, length_at + 2
         else:
-            start = length_at + 4
-            stop = start + int.from_bytes(frame[length_at:start], "big", signed=True)
-            as_before = stop == end
-        if as_before and _append_repeated(broker, shape, connection, frame, start, stop, correlation_id):
-            return
-    _handle_any(broker, connection, frame, position, end, version, correlation_id)
+            length, records_at = unsigned_varint(frame, length_at, end)
+        stop = records_at + length - 1
+        # No tagged fields of the partition, the topic, the request.
+        as_before = stop + 3 == end and not (frame[stop] or frame[stop + 1] or frame[stop + 2])
+    else:
+        records_at = length_at + 4
+        stop = records_at + int.from_bytes(frame[length_at:records_at], "big", signed=True)
+        as_before = stop == end
+    return as_before and _append_repeated(broker, shape, connection, frame, records_at, stop, correlation_id)
 
 
 def _append_repeated(
@@ -90,11 +92,12 @@ def _append_repeated(
     answer = Answer(connection, parts, 0)
     partition.confirm_later(answer, end_offset, acks, shape.error_at, shape.timeout_ms)
     connection.answers.append(answer)
-    connection.mark_dirty()
+    if not connection.dirty:
+        connection.mark_dirty()
     return True
 
 
-def _handle_any(
+def handle(
     broker: "Broker",
     connection: Connection,
     frame: memoryview,
@@ -121,7 +124,6 @@ def _handle_any(
         remember(
             connection,
             frame,
-            position,
             records_start,
             records_end,
             partition=confirmations[0][0],

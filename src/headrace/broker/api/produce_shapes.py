@@ -9,10 +9,13 @@ from struct import Struct
 
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.leader import LedPartition
+from headrace.wire.apis import ApiKey
 from headrace.wire.produce import FLEXIBLE_FROM, single_partition_layout
 from headrace.wire.scan import varint_bytes
 
 SHAPES_PER_CONNECTION_MAX = 64
+SHAPE_AT = 8
+"""Where in a request the bytes begin that are compared: behind api key, version and correlation id."""
 _LENGTH_BYTES = 4
 
 
@@ -23,6 +26,7 @@ class ProduceShape:
         "acks",
         "error_at",
         "is_transactional",
+        "key_and_version",
         "layout",
         "partition",
         "prefix",
@@ -46,6 +50,8 @@ class ProduceShape:
     ) -> None:
         self.partition = partition
         self.version = version
+        self.key_and_version = ApiKey.PRODUCE << 16 | version
+        """As they stand at the begin of the request, read as one number."""
         self.acks = acks
         self.timeout_ms = timeout_ms
         self.layout = layout
@@ -60,7 +66,6 @@ class ProduceShape:
 def remember(
     connection: Connection,
     frame: memoryview,
-    position: int,
     records_start: int,
     records_end: int,
     *,
@@ -71,7 +76,7 @@ def remember(
     timeout_ms: int,
     is_transactional: bool,
 ) -> None:
-    """Keep the shape of a request whose body begins at `position` and whose one record set at `records_start`."""
+    """Keep the shape of the request that begins at `connection.request_at`, its one record set at `records_start`."""
     answer = single_partition_layout(version, topic, partition.index)
     if answer is None:
         return
@@ -79,9 +84,10 @@ def remember(
     length_at = records_start - _LENGTH_BYTES
     if version >= FLEXIBLE_FROM:
         length_at = records_start - len(varint_bytes(records_end - records_start + 1))
-    if length_at - position != connection.produce_shape_bytes or len(shapes) >= SHAPES_PER_CONNECTION_MAX:
+    request_at = connection.request_at
+    if length_at - request_at != connection.produce_shape_bytes or len(shapes) >= SHAPES_PER_CONNECTION_MAX:
         shapes.clear()
-        connection.produce_shape_bytes = length_at - position
-    shapes[bytes(frame[position:length_at])] = ProduceShape(
+        connection.produce_shape_bytes = length_at - request_at
+    shapes[bytes(frame[request_at + SHAPE_AT : length_at])] = ProduceShape(
         partition, version, acks, timeout_ms, *answer, is_transactional=is_transactional
     )

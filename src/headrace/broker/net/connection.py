@@ -76,6 +76,7 @@ class Connection:
         "principal",
         "produce_shape_bytes",
         "produce_shapes",
+        "request_at",
         "rest",
         "starved",
         "token",
@@ -111,6 +112,8 @@ class Connection:
         # What a producer's requests have in common, so that the next one is recognised rather than read again.
         self.produce_shapes: dict[bytes, ProduceShape] = {}
         self.produce_shape_bytes = 0
+        self.request_at = 0
+        """Where the request begins in its buffer that is being read."""
         self.answers: deque[Answer] = deque()
         self.held_bytes = 0
         """Of answers that are complete and wait for one before them; counted where answers can be large."""

@@ -14,6 +14,31 @@ class Sender:
         """Send the answers that are ready, up to the first that is not; bytes sent. What the peer has no room for
         stays in `connection.unsent`. Raises OSError when the connection is broken."""
         answers = connection.answers
+        if not answers or answers[0].waits:
+            return 0
+        frame = answers[0].parts
+        if len(answers) == 1 and type(frame) is bytes:  # HOT: a client that has one request in flight
+            answers.clear()
+            connection.held_bytes = 0
+        else:
+            ready = self._take_ready(connection)
+            if connection.unsent:
+                connection.unsent.extend(ready)
+                return self.send_unsent(connection)
+            if not ready:
+                return 0
+            frame = ready[0] if len(ready) == 1 else b"".join(ready)
+        try:
+            sent = connection.transport.send(frame)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(frame):
+            connection.unsent.append(memoryview(frame)[sent:])
+        return sent
+
+    def _take_ready(self, connection: Connection) -> list[bytes | bytearray]:
+        """The answers up to the first that waits; up to the last with parts of files they go to `unsent`."""
+        answers = connection.answers
         ready: list[bytes | bytearray] = []
         while answers and not answers[0].waits:
             parts = answers.popleft().parts
@@ -28,19 +53,7 @@ class Sender:
                 ready.append(parts)
         if connection.held_bytes:
             connection.held_bytes = max(0, connection.held_bytes - sum(map(len, ready))) if answers else 0
-        if connection.unsent:
-            connection.unsent.extend(ready)
-            return self.send_unsent(connection)
-        if not ready:
-            return 0
-        frame = ready[0] if len(ready) == 1 else b"".join(ready)
-        try:
-            sent = connection.transport.send(frame)
-        except BlockingIOError:
-            sent = 0
-        if sent < len(frame):
-            connection.unsent.append(memoryview(frame)[sent:])
-        return sent
+        return ready
 
     def send_unsent(self, connection: Connection) -> int:
         """Send parts in order until all are gone or the peer has no room."""
