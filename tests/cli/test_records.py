@@ -124,3 +124,14 @@ def test_internal_topics_are_not_written_to(headrace: Headrace, topic: str) -> N
     assert "it is internal: only the broker writes to it" in refused
     named = headrace("consume", "a b", "--from-beginning", exit_code=1).stderr
     assert "no topic can have this name" in named
+
+
+def test_a_group_goes_on_where_it_committed(headrace: Headrace, topic: str) -> None:
+    headrace("produce", topic, "--partition", "0", input="one\ntwo\nthree\n")
+    group = ("--group", f"g-{topic}", "--from-beginning")
+    assert headrace("consume", topic, *group, "--max", "2").stdout == "one\ntwo\n"
+    assert headrace("consume", topic, *group).stdout == "three\n"
+    headrace("produce", topic, "--partition", "0", input="four\n")
+    assert headrace("consume", topic, *group).stdout == "four\n"
+    assert headrace("consume", topic, *group).stdout == ""
+    assert "leave out --offset" in headrace("consume", topic, *group, "--offset", "1", exit_code=2).stderr

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import click
 
@@ -35,6 +35,9 @@ Offsets = dict[TopicPartition, int]
 )
 @click.option("--at", "at_time", metavar="TIME", help=f"Begin with the first record of that time or later: {EXAMPLES}.")
 @click.option("--partition", "only", type=click.IntRange(0), multiple=True, help="Only this one; may be repeated.")
+@click.option(
+    "--group", "group_id", metavar="GROUP", help="Read as a member of this group, and commit what was printed."
+)
 @click.option("--max", "count_max", metavar="N", type=click.IntRange(1), help="Stop after N records.")
 @click.option("--follow", is_flag=True, help="Wait for more at the end.")
 @click.option("--key-separator", metavar="TEXT", help="Print the key and this text before the value.")
@@ -47,6 +50,7 @@ def command(
     offset: int | None,
     at_time: str | None,
     only: tuple[int, ...],
+    group_id: str | None,
     count_max: int | None,
     follow: bool,
     key_separator: str | None,
@@ -56,9 +60,21 @@ def command(
 
     With --from-beginning, --offset or --at, what is there from that place on is printed, and the command ends unless
     --follow is given. Without any of them it waits for new records.
+
+    With --group the members share the partitions and begin where the group committed, or else at the oldest record
+    with --from-beginning and at the newest without.
     """
+    if group_id is not None and (offset is not None or at_time is not None or only):
+        raise click.UsageError("a group says where to begin and what to read: leave out --offset, --at and --partition")
     if sum((from_beginning, offset is not None, at_time is not None)) > 1:
         raise click.UsageError("give one of --from-beginning, --offset and --at")
+    separator = key_separator.encode() if key_separator is not None else None
+    write = _writer(sys.stdout.buffer, separator, as_json=as_json)
+    if group_id is not None:
+        _consume_in_group(
+            bootstrap, topic, group_id, write, from_beginning=from_beginning, follow=follow, count_max=count_max
+        )
+        return
     time_ms = _time(at_time) if at_time is not None else None
     waits = follow or not (from_beginning or offset is not None or time_ms is not None)
     with Admin(bootstrap) as admin:
@@ -67,13 +83,45 @@ def command(
     wanted = {partition: start for partition, start in starts.items() if waits or start < ends[partition]}
     if not wanted:
         return
-    separator = key_separator.encode() if key_separator is not None else None
-    write = _writer(sys.stdout.buffer, separator, as_json=as_json)
     with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign(wanted)
         for partition, start in wanted.items():
             consumer.seek(partition, start)
         _print_records(consumer, write, ends=None if waits else {p: ends[p] for p in wanted}, count_max=count_max)
+
+
+def _consume_in_group(
+    bootstrap: str,
+    topic: str,
+    group_id: str,
+    write: Callable[[list[ConsumerRecord]], None],
+    *,
+    from_beginning: bool,
+    follow: bool,
+    count_max: int | None,
+) -> None:
+    """Until all that was there is printed, if the beginning was asked for, and else for ever; committed as printed."""
+    with Admin(bootstrap) as admin:
+        _partitions(admin, topic, ())
+    reset: Literal["earliest", "latest"] = "earliest" if from_beginning else "latest"
+    with Consumer(
+        topic, bootstrap_servers=bootstrap, group_id=group_id, auto_offset_reset=reset, enable_auto_commit=False
+    ) as consumer:
+        left = count_max
+        while left is None or left > 0:
+            records = consumer.poll(POLL_MS, POLL_RECORDS_MAX if left is None else min(left, POLL_RECORDS_MAX))
+            write(records)
+            if records:
+                consumer.commit()
+                left = left - len(records) if left is not None else None
+            elif from_beginning and not follow and _is_at_end(consumer):
+                return
+
+
+def _is_at_end(consumer: Consumer) -> bool:
+    """Whether the group gave us partitions and there is nothing behind our positions in them."""
+    lags = consumer.lag().values()
+    return bool(lags) and all(lag == 0 for lag in lags)
 
 
 def _time(text: str) -> int:
