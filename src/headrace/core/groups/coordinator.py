@@ -186,7 +186,8 @@ class GroupCoordinator(OffsetRequests):
             out.answer(ticket, JoinResult(refusal.error, command.member_id))
             return
         last_replaced = replaced is not None and replaced.subscription.classic is None
-        if not last_replaced or group.classic_count < len(group.members) or not self.settings.downgrades:
+        all_classic = group.classic_count == len(group.members) <= self.settings.members_max
+        if not (last_replaced and all_classic and self.settings.downgrades):
             out.answer(ticket, result)
             return
         settled = group.state is ConsumerGroupState.STABLE
