@@ -3,10 +3,12 @@
 import json
 import threading
 
+import msgspec
 import pytest
 
 from headrace.client import Consumer, Delivery, Producer, TopicPartition
-from headrace.client.errors import InvalidArgument, SerializationError
+from headrace.client.errors import DeserializationError, InvalidArgument, SerializationError
+from headrace.client.serializers import typed_json, typed_msgpack
 from headrace.testing import EmbeddedBroker
 
 WAIT_MS = 10_000
@@ -53,6 +55,23 @@ def test_serializers_there_and_back(broker: EmbeddedBroker, topic: str) -> None:
     with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, **options) as consumer:
         first, second = next(consumer), next(consumer)
     assert (first.key, first.value, second.key, second.value) == ("k", {"n": 1}, None, None)
+
+
+@pytest.mark.parametrize("name", ["json", "msgpack"])
+def test_named_and_typed_serializers(broker: EmbeddedBroker, topic: str, name: str) -> None:
+    class Order(msgspec.Struct):
+        count: int
+
+    with Producer(broker.bootstrap_servers, key_serializer="str", value_serializer=name) as producer:
+        producer.send(topic, Order(3), key="k", partition=0)
+        producer.send(topic, {"count": "many"}, key="k", partition=0)
+    typed = {"json": typed_json, "msgpack": typed_msgpack}[name]
+    options = {"key_deserializer": "str", "value_deserializer": typed(Order), "auto_offset_reset": "earliest"}
+    with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, **options) as consumer:
+        record = next(consumer)
+        assert (record.key, record.value) == ("k", Order(3))
+        with pytest.raises(DeserializationError, match="Expected `int`, got `str`"):
+            next(consumer)
 
 
 def test_wrong_types_are_refused(broker: EmbeddedBroker, topic: str) -> None:

@@ -15,8 +15,9 @@ from headrace.wire.records.compression import Compression
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
-Serializer = Callable[[Any], bytes | None]
-Deserializer = Callable[[bytes], Any]
+SerializerName = Literal["str", "json", "msgpack"]
+Serializer = SerializerName | Callable[[Any], bytes | None]
+Deserializer = SerializerName | Callable[[bytes], Any]
 Partitioner = Callable[[str, bytes | None, int], int]
 """(topic, key, number of partitions) -> partition"""
 
@@ -125,6 +126,8 @@ class ProducerConfig(ClientConfig):
             self, "batch_size", "max_request_size", "buffer_memory", "delivery_timeout_ms", "retry_backoff_ms"
         )
         _check_positive(self, "max_in_flight_requests_per_connection", "transaction_timeout_ms")
+        _check_serializer("key_serializer", self.key_serializer)
+        _check_serializer("value_serializer", self.value_serializer)
         if isinstance(self.partitioner, str):
             _check_choice("partitioner", self.partitioner, ("murmur2", "hash", "round-robin"))
         is_all = str(self.acks) in ("all", "-1")
@@ -183,6 +186,8 @@ class ConsumerConfig(ClientConfig):
         _check_positive(self, "max_poll_records", "fetch_max_bytes", "max_partition_fetch_bytes")
         _check_positive(self, "session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms")
         _check_positive(self, "auto_commit_interval_ms")
+        _check_serializer("key_deserializer", self.key_deserializer)
+        _check_serializer("value_deserializer", self.value_deserializer)
         if self.group_id == "":
             raise InvalidArgument("a group id is not empty: leave it out to read without a group")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
@@ -199,6 +204,11 @@ def _check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
         known = ", ".join(str(each) for each in dict.fromkeys(map(str, choices)))
         raise InvalidArgument(f"{name} is one of {known}, not {value!r}")
+
+
+def _check_serializer(name: str, chosen: object) -> None:
+    if chosen is not None and not callable(chosen):
+        _check_choice(name, chosen, get_args(SerializerName))
 
 
 def _check_positive(config: ClientConfig, *names: str) -> None:

@@ -13,6 +13,7 @@ from headrace.client.core.engine import Engine
 from headrace.client.core.groups.membership import GroupSettings, NoticeKind
 from headrace.client.core.links import Links
 from headrace.client.errors import BrokerError, DeserializationError, InvalidArgument
+from headrace.client.serializers import Deserialize, deserializer
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, IsolationLevel, OffsetAndMetadata, OffsetAt
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
@@ -49,8 +50,9 @@ class Handover:
     """Records between the core and the application: taken, not deserialized yet, or held by an iteration."""
 
     def __init__(self, config: ConsumerConfig) -> None:
-        self._config = config
-        self._is_plain = config.key_deserializer is None and config.value_deserializer is None
+        self._read_key = deserializer(config.key_deserializer)
+        self._read_value = deserializer(config.value_deserializer)
+        self._is_plain = self._read_key is None and self._read_value is None
         self._given: list[ConsumerRecord] = []
         self._raw: list[ConsumerRecord] = []
         """Not deserialized yet, the next one last."""
@@ -78,7 +80,7 @@ class Handover:
         done: list[ConsumerRecord] = []
         while self._raw:
             try:
-                done.append(deserialized(self._raw[-1], self._config))
+                done.append(deserialized(self._raw[-1], self._read_key, self._read_value))
             except DeserializationError:
                 if done:
                     break
@@ -249,14 +251,16 @@ def as_offsets(offsets: Commits) -> dict[TopicPartition, OffsetAndMetadata]:
     return wanted
 
 
-def deserialized(record: ConsumerRecord, config: ConsumerConfig) -> ConsumerRecord:
+def deserialized(
+    record: ConsumerRecord, read_key: Deserialize | None, read_value: Deserialize | None
+) -> ConsumerRecord:
     """The record with its key and value as the application wants them."""
     key, value = record.key, record.value
     try:
-        if config.key_deserializer is not None and key is not None:
-            key = config.key_deserializer(key)
-        if config.value_deserializer is not None and value is not None:
-            value = config.value_deserializer(value)
+        if read_key is not None and key is not None:
+            key = read_key(key)
+        if read_value is not None and value is not None:
+            value = read_value(value)
     except Exception as error:
         where = f"{record.topic}-{record.partition} at offset {record.offset}"
         raise DeserializationError(f"the record of {where} cannot be deserialized: {error!r}", record) from error

@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from headrace.client.config import ProducerConfig, Serializer
+from headrace.client.config import ProducerConfig
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.partitioners import Choose, RoundRobin, partition_for_checksum
 from headrace.client.core.produced_batches import ProducedBatch
 from headrace.client.core.producer import ACKS_ALL, ProducerCore, ProducerSettings
 from headrace.client.errors import BrokerError, InvalidArgument, SerializationError
+from headrace.client.serializers import Serialize
 from headrace.client.types import RecordMetadata
 from headrace.model.errors import ErrorCode
 from headrace.ports.entropy import Entropy
@@ -66,7 +67,7 @@ def _partitioner(config: ProducerConfig, entropy: Entropy) -> Choose | None:
     return config.partitioner
 
 
-def serialized(what: str, value: Any, serializer: Serializer | None) -> bytes | None:
+def serialized(what: str, value: Any, serializer: Serialize | None) -> bytes | None:
     """The bytes of a key or a value."""
     if serializer is not None and value is not None:
         try:

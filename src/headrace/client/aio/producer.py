@@ -20,6 +20,7 @@ from headrace.client.errors import (
     TransactionFailed,
 )
 from headrace.client.producing import delivered, make_core, refuse_hopeless_topic, serialized
+from headrace.client.serializers import serializer
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, RecordMetadata
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class Producer:
         self._clock = self._session.clock
         self._core, self._transactions = make_core(self.config, self._session.cluster, self._session.entropy)
         self._session.engine.attach(self)
+        self._key_serializer = serializer(self.config.key_serializer)
+        self._value_serializer = serializer(self.config.value_serializer)
         self._is_closing = False
 
     def poll(self, now_ms: float) -> tuple[list[Any], float]:
@@ -100,9 +103,9 @@ class Producer:
         timestamp: int | None = None,
     ) -> Delivery:
         """Hand over one record. Waits only for a topic that is not known yet or for room, at most `max_block_ms`."""
-        value = serialized("value", value, self.config.value_serializer)
+        value = serialized("value", value, self._value_serializer)
         if key is not None:
-            key = serialized("key", key, self.config.key_serializer)
+            key = serialized("key", key, self._key_serializer)
         if timestamp is None:
             timestamp = self._clock.wall_ms()
         appended = self._append(topic, value, key, headers, partition, timestamp)

@@ -15,6 +15,7 @@ from headrace.client.core.calls import Operation
 from headrace.client.core.producer import NOW, Appended
 from headrace.client.errors import BufferFull, ClientClosed, DeadlineExceeded, InvalidArgument, TransactionFailed
 from headrace.client.producing import make_core, refuse_hopeless_topic, serialized
+from headrace.client.serializers import serializer
 from headrace.client.types import GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
 
@@ -55,7 +56,8 @@ class Producer:
         """Held for every look at the core and the engine; told when anything in them may have changed."""
         self._inbox: deque[tuple[Operation[Any], float, Callable[[Any], None]]] = deque()
         """Operations that the producer's thread is to begin."""
-        self._key_serializer, self._value_serializer = self.config.key_serializer, self.config.value_serializer
+        self._key_serializer = serializer(self.config.key_serializer)
+        self._value_serializer = serializer(self.config.value_serializer)
         self._is_closing = False
         self._fault: BaseException | None = None
         self._thread = threading.Thread(target=self._send_for_ever, name="headrace-producer", daemon=True)

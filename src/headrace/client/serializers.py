@@ -1,0 +1,50 @@
+"""Ready-made serializers: text, JSON and MessagePack, untyped by their names or for one type.
+
+Producer(key_serializer="str", value_serializer="json")
+Consumer("orders", value_deserializer=typed_json(Order))
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+Serialize = Callable[[Any], bytes | None]
+Deserialize = Callable[[bytes], Any]
+
+
+def _text(value: str) -> bytes:
+    if not isinstance(value, str):
+        raise TypeError(f"text is needed, not {type(value).__name__}")
+    return value.encode()
+
+
+SERIALIZERS: dict[str, Serialize] = {
+    "str": _text,
+    "json": msgspec.json.encode,
+    "msgpack": msgspec.msgpack.encode,
+}
+DESERIALIZERS: dict[str, Deserialize] = {
+    "str": bytes.decode,
+    "json": msgspec.json.decode,
+    "msgpack": msgspec.msgpack.decode,
+}
+
+
+def typed_json(kind: Any) -> Deserialize:
+    """JSON that must be of this type: a msgspec.Struct, a dataclass, a TypedDict or any other that msgspec knows."""
+    return msgspec.json.Decoder(kind).decode
+
+
+def typed_msgpack(kind: Any) -> Deserialize:
+    """MessagePack that must be of this type."""
+    return msgspec.msgpack.Decoder(kind).decode
+
+
+def serializer(chosen: str | Serialize | None) -> Serialize | None:
+    """The one that a config means; its names were checked."""
+    return SERIALIZERS[chosen] if isinstance(chosen, str) else chosen
+
+
+def deserializer(chosen: str | Deserialize | None) -> Deserialize | None:
+    return DESERIALIZERS[chosen] if isinstance(chosen, str) else chosen
