@@ -36,7 +36,7 @@ class MixedHarness(ConsumerHarness):
     """Classic members are `eager` (they let go of everything before they join) unless they are called cooperative."""
 
     def __init__(self, **settings):
-        super().__init__(initial_rebalance_delay_ms=0, **settings)
+        super().__init__(**{"initial_rebalance_delay_ms": 0, **settings})
         self.held = {}
         """What each classic client reads."""
         self.joined = set()

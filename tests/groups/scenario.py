@@ -1,13 +1,18 @@
 """Runs a script about one group: commands, `----`, and what the members and the group said to them.
 
 join NAME [id=new] [instance=I] [protocols=x,y] [rejoin=now]    sync NAME [NAME=ASSIGNMENT ...]
-beat NAME      leave NAME ...      commit NAME TOPIC/PARTITION=OFFSET ...      offsets
-wait MILLISECONDS      restart      group      forget NAME      delete
+beat NAME      leave NAME ...      commit NAME [in=PRODUCER] TOPIC/PARTITION=OFFSET ...      offsets [stable]
+wait MILLISECONDS      restart      group      forget NAME      delete      end PRODUCER commit|abort
+
+Of groups that move between the protocols: `come` and `share` are a join and a sync of a consumer that reads topic t,
+whose leader deals out its six partitions; `consume` and `quit` are heartbeats of a member of KIP-848.
 """
 
-from headrace.core.groups.commands import JoinResult, SyncResult
+from headrace.core.groups.commands import ConsumerHeartbeatResult, JoinResult, SyncResult
+from headrace.core.groups.subscriptions import assigned_partitions
 from headrace.model.errors import ErrorCode
-from tests.groups.harness import Harness, Ticket
+from tests.groups.harness import Ticket
+from tests.groups.mixed import MixedHarness
 
 MARK = "----"
 
@@ -39,9 +44,19 @@ def rewritten(text):
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
+def assigned(assignment):
+    """The partitions of a consumer, or what a script gave instead."""
+    found = assigned_partitions(assignment)
+    return assignment.decode() or "nothing" if found is None else numbers(found)
+
+
+def numbers(partitions):
+    return ",".join(str(partition) for _, partition in partitions) or "nothing"
+
+
 class Runner:
     def __init__(self):
-        self.harness = Harness(initial_rebalance_delay_ms=3_000)
+        self.harness = MixedHarness(initial_rebalance_delay_ms=3_000)
 
     def run(self, commands):
         lines = []
@@ -56,9 +71,10 @@ class Runner:
         if isinstance(response, JoinResult):
             what = self.joined(response)
         elif isinstance(response, SyncResult):
-            what = (
-                f"assigned {response.assignment.decode() or 'nothing'}" if not response.error else response.error.name
-            )
+            what = f"assigned {assigned(response.assignment)}" if not response.error else response.error.name
+        elif isinstance(response, ConsumerHeartbeatResult):
+            owns = "" if response.assignment is None else f" has {numbers(response.assignment)}"
+            what = response.error.name if response.error else f"epoch {response.epoch}{owns}"
         else:
             errors = [response] if isinstance(response, ErrorCode) else response
             what = ", ".join(getattr(error, "error", error).name for error in errors)
@@ -90,16 +106,40 @@ class Runner:
     def do_leave(self, *names):
         self.harness.leave(*names)
 
+    def do_come(self, name, *options):
+        given = dict(option.split("=", 1) for option in options)
+        self.harness.come(name, **({"instance_id": given["instance"]} if "instance" in given else {}))
+
+    def do_share(self, name):
+        self.harness.collect(name)
+
+    def do_consume(self, name, *options):
+        given = dict(option.split("=", 1) for option in options)
+        self.harness.beat(name, **({"instance_id": given["instance"]} if "instance" in given else {}))
+
+    def do_quit(self, name):
+        self.harness.beat(name, epoch=-1)
+
+    def do_end(self, producer, outcome):
+        self.harness.end_transaction(int(producer), commit=outcome == "commit")
+
     def do_commit(self, name, *offsets):
         wanted = {}
+        producer = next((int(each[3:]) for each in offsets if each.startswith("in=")), None)
         for each in offsets:
+            if each.startswith("in="):
+                continue
             where, offset = each.split("=")
             topic, partition = where.split("/")
             wanted[topic, int(partition)] = int(offset)
-        self.harness.commit("" if name == "nobody" else name, wanted)
+        self.harness.commit("" if name == "nobody" else name, wanted, producer=producer)
 
-    def do_offsets(self):
-        return [f"{topic}/{partition} at {offset}" for (topic, partition), offset in self.harness.fetch().items()]
+    def do_offsets(self, *options):
+        found = self.harness.fetch(stable="stable" in options)
+        return [
+            f"{topic}/{partition} {offset.name if isinstance(offset, ErrorCode) else f'at {offset}'}"
+            for (topic, partition), offset in found.items()
+        ]
 
     def do_wait(self, duration_ms):
         self.harness.wait(float(duration_ms))
@@ -115,7 +155,13 @@ class Runner:
         self.harness.run(lambda machine, now: machine.delete_group("g", Ticket("", "delete"), now))
 
     def do_group(self):
-        group = self.harness.group
+        group, consumers = self.harness.group, self.harness.consumer_group
+        if consumers is not None:
+            members = [
+                f"{member_id} ({'classic, ' if member.subscription.classic else ''}epoch {member.current.epoch})"
+                for member_id, member in consumers.members.items()
+            ]
+            return [f"KIP-848 {consumers.state} epoch {consumers.epoch} members {', '.join(members) or 'none'}"]
         if group is None:
             return ["no group"]
         return [f"{group.state} generation {group.generation} members {','.join(group.members) or 'none'}"]
