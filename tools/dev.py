@@ -141,7 +141,7 @@ def docs(arguments: Sequence[str]) -> int:
 
 
 def compat(arguments: Sequence[str]) -> int:
-    """Run stock clients and librdkafka's own tests against the broker, write docs/compatibility.md (downloads a lot)."""
+    """Run stock clients and librdkafka's own tests against the broker; writes docs/compatibility.md (downloads)."""
     environment(requirements="dev")
     return run(PYTHON, "-m", "compat.run", *arguments)
 
