@@ -1,6 +1,7 @@
 """TxnOffsetCommit over the wire: offsets that count when their transaction does, also after a restart."""
 
 import errno
+import random
 
 import pytest
 
@@ -233,3 +234,47 @@ def test_deleted_offsets_and_groups(broker, client, producer):
     assert producer.end() is NONE
     broker.run_until(lambda: stable(client) == {0: -1, 1: 6, 2: -1})
     assert stable(client, "h") == {0: -1, 1: -1, 2: -1}
+
+
+COMPACTED = {
+    "segment.bytes": "1500",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "200",
+    "file.delete.delay.ms": "50",
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_compacted_log_tells_the_same(seed):
+    """Plain commits, transactions that commit, abort and stay open, and deletions, while the topic is compacted."""
+    draw = random.Random(seed)
+    broker = group_broker(settings={**SETTINGS, "log.cleaner.backoff.ms": "100"}, seed=seed)
+    TransactionClient(broker).find("id")
+    wait_loaded(broker)
+    client = GroupClient(broker)
+    assert client.alter_configs(2, "__consumer_offsets", COMPACTED) == NONE
+    producers = [CopyClient(broker, f"id {number}").initialized() for number in range(3)]
+    writing = []
+    for step in range(60):
+        producer = draw.choice(producers)
+        offsets = {draw.randrange(3): step}
+        kind = draw.choice(("plain", "transaction", "transaction", "end", "delete"))
+        if kind == "plain":
+            assert client.commit(offsets) == [NONE]
+        elif kind == "transaction":
+            broker.run_until(lambda producer=producer, offsets=offsets: producer.commit_offsets(offsets) == [NONE])
+            if producer not in writing:
+                writing.append(producer)
+        elif kind == "delete":
+            client.delete_offsets(*offsets)
+        everyone = step % 20 == 0  # nothing behind the oldest that is open is compacted
+        for each in [each for each in writing if everyone or (kind == "end" and each is producer)]:
+            assert each.end(commit=draw.random() < 0.5) is NONE
+            writing.remove(each)
+        broker.pass_time(150)
+    assert broker.node.compactor.passes_ended > 0
+    before, committed = stable(client), client.committed()
+    broker.restart()
+    client = GroupClient(broker)
+    broker.run_until(lambda: client.committed() == committed)
+    assert stable(client) == before
