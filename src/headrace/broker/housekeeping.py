@@ -1,4 +1,4 @@
-"""What has to be looked at from time to time: reserving space, flushing, retention, checkpoints, open files.
+"""What has to be looked at from time to time: flushing, retention, checkpoints, open files.
 
 Each round looks at the partitions that were written to since the last; work that grows with the number of
 partitions is done in slices of a named size, one a turn.
@@ -64,8 +64,6 @@ class Housekeeping:
         for partition in active:
             if partition.offline:
                 continue
-            if not partition.space.full:
-                table.submit_all((partition.log.preallocation_work(),))
             if partition.log.flush_due(wall_ms):
                 table.flush(partition)
             if partition.log.recovery_point < partition.log.end_offset:

@@ -465,7 +465,7 @@ class PartitionLog:
         return self._flusher.work()
 
     def preallocation_work(self) -> Work | None:
-        """Reserve the next blocks of a busy segment; None for an idle one or while some are left."""
+        """Reserve the next blocks of a busy segment; None, cheaply, for an idle one or while some are left."""
         return self._preallocation.work()
 
     def retention_work(self, wall_ms: int, high_watermark: int, *, hurry: bool = False) -> Work | None:

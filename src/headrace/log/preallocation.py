@@ -25,11 +25,16 @@ class Preallocation:
         self._log = log
         self._window_ms = 0
         self._window_bytes = 0
+        self._looks_again_at_bytes = 0
+        """When the log has appended so much, there may be something to reserve."""
         self.segment: Segment | None = None
         """The one that is being lengthened right now."""
 
     def work(self) -> Work | None:
         log, config = self._log, self._log.config
+        if log.appended_bytes < self._looks_again_at_bytes:
+            return None
+        self._looks_again_at_bytes = log.appended_bytes + config.preallocation_bytes_min // REFILL_SHARE
         if not config.preallocate or self.segment is not None or log.failed or log.closed:
             return None
         taken_lately = self._bytes_taken_lately()

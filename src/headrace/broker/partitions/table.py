@@ -255,6 +255,8 @@ class PartitionTable:
             active[partition] = None
             if log.flush_due(wall_ms):
                 self.flush(partition)
+            if not partition.space.full:
+                self.submit_all((log.preallocation_work(),))
         touched.clear()
 
     def flush(self, partition: LedPartition) -> None:
