@@ -404,13 +404,15 @@ def _producer_of(transaction: Transaction) -> Producer:
 
 def _may_resume(before: Transaction, expected: Producer) -> bool:
     """Its id is the current one, or the one before if that had run out of epochs: then the answer was lost."""
-    if expected.producer_id == before.producer_id:
+    if expected.producer_id == before.producer_id or steps.awaits(before, expected):
         return True
     return expected.producer_id == before.previous_producer_id and steps.is_exhausted(expected.producer_epoch)
 
 
 def _refusal(transaction: Transaction | None, producer: Producer) -> ErrorCode:
     """NONE if the producer may write under its transactional id now."""
+    if transaction is not None and steps.awaits(transaction, producer):
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     if transaction is None or transaction.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.producer_epoch != producer.producer_epoch:

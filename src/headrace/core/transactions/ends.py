@@ -7,7 +7,7 @@ still has the one from before the bump.
 from headrace.core.transactions.commands import EndTransaction
 from headrace.core.transactions.records import Transaction
 from headrace.core.transactions.states import AT_REST, ENDING, TransactionState
-from headrace.core.transactions.steps import EXHAUSTED_FROM
+from headrace.core.transactions.steps import EXHAUSTED_FROM, awaits
 from headrace.model.errors import ErrorCode
 
 _NONE = ErrorCode.NONE
@@ -49,10 +49,15 @@ def bumping_end_error(before: Transaction, command: EndTransaction) -> tuple[Err
         and producer.producer_epoch == EXHAUSTED_FROM
         and before.producer_epoch == 0
     )
+    if awaits(before, producer):
+        return ErrorCode.CONCURRENT_TRANSACTIONS, False
     is_current = before.producer_epoch == producer.producer_epoch
     is_retry = before.producer_epoch == producer.producer_epoch + 1 or overflowed
     if before.producer_id != producer.producer_id and not overflowed:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING, False
+    if before.state in ENDING and is_current:
+        # Its producer has begun the next one, which has written nothing yet: Kafka calls that fenced, by a race.
+        return ErrorCode.CONCURRENT_TRANSACTIONS, False
     if before.state in ENDING:
         valid = is_retry and not overflowed
     elif before.state in (_ONGOING, TransactionState.EMPTY):

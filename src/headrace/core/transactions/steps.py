@@ -95,6 +95,11 @@ def fenced(before: Transaction, *, server_version: int, now_ms: int) -> Transact
     )
 
 
+def awaits(ending: Transaction, producer: Producer) -> bool:
+    """The producer was told to go on as this one, which it is from the end of the transaction on."""
+    return ending.state in ENDING and producer == Producer(ending.next_producer_id, 0)
+
+
 def needs_fresh_id(ending: Transaction) -> bool:
     """The abort that fenced it took the last epoch."""
     return ending.producer_epoch >= EPOCH_MAX and ending.next_producer_id == NO_PRODUCER_ID
