@@ -17,6 +17,7 @@ from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.offset_requests import OffsetRequests
 from headrace.core.replication.leader import Leader
 from headrace.log import partition_log
+from headrace.log.compaction.key_map import KeyMap
 from headrace.log.errors import SequenceRejected
 from headrace.log.partition_log import PartitionLog
 from headrace.log.producers import APPEND, ProducerStates
@@ -221,6 +222,32 @@ def count_offsets_before_their_transaction(patch):
     )
 
 
+# Of compaction
+
+
+def keep_the_first_record_of_a_key(patch):
+    def put(keys, base_offset, entries):
+        for entry in entries:
+            if entry[4] is not None:
+                keys._offsets.setdefault(entry[4], base_offset + entry[2])
+
+    def kept(keys, base_offset, entries, *, tombstones):
+        return [entry for entry in entries if keys._offsets.get(entry[4], -1) in (-1, base_offset + entry[2])]
+
+    patch.setattr(KeyMap, "put", put)
+    patch.setattr(KeyMap, "kept", kept)
+
+
+def drop_tombstones_at_once(patch):
+    kept = KeyMap.kept
+    patch.setattr(
+        KeyMap,
+        "kept",
+        lambda keys, base_offset, entries, *, tombstones: kept(keys, base_offset, entries, tombstones=False),
+    )
+    patch.setattr(KeyMap, "put", lambda keys, base_offset, entries: None)
+
+
 OF_THE_LOG = (
     skip_the_checksum_of_produced_batches,
     acknowledge_before_the_write,
@@ -248,6 +275,7 @@ OF_TRANSACTIONS = (
     forget_which_transactions_were_aborted,
     count_offsets_before_their_transaction,
 )
-BY_PLAY = {"log": OF_THE_LOG, "groups": OF_GROUPS, "transactions": OF_TRANSACTIONS}
+OF_COMPACTION = (keep_the_first_record_of_a_key, drop_tombstones_at_once)
+BY_PLAY = {"log": OF_THE_LOG, "groups": OF_GROUPS, "transactions": OF_TRANSACTIONS, "compaction": OF_COMPACTION}
 KNOWN_BAD = [(play, put_in) for play, all_of_it in BY_PLAY.items() for put_in in all_of_it]
 """Each with the play that must notice it."""

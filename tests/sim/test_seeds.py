@@ -45,7 +45,7 @@ def test_what_the_broker_promises_holds(first, all_results, virtual_world):
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("virtual_world_only")
 @pytest.mark.parametrize("play", OTHER_PLAYS)
-def test_what_coordinators_promise_holds(play):
+def test_what_is_promised_in_other_plays_holds(play):
     report = Report([run_seed(seed, play=play) for seed in range(SEEDS_PER_TEST)])
     assert not report.failed, "\n".join(failure_text(result) for result in report.failed)
     assert not report.uncounted, [result.seed for result in report.uncounted]

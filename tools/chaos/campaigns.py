@@ -18,14 +18,19 @@ from tools.chaos.record import Failure, Outcome, Slice
 from tools.fuzz.campaign import attack, bounded_address_space
 from tools.fuzz.catalog import DECODES_OF_FIRST, DECODES_OF_OTHERS, FIRST, targets
 
-SIMULATORS = {"log": "simulator", "groups": "simulator of groups", "transactions": "simulator of transactions"}
+SIMULATORS = {
+    "log": "simulator",
+    "groups": "simulator of groups",
+    "transactions": "simulator of transactions",
+    "compaction": "simulator of compaction",
+}
 """By the play."""
 KNOWN_FAULTS = "known faults"
 SWEEP = "failpoint sweep"
 KILLS = "random kills"
 PAUSES = "pauses"
 
-SEEDS = {"log": 5_000, "groups": 2_000, "transactions": 2_000}
+SEEDS = {"log": 5_000, "groups": 2_000, "transactions": 2_000, "compaction": 2_000}
 TRIES = 5
 """Each known fault is put in this often, beginning at other seeds."""
 SEEDS_OF_A_TRY = 1_000

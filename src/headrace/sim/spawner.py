@@ -23,6 +23,9 @@ LATER_ANSWERS = {
 }
 """What clients wait for, and parts of the names of the operations that answer it in a later turn."""
 OTHER_WORK = "other work"
+SWAP = "swap_work"
+"""Part of the name of the operation that ends a compaction."""
+CLEANED = "compacted segment put in place"
 
 T = TypeVar("T")
 
@@ -180,6 +183,8 @@ class VirtualSpawner:
             self._trace.record(f"spawner lost {work.name}")
             return
         self._trace.record(f"spawner ended {work.name} {type(work.failure).__name__}")
+        if SWAP in work.name and work.failure is None:
+            self._trace.meet(CLEANED)
         work.completed(work.result, work.failure)
 
     def _is_held(self, work: _Work) -> bool:
