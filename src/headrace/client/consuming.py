@@ -181,6 +181,10 @@ class ConsumerParts:
         if engine.trouble is not None and (is_lasting or not self._cluster.brokers):
             trouble, engine.trouble = engine.trouble, None
             raise trouble
+        if self.group is not None:
+            lasting = self.group.lasting_trouble(now_ms, self._config.request_timeout_ms)
+            if lasting is not None:
+                raise lasting
         if waited_ms < UNKNOWN_TOPIC_WAIT_MS:
             return
         for topic in self.topics or {partition.topic for partition in self.core.assignment()}:

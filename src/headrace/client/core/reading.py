@@ -5,6 +5,7 @@ With read_committed, batches of aborted transactions are left out, by the list t
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import NamedTuple
 
 from headrace.client.types import ConsumerRecord
@@ -24,6 +25,7 @@ from headrace.wire.records.header import (
 from headrace.wire.records.reader import ControlType, batches, check_batch, control_type, records
 
 UNKNOWN_OFFSET = -1
+_GENERATIONS = count()
 
 
 class FetchedBatch(NamedTuple):
@@ -96,8 +98,8 @@ class Reading:
         """What to look up: a time, EARLIEST or LATEST."""
         self.needs_committed = needs_committed
         """The position is what the group committed, or `start` if that is nothing."""
-        self.generation = 0
-        """Grows with every seek, so that older answers are not taken for newer ones."""
+        self.generation = next(_GENERATIONS)
+        """Another one after every seek and for every reading, so that older answers are not taken for newer ones."""
         self.is_asking = False
         self.is_paused = False
         self.resume_ms = 0.0
@@ -119,7 +121,7 @@ class Reading:
 
     def move(self, position: int | None, start: int | None, *, needs_committed: bool = False) -> None:
         self.position, self.start, self.needs_committed = position, start, needs_committed
-        self.generation += 1
+        self.generation = next(_GENERATIONS)
         self.is_asking = False
         self.resume_ms = 0.0
         self._waiting.clear()

@@ -27,6 +27,7 @@ class Coordinator:
         self.node: int | None = None
         self.trouble: ClientError | None = None
         """Why it is not known, if it was asked for; of use in messages, and fatal if it is not retriable."""
+        self.trouble_since_ms = 0.0
         self._kind = kind
         self._key = key
         self._cluster = cluster
@@ -72,6 +73,8 @@ class Coordinator:
         return Call(find_coordinator, request, min_version=1 if self._kind == CoordinatorKind.TRANSACTION else 0)
 
     def _answered(self, reply: Any, now_ms: float) -> None:
+        if self.trouble is None:
+            self.trouble_since_ms = now_ms
         self._take(reply)
         if self.node is None:
             self._due_ms = now_ms + self._retry_pause_ms

@@ -40,6 +40,8 @@ class EpochMember:
         self._told_owned: frozenset[TopicPartition] | None = None
         self._target: tuple[tuple[bytes, int], ...] | None = None
         """What the broker wants us to own, by topic ids, until that is begun."""
+        self._is_told = False
+        """Whether the application knows of an assignment since the member joined, be it an empty one."""
         self._heartbeat_ms = 0.0
         self._beats = False
         self._generation = 0
@@ -62,7 +64,9 @@ class EpochMember:
         if self._coordinator.is_hopeless():
             self.error = self._coordinator.trouble
         node = self._coordinator.node
-        if node is not None and not self._beats:
+        # Who joins owns nothing: what was lost is given up by the application first.
+        may_beat = self._epoch != JOINING_EPOCH or self.changes.pending() is None
+        if node is not None and not self._beats and may_beat:
             if self._heartbeat_ms <= now_ms:
                 errands.append(self._heartbeat(node, now_ms))
             else:
@@ -184,6 +188,9 @@ class EpochMember:
             return
         target = frozenset(TopicPartition(names[topic_id] or "", index) for topic_id, index in self._target)
         self._target = None
+        if target == self.changes.owned and self._is_told:
+            return  # The broker repeats itself.
+        self._is_told = True
         self.changes.revoke(self.changes.owned - target)
         self.changes.assign(target - self.changes.owned)
 
@@ -196,7 +203,7 @@ class EpochMember:
         self._generation += 1
         self._epoch = JOINING_EPOCH
         self._told_topics = self._told_owned = self._target = None
-        self._beats = False
+        self._beats = self._is_told = False
 
 
 def _ignore(_reply: Any, _now_ms: float) -> None:

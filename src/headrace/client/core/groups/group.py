@@ -86,9 +86,11 @@ class GroupCore:
     def identity(self) -> MemberIdentity:
         return self._membership.identity() if self._membership is not None else MemberIdentity()
 
-    def is_settled(self) -> bool:
-        """Whether there is a membership with nothing on its way to the application."""
-        return self._membership is not None and self.notice() is None and self.identity().generation > 0
+    def lasting_trouble(self, now_ms: float, patience_ms: float) -> ClientError | None:
+        """Why the group has no coordinator, if it has had none for that long."""
+        coordinator = self._coordinator
+        is_lasting = coordinator.node is None and now_ms - coordinator.trouble_since_ms >= patience_ms
+        return coordinator.trouble if is_lasting else None
 
     def polled(self, now_ms: float) -> None:
         """The application asks for records: what it got before is done."""
@@ -231,7 +233,7 @@ class GroupCore:
                 self._membership.fenced(code, self._polled_ms or 0.0)
             if code in MOVED_ERRORS:
                 self._coordinator.lost(node, 0.0)
-            elif code not in RETRIABLE:
+            elif code not in RETRIABLE and code != ErrorCode.STALE_MEMBER_EPOCH:
                 raise self._commit_error(code)
         return self._commit_error(next(iter(refused.values())))
 
