@@ -1,11 +1,13 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.model.errors import ErrorCode
 from headrace.wire.errors import CorruptBatch, InflationLimit
 from headrace.wire.records import header
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.compression import Compression
-from headrace.wire.records.validation import KEYLESS_RECORDS_MAX, check_produced, keyless_records
+from headrace.wire.records.validation import KEYLESS_RECORDS_MAX, check_produced, find_error, keyless_records
 
 from .forged import with_header
 
@@ -17,6 +19,37 @@ def check(batch: bytes | bytearray, *, api_version: int = 9, max_message_bytes: 
     return check_produced(
         view, header.HEADER.unpack_from(view), api_version=api_version, max_message_bytes=max_message_bytes
     )
+
+
+@given(
+    fields=st.dictionaries(
+        st.sampled_from(
+            [
+                "BASE_OFFSET",
+                "MAGIC",
+                "ATTRIBUTES",
+                "LAST_OFFSET_DELTA",
+                "PRODUCER_ID",
+                "PRODUCER_EPOCH",
+                "BASE_SEQUENCE",
+                "RECORD_COUNT",
+            ]
+        ),
+        st.integers(-3, 70),
+    ),
+    wrong_checksum=st.booleans(),
+    max_message_bytes=st.sampled_from([60, 83, 84, 85, 1_000_000]),
+    api_version=st.sampled_from([6, 9]),
+)
+def test_the_quick_look_agrees_with_the_rules(
+    fields: dict[str, int], wrong_checksum: bool, max_message_bytes: int, api_version: int
+) -> None:
+    batch = bytearray(with_header(build_batch(TWO), **fields))
+    batch[-1] ^= wrong_checksum
+    view = memoryview(batch)
+    limits = {"api_version": api_version, "max_message_bytes": max_message_bytes}
+    unpacked = header.HEADER.unpack_from(view)
+    assert check_produced(view, unpacked, **limits) == find_error(view, unpacked, **limits)
 
 
 @pytest.mark.parametrize("codec", Compression)

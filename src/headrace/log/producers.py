@@ -183,7 +183,8 @@ class ProducerStates:
         if sequence < 0:
             return  # a transaction marker, or what a coordinator writes for a producer
         delta = fields[LAST_OFFSET_DELTA]
-        state.batches.append((sequence, sequence_after(sequence, delta), base_offset, base_offset + delta, timestamp))
+        last_sequence = sequence + delta & SEQUENCE_MAX  # as `sequence_after`, without the call
+        state.batches.append((sequence, last_sequence, base_offset, base_offset + delta, timestamp))
 
     def _begin(self, producer_id: int, state: ProducerState, fields: HeaderFields, base_offset: int) -> None:
         if not fields[ATTRIBUTES] & CONTROL_BIT:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from headrace.broker.api.produce_shapes import SHAPE_AT, ProduceShape, remember
+from headrace.broker.api.produce_shapes import SHAPE_AT, remember
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.partitions.leader import ACKS_ALL, NO_APPEND_TIME, LedPartition, LedTopic
 from headrace.core.controller.names import INTERNAL_TOPICS
@@ -35,13 +35,17 @@ Confirmation = tuple[LedPartition, int]
 
 
 def handle_repeated(broker: "Broker", connection: Connection, frame: memoryview, start: int, end: int) -> bool:
-    """HOT. A request like one before it, with other records, is recognised by its bytes; False: it must be read."""
+    """HOT. A request like one before it, with other records, is recognised by its bytes: append, seal the answer.
+
+    False when it is another one, or its records are refused, which the long way finds and answers.
+    """
     length_at = start + connection.produce_shape_bytes
     shape = connection.produce_shapes.get(bytes(frame[start + SHAPE_AT : length_at]))
     if shape is None or length_at + _LEAST_BEHIND_SHAPE > end:
         return False
+    partition, acks = shape.partition, shape.acks
     key_and_version, correlation_id = _HEAD.unpack_from(frame, start)
-    if key_and_version != shape.key_and_version or shape.partition.offline:
+    if key_and_version != shape.key_and_version or partition.offline:
         return False
     if shape.version >= FLEXIBLE_FROM:
         low, high = frame[length_at], frame[length_at + 1]
@@ -56,38 +60,19 @@ def handle_repeated(broker: "Broker", connection: Connection, frame: memoryview,
         records_at = length_at + 4
         stop = records_at + int.from_bytes(frame[length_at:records_at], "big", signed=True)
         as_before = stop == end
-    return as_before and _append_repeated(broker, shape, connection, frame, records_at, stop, correlation_id)
-
-
-def _append_repeated(
-    broker: "Broker",
-    shape: ProduceShape,
-    connection: Connection,
-    frame: memoryview,
-    start: int,
-    stop: int,
-    correlation_id: int,
-) -> bool:
-    """HOT. Stage the records and seal the answer; False when they are refused, which the long way finds and answers."""
-    partition = shape.partition
-    acks = shape.acks
+    if not as_before:
+        return False
     error, base_offset, append_time, end_offset = partition.append(
-        frame, start, stop, shape.version, acks, broker.clock.wall_ms(), shape.is_transactional
+        frame, records_at, stop, shape.version, acks, broker.clock.wall_ms(), shape.is_transactional
     )
     if error is not _NONE:
         return False
     if acks == 0:
         partition.confirm_later(Answer(connection, None, 0), end_offset, acks, 0, 0)
         return True
+    log_start_offset = partition.log.start_offset
     parts = shape.layout.pack(
-        shape.size,
-        correlation_id,
-        shape.prefix,
-        0,
-        base_offset,
-        append_time,
-        partition.log.start_offset,
-        shape.suffix,
+        shape.size, correlation_id, shape.prefix, 0, base_offset, append_time, log_start_offset, shape.suffix
     )
     answer = Answer(connection, parts, 0)
     partition.confirm_later(answer, end_offset, acks, shape.error_at, shape.timeout_ms)
