@@ -53,13 +53,18 @@ class ApacheKafka:
 
 @contextlib.contextmanager
 def apache_kafka(settings: Mapping[str, str]) -> Iterator[ApacheKafka]:
-    """One node, with these settings beside those it needs; raises Missing without Maven."""
+    """One node, with these settings beside those it needs; raises Missing without Maven.
+
+    A setting that names other listeners finds the ports of the two that must stay as {port} and {controller}.
+    """
     classpath = f"{jars_from_maven(f'kafka-{KAFKA_VERSION}', ARTIFACTS)}/*"
     folder = Path(tempfile.mkdtemp(prefix="compat-kafka-"))
     port, controller = _free_ports()
     properties = folder / "server.properties"
     needed = PROPERTIES.format(port=port, controller=controller, folder=folder)
-    properties.write_text(needed + "".join(f"{name}={text}\n" for name, text in settings.items()))
+    added = "".join(f"{name}={text}\n" for name, text in settings.items())
+    added = added.replace("{port}", str(port)).replace("{controller}", str(controller))
+    properties.write_text(needed + added)
     java = ("java", "-Xmx512M", "-cp", classpath)
     quiet = subprocess.DEVNULL
     format_storage = (*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties))

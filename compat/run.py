@@ -18,6 +18,7 @@ from compat.kafka import apache_kafka
 from compat.librdkafka.outcomes import stored
 from compat.librdkafka.run import KAFKA, run_suite
 from compat.librdkafka.section import replaced, section
+from compat.own_client.run import run_own_client
 from compat.report import Column, Outcome, page
 from compat.segments import dumped_segments
 from headrace.testing import EmbeddedBroker
@@ -188,13 +189,16 @@ def main(arguments: list[str]) -> int:
         metavar="NUMBERS",
         help="only librdkafka's own tests, all or those of these numbers (0001,0102); their part of the page",
     )
+    parser.add_argument("--own-client", action="store_true", help="only Headrace's own client against Apache Kafka")
     options = parser.parse_args(arguments)
+    if options.own_client:
+        return run_own_client()
     if options.librdkafka:
         return run_librdkafka_tests(options.librdkafka, only=KAFKA if options.kafka else "")
     if options.only or options.kafka:
         run_releases(options.only, kafka=options.kafka)
         return 0
-    return run_clients() | run_librdkafka_tests(ALL, only="")
+    return run_clients() | run_librdkafka_tests(ALL, only="") | run_own_client()
 
 
 if __name__ == "__main__":
