@@ -1,9 +1,12 @@
 """A group of stock consumers moves to the new protocol and back, member by member, while it reads."""
 
+import asyncio
 import time
 
 import confluent_kafka
+import kafka
 import pytest
+from aiokafka import AIOKafkaConsumer
 from confluent_kafka.admin import AdminClient
 
 from headrace.testing import EmbeddedBroker
@@ -165,3 +168,102 @@ def test_static_members_keep_their_partitions(broker):
     for reader in tuple(group.readers):
         reader.close()
     group.check()
+
+
+class OtherClients:
+    """kafka-python and aiokafka, which speak the classic protocol alone, beside librdkafka with the new one."""
+
+    def __init__(self, broker, topic):
+        options = {
+            "bootstrap_servers": broker.bootstrap_servers,
+            "group_id": topic,
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+            "session_timeout_ms": 6_000,
+            "heartbeat_interval_ms": 200,
+        }
+        self.plain = kafka.KafkaConsumer(topic, **options)
+        self.asynchronous = AIOKafkaConsumer(topic, **options)
+        self.newer = None
+        self.topic, self.broker = topic, broker
+        self.seen = []
+        self.over = self.newer_over = False
+
+    def begin_new_protocol(self):
+        self.newer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": self.broker.bootstrap_servers,
+                "group.id": self.topic,
+                "group.protocol": "consumer",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+            }
+        )
+        self.newer.subscribe([self.topic])
+
+    async def poll_plain(self):
+        while not self.over:
+            found = await asyncio.to_thread(self.plain.poll, timeout_ms=20)
+            self.seen += [int(message.value) for messages in found.values() for message in messages]
+
+    async def poll_asynchronous(self):
+        while not self.over:
+            found = await self.asynchronous.getmany(timeout_ms=20)
+            self.seen += [int(message.value) for messages in found.values() for message in messages]
+
+    async def poll_newer(self):
+        while not self.newer_over:
+            message = await asyncio.to_thread(self.newer.poll, 0.02)
+            if message is not None and message.error() is None:
+                self.seen.append(int(message.value()))
+
+    def shares(self):
+        found = [
+            {each.partition for each in self.plain.assignment()},
+            {each.partition for each in self.asynchronous.assignment()},
+        ]
+        return found if self.newer is None else [*found, {each.partition for each in self.newer.assignment()}]
+
+    async def settle(self, records):
+        deadline = time.monotonic() + WAIT_S
+        while [len(share) for share in self.shares()] != [PARTITIONS // len(self.shares())] * len(self.shares()) or (
+            len(set(self.seen)) < records
+        ):
+            assert time.monotonic() < deadline, (self.shares(), len(set(self.seen)))
+            await asyncio.sleep(0.01)
+        assert set.union(*self.shares()) == set(range(PARTITIONS))
+
+
+def test_clients_of_three_kinds_in_one_group(broker):
+    """Each is polled by itself: one that waits for the others to join must not keep them from it."""
+    group = Group(broker, "three-kinds")
+
+    async def run():
+        clients = OtherClients(broker, group.topic)
+        tasks = [asyncio.create_task(clients.poll_plain())]
+        try:
+            await clients.asynchronous.start()
+            tasks.append(asyncio.create_task(clients.poll_asynchronous()))
+            group.send()
+            await clients.settle(group.sent)
+            kinds = [await asyncio.to_thread(group.kind)]
+            clients.begin_new_protocol()
+            newer = asyncio.create_task(clients.poll_newer())
+            group.send()
+            await clients.settle(group.sent)
+            kinds.append(await asyncio.to_thread(group.kind))
+            clients.newer_over = True
+            await newer
+            consumer, clients.newer = clients.newer, None
+            await asyncio.to_thread(consumer.close)
+            group.send()
+            await clients.settle(group.sent)
+            kinds.append(await asyncio.to_thread(group.kind))
+            assert kinds == ["classic", "consumer", "classic"]
+        finally:
+            clients.over = clients.newer_over = True
+            await asyncio.gather(*tasks)
+            await clients.asynchronous.stop()
+            await asyncio.to_thread(clients.plain.close)
+
+    asyncio.run(run())
