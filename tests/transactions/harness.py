@@ -241,6 +241,8 @@ def check_follows(before, after):
         assert after.producer_epoch < 2**15 - 1, "the last epoch is left to fence with"
     if after.state in ENDING:
         assert after.partitions == before.partitions
+        if after.client_version >= 2:
+            assert after.producer_epoch == before.producer_epoch + 1, "every end bumps the epoch"
     if after.producer_id == before.producer_id:
         assert after.producer_epoch in (before.producer_epoch, before.producer_epoch + 1)
     else:

@@ -17,6 +17,7 @@ PARTITIONS = st.lists(
     st.sampled_from([("x", 0), ("x", 1), ("y", 0), ("__consumer_offsets", 7)]), min_size=1, max_size=3
 )
 WAITS_MS = st.sampled_from([1, 5_000, 30_000, 61_000, 4_000_000])
+BUMPING = 2
 WAITED_FOR_MAX = 10
 """Transactions in a row that those who wait begin before a new producer gets its turn."""
 
@@ -102,6 +103,26 @@ class TransactionMachine(RuleBasedStateMachine):
             self.succeeded(name)
             assert self.harness.transaction.state in ENDED[commit]
         self.see_endings()
+
+    @rule(name=NAMES, rival=NAMES, rival_writes=st.booleans(), commit=st.booleans())
+    def zombie_ends(self, name, rival, rival_writes, commit):
+        """One begins, another takes over and perhaps begins too, and the first one comes back."""
+        self.take_over(name)
+        self.add(name, [("x", 0)])
+        self.take_over(rival)
+        if rival_writes:
+            self.add(rival, [("x", 1)])
+        self.end(name, commit, stale=False)
+
+    @rule(name=NAMES, commit=st.booleans(), completed=st.booleans(), again=st.booleans())
+    def ends_twice(self, name, commit, completed, again):
+        """The answer to the end is lost, or so it believes, and it asks again, perhaps for the other outcome."""
+        self.take_over(name)
+        self.add(name, [("x", 0)])
+        self.end(name, commit, stale=False)
+        if completed:
+            self.markers_written(None)
+        self.end(name, again, stale=self.harness.version == BUMPING)
 
     @rule(count=st.sampled_from([1, None]))
     def markers_written(self, count):
