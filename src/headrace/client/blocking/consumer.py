@@ -9,7 +9,6 @@ from headrace.client.blocking.keeper import Driver
 from headrace.client.blocking.session import Session
 from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
 from headrace.client.consuming import Commits, ConsumerParts, Handover, Listener, Place, as_offsets, as_partitions
-from headrace.client.core.admin.partitions import offsets
 from headrace.client.core.groups.membership import Notice, NoticeKind
 from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
 from headrace.client.record_batch import RecordBatch
@@ -322,6 +321,8 @@ class Consumer:
 
     def _offsets(self, partitions: Iterable[Place] | None, time: int) -> dict[TopicPartition, int]:
         chosen = self._assigned(None) if partitions is None else as_partitions(partitions)
+        from headrace.client.core.admin.partitions import offsets  # with codecs that only administration needs
+
         operation = offsets(
             self._session.cluster, dict.fromkeys(chosen, time), timeout_ms=self.config.request_timeout_ms
         )

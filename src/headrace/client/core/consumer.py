@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from headrace.client.core.admin.partitions import list_offsets_call, offsets_in
 from headrace.client.core.admin.routing import LEADER_ERRORS, by_topic
 from headrace.client.core.calls import Call, Errand
 from headrace.client.core.cluster import Cluster
+from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
 from headrace.client.core.reading import FetchedBatch, Reading
 from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, IsolationLevel, OffsetAt

@@ -5,15 +5,12 @@ from collections.abc import Iterable, Mapping
 from headrace.client.core.admin.routing import ask_leaders, by_topic
 from headrace.client.core.calls import Call, Operation
 from headrace.client.core.cluster import Cluster, error_code
-from headrace.client.types import MAX_TIMESTAMP, ActiveProducer, DeletedRecords, OffsetAt, PartitionProducers
+from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
+from headrace.client.types import ActiveProducer, DeletedRecords, OffsetAt, PartitionProducers
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import delete_records as delete_records_api
 from headrace.wire.messages import describe_producers as describe_producers_api
-from headrace.wire.messages import list_offsets as list_offsets_api
-
-_CONSUMER = -1
-_MAX_TIMESTAMP_FROM_VERSION = 7
 
 
 def offsets(
@@ -30,39 +27,6 @@ def offsets(
         error_of=lambda found: found.error,
         failure=lambda error: OffsetAt(-1, -1, -1, error),
     )
-
-
-def list_offsets_call(cluster: Cluster, leader: int, times: Mapping[TopicPartition, int], *, timeout_ms: int) -> Call:
-    request = list_offsets_api.ListOffsetsRequest(
-        replica_id=_CONSUMER,
-        topics=tuple(
-            list_offsets_api.ListOffsetsRequestTopic(
-                name=topic,
-                partitions=tuple(
-                    list_offsets_api.ListOffsetsRequestPartition(
-                        partition_index=partition,
-                        current_leader_epoch=cluster.leader_epoch(TopicPartition(topic, partition)),
-                        timestamp=times[TopicPartition(topic, partition)],
-                    )
-                    for partition in partitions
-                ),
-            )
-            for topic, partitions in by_topic(times).items()
-        ),
-        timeout_ms=timeout_ms,
-    )
-    needs_newest = any(time <= MAX_TIMESTAMP for time in times.values())
-    return Call(list_offsets_api, request, leader, min_version=_MAX_TIMESTAMP_FROM_VERSION if needs_newest else 1)
-
-
-def offsets_in(response: list_offsets_api.ListOffsetsResponse) -> dict[TopicPartition, OffsetAt]:
-    return {
-        TopicPartition(topic.name, found.partition_index): OffsetAt(
-            found.offset, found.timestamp, found.leader_epoch, error_code(found.error_code)
-        )
-        for topic in response.topics
-        for found in topic.partitions
-    }
 
 
 def delete_records(
