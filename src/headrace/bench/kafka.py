@@ -69,7 +69,8 @@ class KafkaBroker(BrokerProcess):
         self._port, controller_port = _free_ports(2)
         texts = {**_node_settings(self._port, controller_port, folder), **SHARED_SETTINGS, **(settings or {})}
         self._properties.write_text("".join(f"{name}={text}\n" for name, text in texts.items()))
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # The tool takes what begins with a hyphen for an option.
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")
         command = [*self._java(), "kafka.tools.StorageTool", "format", "--standalone"]
         command += ["-t", cluster_id, "-c", str(self._properties)]
         processes.run(command, messages=self.messages, seconds_max=FORMAT_SECONDS_MAX)
