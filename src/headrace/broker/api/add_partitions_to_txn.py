@@ -10,6 +10,7 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.api.coordinating import Collected, when_known
 from headrace.broker.api.transacting import BUMPING_VERSION, PLAIN_VERSION, id_error, told
 from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.records import Partition
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
@@ -110,7 +111,9 @@ def _refused(ctx: RequestContext, asked: _Asked) -> Errors | ErrorCode | None:
 
 
 def _partition_error(ctx: RequestContext, partition: Partition) -> ErrorCode:
-    if not ctx.authorized(Operation.WRITE, ResourceType.TOPIC, partition[0]):
+    topic, _ = partition
+    of_a_client = ctx.version < _BATCHED_FROM
+    if (of_a_client and topic in INTERNAL_TOPICS) or not ctx.authorized(Operation.WRITE, ResourceType.TOPIC, topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     known = ctx.broker.image.partition(*partition) is not None
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -30,7 +30,7 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 def handle(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> object:
     collected = Collected()
-    names = request.group_ids[:GROUPS_MAX]
+    names = tuple(dict.fromkeys(request.group_ids))[:GROUPS_MAX]  # one that is asked for twice is told once
     for name in names:
         error = group_error(ctx, Operation.DESCRIBE, name)
         if error is not ErrorCode.NONE:

@@ -28,7 +28,7 @@ _NOT_FOUND_FROM = 6
 
 def handle(request: DescribeGroupsRequest, ctx: RequestContext) -> object:
     collected = Collected()
-    names = request.groups[:GROUPS_MAX]
+    names = tuple(dict.fromkeys(request.groups))[:GROUPS_MAX]  # one that is asked for twice is told once
     for name in names:
         error = group_error(ctx, Operation.DESCRIBE, name)
         if error is not ErrorCode.NONE:

@@ -1,7 +1,10 @@
-"""DescribeProducers (61): who is writing to a partition, and how far each has got."""
+"""DescribeProducers (61): who is writing to a partition, and how far each has got; some of them a turn."""
 
-from headrace.broker.api.context import RequestContext
-from headrace.broker.partitions.leader import LedPartition, LedTopic
+from collections import deque
+
+from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.partitions.leader import LedPartition
+from headrace.log.producers import ProducerDescription
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_producers import (
@@ -12,40 +15,99 @@ from headrace.wire.messages.describe_producers import (
     DescribeProducersResponseTopic,
 )
 
+PRODUCERS_PER_SLICE = 1_000
+"""Described in one turn; a partition without any counts as one."""
 
-def handle(request: DescribeProducersRequest, ctx: RequestContext) -> DescribeProducersResponse:
-    topics = []
-    for topic in request.topics:
-        allowed = ctx.authorized(Operation.READ, ResourceType.TOPIC, topic.name)
-        led = ctx.broker.partitions.by_name.get(topic.name.encode())
-        results = tuple(
-            _described(ctx, led, index)
-            if allowed
-            else DescribeProducersResponsePartition(
-                partition_index=index, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            )
-            for index in topic.partition_indexes
+
+def handle(request: DescribeProducersRequest, ctx: RequestContext) -> DescribeProducersResponse | Parked:
+    describing = _Describing(request, ctx)
+    describing.take()
+    if describing.is_done:
+        return describing.response()
+    parked = ctx.park()
+    describing.into(parked)
+    return parked
+
+
+class _Describing:
+    """One response in the making. A partition that is asked for twice is told once."""
+
+    def __init__(self, request: DescribeProducersRequest, ctx: RequestContext) -> None:
+        self._ctx = ctx
+        self._found: dict[str, list[DescribeProducersResponsePartition]] = {topic.name: [] for topic in request.topics}
+        self._missing = deque(
+            dict.fromkeys((topic.name, index) for topic in request.topics for index in topic.partition_indexes)
         )
-        topics.append(DescribeProducersResponseTopic(name=topic.name, partitions=results))
-    return DescribeProducersResponse(throttle_time_ms=ctx.throttle_time_ms, topics=tuple(topics))
+        self._described: list[DescribeProducersResponseActiveProducer] = []
+        """Of the first of those that are missing."""
+        self._left: deque[ProducerDescription] | None = None
+        """Its producers that were not looked at yet; None before it is begun."""
 
+    @property
+    def is_done(self) -> bool:
+        return not self._missing
 
-def _described(ctx: RequestContext, led: LedTopic | None, index: int) -> DescribeProducersResponsePartition:
-    partition = ctx.broker.partitions.partition_of(led, index)
-    if isinstance(partition, ErrorCode):
-        return DescribeProducersResponsePartition(partition_index=index, error_code=partition)
-    return DescribeProducersResponsePartition(partition_index=index, active_producers=_producers(partition))
+    def into(self, parked: Parked) -> None:
+        def step() -> None:
+            if parked.abandoned():
+                return
+            self.take()
+            if self.is_done:
+                parked.complete(self.response())
+            else:
+                self._ctx.broker.timers.next_turn(step)
 
+        self._ctx.broker.timers.next_turn(step)
 
-def _producers(partition: LedPartition) -> tuple[DescribeProducersResponseActiveProducer, ...]:
-    return tuple(
-        DescribeProducersResponseActiveProducer(
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            last_sequence=producer.last_sequence,
-            last_timestamp=producer.last_timestamp,
-            coordinator_epoch=producer.coordinator_epoch,
-            current_txn_start_offset=producer.current_transaction_start_offset,
+    def take(self) -> None:
+        """A slice of the work."""
+        left = PRODUCERS_PER_SLICE
+        while self._missing and left > 0:
+            left -= 1 + self._take_some(left)
+
+    def _take_some(self, count: int) -> int:
+        """Some producers of the partition that is next; how many."""
+        topic, index = self._missing[0]
+        if self._left is None:
+            partition = self._partition(topic, index)
+            if isinstance(partition, ErrorCode):
+                self._end(DescribeProducersResponsePartition(partition_index=index, error_code=partition))
+                return 0
+            self._left = deque(partition.log.producers.describe())
+        taken = [self._left.popleft() for _ in range(min(count, len(self._left)))]
+        self._described.extend(map(_described, taken))
+        if not self._left:
+            producers = tuple(self._described)
+            self._end(DescribeProducersResponsePartition(partition_index=index, active_producers=producers))
+        return len(taken)
+
+    def _partition(self, topic: str, index: int) -> LedPartition | ErrorCode:
+        if not self._ctx.authorized(Operation.READ, ResourceType.TOPIC, topic):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        partitions = self._ctx.broker.partitions
+        return partitions.partition_of(partitions.by_name.get(topic.encode()), index)
+
+    def _end(self, partition: DescribeProducersResponsePartition) -> None:
+        topic, _ = self._missing.popleft()
+        self._found[topic].append(partition)
+        self._described, self._left = [], None
+
+    def response(self) -> DescribeProducersResponse:
+        return DescribeProducersResponse(
+            throttle_time_ms=self._ctx.throttle_time_ms,
+            topics=tuple(
+                DescribeProducersResponseTopic(name=name, partitions=tuple(found))
+                for name, found in self._found.items()
+            ),
         )
-        for producer in partition.log.producers.describe()
+
+
+def _described(producer: ProducerDescription) -> DescribeProducersResponseActiveProducer:
+    return DescribeProducersResponseActiveProducer(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        last_sequence=producer.last_sequence,
+        last_timestamp=producer.last_timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=producer.current_transaction_start_offset,
     )

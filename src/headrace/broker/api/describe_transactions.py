@@ -23,7 +23,7 @@ IDS_MAX = 10_000
 
 def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
     collected = Collected()
-    ids = request.transactional_ids[:IDS_MAX]
+    ids = tuple(dict.fromkeys(request.transactional_ids))[:IDS_MAX]  # one that is asked for twice is told once
     for transactional_id in ids:
         if not ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
             collected.add_known(ProposalFailed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ""))

@@ -1,6 +1,6 @@
 """OffsetFetch (9): how far groups had read; one group up to version 7, several from version 8 on."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from headrace.broker.api.context import RequestContext
@@ -63,7 +63,7 @@ def handle(request: OffsetFetchRequest, ctx: RequestContext) -> object:
         return when_known(ctx, _ask(ctx, question), lambda outcome: _one_group(ctx, question, outcome))
     questions = [
         _question(ctx, group.group_id, group.topics, _member(group), request.require_stable)
-        for group in request.groups[:GROUPS_MAX]
+        for group in _each_once(request.groups)[:GROUPS_MAX]
     ]
     collected = Collected()
     for question in questions:
@@ -76,6 +76,19 @@ def handle(request: OffsetFetchRequest, ctx: RequestContext) -> object:
         )
 
     return when_known(ctx, collected.close(), respond)
+
+
+def _each_once(groups: Sequence[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
+    """All offsets of a group are told once: what is named is paid for by its bytes, all is not."""
+    entire: set[str] = set()
+    found = []
+    for group in groups:
+        if group.topics is None and group.group_id in entire:
+            continue
+        if group.topics is None:
+            entire.add(group.group_id)
+        found.append(group)
+    return found
 
 
 def _question(
