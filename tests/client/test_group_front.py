@@ -271,3 +271,16 @@ def test_ctrl_c_in_the_wrong_instant_does_not_keep_it_open(broker: EmbeddedBroke
     consumer.close()
     with pytest.raises(ClientClosed):
         consumer.poll(0)
+
+
+def test_a_static_member_is_removed_by_its_name(broker: EmbeddedBroker, topic: str) -> None:
+    options = {"group_instance_id": "one", "partition_assignment_strategy": "range"}
+    with member(broker, topic, **options) as static:
+        turn_until(lambda: shares(static) == [PARTITIONS], static)
+    with Admin(broker.bootstrap_servers) as admin:
+        group = f"g-{topic}"
+        assert len(admin.describe_groups([group])[group].members) == 1
+        outcomes = admin.remove_group_members(group, instance_ids=["one", "two"])
+        assert outcomes["one"].error == 0
+        assert outcomes["two"].error != 0
+        assert admin.describe_groups([group])[group].members == ()

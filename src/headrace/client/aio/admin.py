@@ -124,6 +124,15 @@ class Admin:
     async def delete_groups(self, names: Sequence[str]) -> dict[str, Outcome]:
         return await self._session.run(groups.delete_groups(self._session.cluster, names), self._timeout_ms)
 
+    async def remove_group_members(
+        self, group: str, *, member_ids: Sequence[str] = (), instance_ids: Sequence[str] = ()
+    ) -> dict[str, Outcome]:
+        """Have these members of a classic group leave; static ones by their instance ids."""
+        operation = groups.remove_members(
+            self._session.cluster, group, member_ids=member_ids, instance_ids=instance_ids
+        )
+        return await self._session.run(operation, self._timeout_ms)
+
     async def transactions(
         self,
         *,

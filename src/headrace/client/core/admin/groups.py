@@ -15,6 +15,7 @@ from headrace.model.ids import TopicPartition
 from headrace.wire.messages import consumer_group_describe as consumer_groups_api
 from headrace.wire.messages import delete_groups as delete_groups_api
 from headrace.wire.messages import describe_groups as describe_groups_api
+from headrace.wire.messages import leave_group as leave_group_api
 from headrace.wire.messages import list_groups as list_groups_api
 from headrace.wire.messages import offset_commit as offset_commit_api
 from headrace.wire.messages import offset_delete as offset_delete_api
@@ -25,6 +26,7 @@ NOT_FOUND_STATE = "Dead"
 _ONE_GROUP_MAX = 7
 _ALL_TOPICS_MIN = 2
 _NAMES_MAX = 9
+_SEVERAL_MEMBERS_MIN = 3
 _FILTERS_FROM = 4
 _TYPES_FROM = 5
 
@@ -245,3 +247,24 @@ def delete_groups(cluster: Cluster, groups: Iterable[str]) -> Operation[dict[str
         codes=lambda reply: (each.error_code for each in reply.results),
     )
     return {group: Outcome(error_code(reply.results[0].error_code)) for group, (_node, reply) in answers.items()}
+
+
+def remove_members(
+    cluster: Cluster, group: str, *, member_ids: Sequence[str], instance_ids: Sequence[str]
+) -> Operation[dict[str, Outcome]]:
+    """Have these members of a classic group leave, by member id or, if static, by instance id (KIP-345)."""
+    members = (
+        *(leave_group_api.LeaveGroupRequestMember(member_id=each) for each in member_ids),
+        *(leave_group_api.LeaveGroupRequestMember(member_id="", group_instance_id=each) for each in instance_ids),
+    )
+    request = leave_group_api.LeaveGroupRequest(group_id=group, members=members)
+    answers = yield from ask_coordinators(
+        cluster,
+        (group,),
+        call=_single(leave_group_api, lambda _group: request, min_version=_SEVERAL_MEMBERS_MIN),
+        codes=lambda reply: (reply.error_code,),
+    )
+    _node, response = answers[group]
+    if response.error_code:
+        raise BrokerError(response.error_code, f'members of group "{group}" cannot be removed')
+    return {each.group_instance_id or each.member_id: Outcome(error_code(each.error_code)) for each in response.members}
