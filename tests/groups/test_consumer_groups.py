@@ -174,6 +174,15 @@ class TestStaticMembers:
         harness.beat("a", epoch=0, member_id="second")
         assert harness.beat("a", epoch=2, member_id="a").error is ErrorCode.FENCED_INSTANCE_ID
 
+    def test_one_that_comes_again_as_another_instance_leaves_the_first_name_free(self, harness):
+        harness.beat("a", instance_id="one")
+        harness.beat("a", epoch=0, instance_id="two")
+        assert harness.consumer_group.static_members == {"two": "a"}
+        harness.beat("b", instance_id="one")
+        harness.beat("a", epoch=-1)
+        assert harness.consumer_group.static_members == {"one": "b"}
+        assert harness.beat("b").error is NONE
+
 
 class TestBothProtocols:
     def test_an_empty_classic_group_becomes_one(self, harness):

@@ -115,18 +115,22 @@ class ConsumerGroup:
                 self._let_go(member)
                 self._count_classic(member.subscription, -1)
                 del self.members[record.member_id]
-                instance_id = member.subscription.instance_id
-                if instance_id is not None and self.static_members.get(instance_id) == record.member_id:
-                    del self.static_members[instance_id]
+                self._leave_instance(member)
             return
         if member is None:
             self.members[record.member_id] = ConsumerMember(record.member_id, record.subscription)
         else:
             self._count_classic(member.subscription, -1)
+            self._leave_instance(member)  # it may have come again as another instance, or as none
             member.subscription = record.subscription
         self._count_classic(record.subscription, 1)
         if record.subscription.instance_id is not None:
             self.static_members[record.subscription.instance_id] = record.member_id
+
+    def _leave_instance(self, member: ConsumerMember) -> None:
+        instance_id = member.subscription.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
+            del self.static_members[instance_id]
 
     def _count_classic(self, subscription: Subscription, sign: int) -> None:
         if subscription.classic is None:
