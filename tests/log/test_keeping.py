@@ -345,6 +345,7 @@ def with_retention(**changes: int) -> Callable[[PartitionLog], None]:
 def test_retention_by_time_takes_whole_old_segments() -> None:
     disk = virtual_disk()
     log = filled(disk, SEGMENTS)
+    run(log.flush_work())
     bases = log.bases
     assert len(bases) == 4
     newest_of_second = log.segments[1].max_timestamp
@@ -359,6 +360,7 @@ def test_retention_by_time_takes_whole_old_segments() -> None:
 
 def test_retention_by_time_takes_the_active_segment_too_and_begins_another() -> None:
     log = filled(virtual_disk(), SEGMENTS)
+    run(log.flush_work())
     with_retention(retention_ms=HOUR_MS)(log)
     run(log.retention_work(NOW_MS + 2 * HOUR_MS, log.end_offset))
     assert log.bases == [12]
@@ -370,6 +372,7 @@ def test_retention_by_time_takes_the_active_segment_too_and_begins_another() -> 
 
 def test_retention_by_size_keeps_at_least_that_much() -> None:
     log = filled(virtual_disk(), SEGMENTS)
+    run(log.flush_work())
     sizes = [segment.size for segment in log.segments]
     with_retention(retention_bytes=sum(sizes) - sizes[0] - sizes[1] + 1)(log)
     run(log.retention_work(NOW_MS, log.end_offset))
@@ -379,22 +382,27 @@ def test_retention_by_size_keeps_at_least_that_much() -> None:
 
 def test_nothing_above_the_high_watermark_goes() -> None:
     log = filled(virtual_disk(), SEGMENTS)
+    run(log.flush_work())
     with_retention(retention_ms=1)(log)
     run(log.retention_work(NOW_MS + HOUR_MS, log.bases[1]))
     assert len(log.segments) == 3
     assert log.retention_work(NOW_MS + HOUR_MS, log.bases[0]) is None
 
 
-def test_a_segment_that_retention_took_before_it_was_flushed_is_not_flushed() -> None:
-    disk = virtual_disk()
-    log = filled(disk, LogConfig(segment_bytes=500, retention_bytes=500, file_delete_delay_ms=0))
-    assert len(log.segments) > 3
-    run(log.retention_work(NOW_MS, log.end_offset))
-    run(log.retention_work(NOW_MS, log.end_offset))
-    log.files.close_idle()
-    run(log.flush_work())
-    assert not log.failed
-    assert log.recovery_point == log.end_offset
+def test_what_is_not_on_the_device_yet_is_not_taken() -> None:
+    """Until its new name is, a power cut would leave a gap before what is synced behind it."""
+    log = filled(virtual_disk(), LogConfig(segment_bytes=500, retention_bytes=500, file_delete_delay_ms=0))
+    segments = len(log.segments)
+    assert segments > 3
+    assert log.retention_work(NOW_MS, log.end_offset) is None
+    flush = log.flush_work()
+    assert flush is not None
+    append(log, batch_of(bytes(600)))  # into a segment of its own
+    flush.here()
+    with_retention(retention_ms=HOUR_MS)(log)
+    run(log.retention_work(NOW_MS + 2 * HOUR_MS, log.end_offset))
+    assert log.start_offset == 12
+    assert log.end_offset == 13
 
 
 def test_a_compacted_topic_keeps_its_segments() -> None:
@@ -405,6 +413,7 @@ def test_a_compacted_topic_keeps_its_segments() -> None:
 
 def test_deleted_records_are_gone_at_once_and_their_segments_with_the_next_retention() -> None:
     log = filled(virtual_disk(), SEGMENTS)
+    run(log.flush_work())
     log.advance_start(log.bases[2] + 1)
     assert [at for at, _ in read_all(log)] == list(range(log.start_offset, 12))
     run(log.retention_work(NOW_MS, log.end_offset))
@@ -419,6 +428,7 @@ def test_deleted_records_are_gone_at_once_and_their_segments_with_the_next_reten
 def test_segments_are_renamed_first_and_unlinked_after_the_delay_while_readers_go_on() -> None:
     disk = virtual_disk()
     log = filled(disk, SEGMENTS)
+    run(log.flush_work())
     part = log.read(0, 1000, log.end_offset, True)
     assert part is not None
     before = bytes_of(disk, part)
@@ -523,6 +533,7 @@ def test_what_retention_takes_away_is_still_known_of_its_producers(room: bool) -
     for content in sent:
         append(log, content)
     assert len(log.bases) > 1
+    run(log.flush_work())
     with_retention(retention_ms=HOUR_MS)(log)
     if not room:
         disk.faults.fail("write_vector", code=ENOSPC, path_contains=".snapshot")

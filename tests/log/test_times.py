@@ -78,6 +78,9 @@ def test_a_search_begun_before_retention_still_answers() -> None:
     log = open_log(disk, SMALL)
     for number in range(20):
         append(log, batch_of(bytes(100), timestamps=[NOW_MS + number]))
+    flush = log.flush_work()
+    assert flush is not None
+    flush.here()
     search = log.offset_at_time(NOW_MS + 2, log.end_offset)
     log.configure(LogConfig(segment_bytes=500, retention_ms=1))
     work = log.retention_work(NOW_MS + 100_000, log.end_offset)

@@ -97,7 +97,10 @@ class Retirement:
                     log.work_failed(error)
                     return []
                 count -= 1  # there is no room for the next one: this one stays for now
-        if count and self._flusher.writes_snapshot(log.segments[count].base_offset):
+        # What is not on the device waits for its flush: until its new name is, a power cut would leave a gap there.
+        while count and log.segments[count - 1].next_offset > log.synced_offset:
+            count -= 1
+        if not count or self._flusher.writes_snapshot(log.segments[count].base_offset):
             return []  # until it is written
         taken, log.segments = log.segments[:count], log.segments[count:]
         log.segments_taken(taken)
