@@ -199,7 +199,7 @@ class Harness:
         for ending in taken:
 
             def decide(machine, fresh, ticket, now, ending=ending):
-                return machine.complete(ending.transactional_id, ending.producer, fresh, ticket, now)
+                return machine.complete(ending, fresh, ticket, now)
 
             self._asked(ending.transactional_id, "complete", decide)
 

@@ -57,7 +57,7 @@ class Transactions:
         self._timers = runtime.timers
         self._settings = TransactionSettings.of(broker.config)
         self.markers = MarkerSender(broker, runtime)
-        self._marked: set[tuple[str, Producer]] = set()
+        self._marked: set[tuple[str, Producer, int]] = set()
         """Endings whose markers are on their way."""
         self.timed_out = 0
         self.topic: CoordinatedTopic[TransactionCoordinator, TransactionRecord] = CoordinatedTopic(
@@ -225,10 +225,9 @@ class Transactions:
 
     def _send_markers(self, host: TransactionHost, endings: list[Ending]) -> None:
         for ending in endings:
-            key = (ending.transactional_id, ending.producer)
-            if key in self._marked:
+            if _key(ending) in self._marked:
                 continue
-            self._marked.add(key)
+            self._marked.add(_key(ending))
             self.timed_out += ending.timed_out
             marker = Marker(
                 ending.producer.producer_id,
@@ -246,13 +245,13 @@ class Transactions:
         def decide(
             fresh: ProducerId | None, machine: TransactionCoordinator, ticket: Ticket, now: Now
         ) -> TransactionDecision:
-            return machine.complete(ending.transactional_id, ending.producer, fresh, ticket, now)
+            return machine.complete(ending, fresh, ticket, now)
 
         def known(outcome: object) -> None:
             if isinstance(outcome, ProposalFailed) and outcome.code is not ErrorCode.NOT_COORDINATOR:
                 self._timers.after(ENDINGS_RETRY_MS, lambda: self._complete(ending))
             else:
-                self._marked.discard((ending.transactional_id, ending.producer))
+                self._marked.discard(_key(ending))
 
         self._with_producer_id(ending.transactional_id, decide).then(known)
 
@@ -308,6 +307,10 @@ class Transactions:
                 ):
                     oldest_at_ms = transaction.started_at_ms
         return counts, oldest_at_ms
+
+
+def _key(ending: Ending) -> tuple[str, Producer, int]:
+    return ending.transactional_id, ending.producer, ending.decided_at_ms
 
 
 Command = TypeVar("Command", InitProducer, EndTransaction)

@@ -66,6 +66,8 @@ class Ending(NamedTuple):
     commit: bool
     partitions: Partitions
     client_version: int
+    decided_at_ms: int
+    """Tells it from others of the same producer: not every transaction has an epoch of its own."""
     timed_out: bool
     """Its time was up; not known any more once the coordinator was loaded again."""
 

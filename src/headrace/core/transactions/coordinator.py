@@ -337,17 +337,22 @@ class TransactionCoordinator:
     def _ending(self, transactional_id: str, timed_out: bool) -> Ending:
         transaction = self.transactions[transactional_id]
         assert transaction.state in ENDING
-        commit = transaction.state is TransactionState.PREPARE_COMMIT
-        producer = _producer_of(transaction)
-        return Ending(transactional_id, producer, commit, transaction.partitions, transaction.client_version, timed_out)
+        return Ending(
+            transactional_id,
+            _producer_of(transaction),
+            transaction.state is TransactionState.PREPARE_COMMIT,
+            transaction.partitions,
+            transaction.client_version,
+            transaction.updated_at_ms,
+            timed_out,
+        )
 
-    def complete(
-        self, transactional_id: str, producer: Producer, fresh_producer_id: int | None, ticket: Ticket, now: Now
-    ) -> TransactionDecision:
+    def complete(self, ending: Ending, fresh_producer_id: int | None, ticket: Ticket, now: Now) -> TransactionDecision:
         """Every partition has its marker. Answered with an ErrorCode, or with ProducerIdNeeded."""
         out = self._outcome()
+        transactional_id = ending.transactional_id
         before = self.transactions.get(transactional_id)
-        if before is None or before.state not in ENDING or _producer_of(before) != producer:
+        if before is None or not _is_the_end_of(before, ending):
             out.answer(ticket, ErrorCode.INVALID_TXN_STATE)  # it was told before
         elif steps.needs_fresh_id(before) and fresh_producer_id is None:
             out.answer(ticket, ProducerIdNeeded())
@@ -400,6 +405,11 @@ class TransactionCoordinator:
 
 def _producer_of(transaction: Transaction) -> Producer:
     return Producer(transaction.producer_id, transaction.producer_epoch)
+
+
+def _is_the_end_of(transaction: Transaction, ending: Ending) -> bool:
+    is_same = (_producer_of(transaction), transaction.updated_at_ms) == (ending.producer, ending.decided_at_ms)
+    return is_same and transaction.state in ENDING
 
 
 def _may_resume(before: Transaction, expected: Producer) -> bool:
