@@ -279,3 +279,5 @@ OF_COMPACTION = (keep_the_first_record_of_a_key, drop_tombstones_at_once)
 BY_PLAY = {"log": OF_THE_LOG, "groups": OF_GROUPS, "transactions": OF_TRANSACTIONS, "compaction": OF_COMPACTION}
 KNOWN_BAD = [(play, put_in) for play, all_of_it in BY_PLAY.items() for put_in in all_of_it]
 """Each with the play that must notice it."""
+SELDOM_MET = (adopt_the_folder_of_another_topic,)
+"""Since folders are told apart twice, it takes about 76 seeds: `make chaos` tries up to 200, the tests pass it over."""
