@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headrace.broker.net.connection import Answer
 from headrace.broker.net.sender import Sender
-from headrace.model.limits import COPIED_SLICE_BYTES_MAX
+from headrace.model.limits import COPIED_SLICE_BYTES_MAX, LARGE_ANSWER_BYTES
 from headrace.ports.disk import Slice
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
@@ -126,6 +126,32 @@ def test_what_the_peer_has_no_room_for_stays_and_follows():
     assert sending.transport.sent == sending.bytes_of(parts) + b"later"
 
 
+def test_a_large_answer_leaves_behind_the_small_ones_of_its_turn_with_what_became_ready_since():
+    sending = Sending()
+    parts = [b"head", sending.slice(0, LARGE_ANSWER_BYTES + 1), b"tail"]
+    sending.answer(parts)
+    assert sending.sender.send_ready(sending.connection) == 0
+    assert not sending.transport.calls
+    sending.answer(b"next")
+    sending.sender.send_more(sending.connection, FILE_BYTES)
+    assert sending.transport.sent == sending.bytes_of(parts) + b"next"
+    assert not sending.connection.unsent
+
+
+def test_no_more_than_the_limit_is_sent_of_files_large_or_small():
+    sending = Sending()
+    parts = [sending.slice(0, FILE_BYTES), *(sending.slice(10 * place, 10_000) for place in range(20)), b"tail"]
+    sending.answer(parts)
+    sending.sender.send_ready(sending.connection)
+    sizes = []
+    while sending.connection.unsent:
+        sizes.append(sending.sender.send_more(sending.connection, 40_000))
+    assert sending.transport.sent == sending.bytes_of(parts)
+    assert sizes[:2] == [40_000, 40_000]
+    assert max(sizes) < 40_000 + 10_000  # what is copied is not cut
+    assert len(sizes) >= 7
+
+
 @given(
     st.lists(
         st.one_of(
@@ -143,8 +169,9 @@ def test_what_the_peer_has_no_room_for_stays_and_follows():
     ),
     st.lists(st.sampled_from([0, 1, 3, 100, 17_000, 60_000]), min_size=1),
     st.sampled_from([1 << 40, 1, 1000, 16_384]),
+    st.sampled_from([1 << 40, 1, 5_000, 70_000]),
 )
-def test_every_byte_leaves_once_and_in_order(answers, rooms, send_once):
+def test_every_byte_leaves_once_and_in_order(answers, rooms, send_once, bytes_max):
     sending = Sending()
     sending.transport.send_once = max(send_once, 50)
     expected = b""
@@ -158,7 +185,7 @@ def test_every_byte_leaves_once_and_in_order(answers, rooms, send_once):
     for room in rooms[1:]:
         sending.transport.room = room
         if sending.connection.unsent:
-            total += sending.sender.send_unsent(sending.connection)
+            total += sending.sender.send_more(sending.connection, bytes_max)
     total += sending.drain()
     assert sending.transport.sent == expected
     assert total == len(expected)

@@ -37,6 +37,21 @@ METADATA_TOPICS_MAX = 100_000
 COPIED_SLICE_BYTES_MAX = 16 << 10
 """Below this a fetched slice is read and sent with its header in one call, which is cheaper than sendfile."""
 
+LARGE_ANSWER_BYTES = 64 << 10
+"""Answers with more than this from files are sent behind all others of the turn."""
+
+SENT_ALONE_BYTES_MAX = 16 << 20
+"""Of large answers in one turn, to one connection, when nobody else is served; more than a socket takes at once."""
+
+SENT_BESIDE_OTHERS_BYTES_MAX = 512 << 10
+"""Of large answers in one turn, to all connections together, while others are served too."""
+
+SENT_ONCE_BYTES_MIN = 64 << 10
+"""What each of them may be sent, however many they are."""
+
+BESIDE_OTHERS_MS = 20
+"""How long after somebody else's answer the next one is expected."""
+
 HOUSEKEEPING_INTERVAL_MS = 500
 """How often flushes, retention, idle connections and checkpoints are looked at."""
 

@@ -14,8 +14,12 @@ from headrace.broker.net.receiver import HandleFrame, Receiver
 from headrace.broker.net.sender import Sender
 from headrace.broker.timers import Timers
 from headrace.model.limits import (
+    BESIDE_OTHERS_MS,
     CONNECTIONS_ACCEPTED_PER_TURN_MAX,
     POOLED_BUFFERS_BYTES_MAX,
+    SENT_ALONE_BYTES_MAX,
+    SENT_BESIDE_OTHERS_BYTES_MAX,
+    SENT_ONCE_BYTES_MIN,
 )
 from headrace.ports.clock import Clock
 from headrace.ports.disk import Disk, FileHandle, Slice
@@ -83,6 +87,10 @@ class Loop:
         """Raise what fails inside instead of going on: for tests, which must not miss it."""
         self.dirty: list[Connection] = []
         """Connections with an answer that may be ready; sent to at the end of the turn."""
+        self._writable: list[Connection] = []
+        """Connections with unsent answers that have room for more of them in this turn."""
+        self._others_until_ms = 0.0
+        """Until then large answers leave in pieces, because somebody else is served."""
         self._unread: list[Connection] = []
         """Connections that may be read again and still hold frames received before they were not."""
         self._now_ms = clock.monotonic_ms()
@@ -135,7 +143,7 @@ class Loop:
                 self.close(connection)
             else:
                 if event & WRITABLE:
-                    self._send_rest(connection)
+                    self._writable.append(connection)
                 if event & READABLE and not connection.closed:
                     self._receive(connection)
         self._read_again()
@@ -209,37 +217,52 @@ class Loop:
                 self._await_more(connection)
 
     def _send_answers(self) -> None:
+        small = 0
         for connection in self.dirty:
             connection.dirty = False
             if connection.closed or connection.unsent:
                 continue
             try:
-                self._metrics.bytes_out += self._sender.send_ready(connection)
+                sent = self._sender.send_ready(connection)
             except OSError:
                 self.close(connection)
                 continue
-            if connection.closing:
-                self.close(connection)
-            elif connection.unsent:
+            small += sent
+            if connection.unsent:
                 connection.unsent_since_ms = self._now_ms
-                self._choose_interest(connection)
+                self._writable.append(connection)
+            elif connection.closing:
+                self.close(connection)
             elif connection.interest != READABLE:
                 self._choose_interest(connection)  # it may have been full
         self.dirty.clear()
+        self._metrics.bytes_out += small
+        if small:
+            self._others_until_ms = self._now_ms + BESIDE_OTHERS_MS
+        if self._writable:
+            self._send_large()
 
-    def _send_rest(self, connection: Connection) -> None:
-        """The peer has room again."""
-        try:
-            sent = self._sender.send_unsent(connection)
-        except OSError:
-            self.close(connection)
-            return
-        self._metrics.bytes_out += sent
-        if sent:
-            connection.unsent_since_ms = connection.last_active_ms = self._now_ms
-        if not connection.unsent:
-            self._choose_interest(connection)
-            connection.mark_dirty()
+    def _send_large(self) -> None:
+        """Answers with much of a file in them, and what peers had no room for: in pieces, if others are served."""
+        bytes_max = SENT_ALONE_BYTES_MAX
+        if self._now_ms < self._others_until_ms:
+            bytes_max = max(SENT_BESIDE_OTHERS_BYTES_MAX // len(self._writable), SENT_ONCE_BYTES_MIN)
+        for connection in self._writable:
+            if connection.closed:
+                continue
+            try:
+                sent = self._sender.send_more(connection, SENT_ALONE_BYTES_MAX if connection.closing else bytes_max)
+            except OSError:
+                self.close(connection)
+                continue
+            self._metrics.bytes_out += sent
+            if sent:
+                connection.unsent_since_ms = connection.last_active_ms = self._now_ms
+            if connection.closing:
+                self.close(connection)
+            else:
+                self._choose_interest(connection)
+        self._writable.clear()
 
     def _choose_interest(self, connection: Connection) -> None:
         """A peer that does not take its answers, or owes us patience, is not read."""

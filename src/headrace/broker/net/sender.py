@@ -1,7 +1,11 @@
-"""Answers leave in the order of their requests: one send per connection and turn, files by sendfile."""
+"""Answers leave in the order of their requests: one send per connection and turn, files by sendfile.
+
+An answer with much of a file in it takes long to send, so it leaves behind the small ones of its turn, and in pieces
+while others are served (`Loop._send_large`).
+"""
 
 from headrace.broker.net.connection import Connection, Part
-from headrace.model.limits import COPIED_SLICE_BYTES_MAX
+from headrace.model.limits import COPIED_SLICE_BYTES_MAX, LARGE_ANSWER_BYTES, SENT_ALONE_BYTES_MAX
 from headrace.ports.disk import Disk, Slice
 
 
@@ -12,7 +16,8 @@ class Sender:
 
     def send_ready(self, connection: Connection) -> int:
         """Send the answers that are ready, up to the first that is not; bytes sent. What the peer has no room for
-        stays in `connection.unsent`. Raises OSError when the connection is broken."""
+        stays in `connection.unsent`, and so does everything when a large answer is among it. Raises OSError when the
+        connection is broken."""
         answers = connection.answers
         if not answers or answers[0].waits:
             return 0
@@ -24,7 +29,7 @@ class Sender:
             ready = self._take_ready(connection)
             if connection.unsent:
                 connection.unsent.extend(ready)
-                return self.send_unsent(connection)
+                return 0 if _is_large(connection) else self.send_unsent(connection)
             if not ready:
                 return 0
             frame = ready[0] if len(ready) == 1 else b"".join(ready)
@@ -55,27 +60,34 @@ class Sender:
             connection.held_bytes = max(0, connection.held_bytes - sum(map(len, ready))) if answers else 0
         return ready
 
-    def send_unsent(self, connection: Connection) -> int:
-        """Send parts in order until all are gone or the peer has no room."""
+    def send_more(self, connection: Connection, bytes_max: int) -> int:
+        """The peer has room: send what is left and what has become ready, up to so many bytes of files."""
+        connection.unsent.extend(self._take_ready(connection))
+        return self.send_unsent(connection, bytes_max)
+
+    def send_unsent(self, connection: Connection, bytes_max: int = SENT_ALONE_BYTES_MAX) -> int:
+        """Send parts in order until all are gone, the peer has no room, or it is enough for this turn."""
         unsent = connection.unsent
         total = 0
-        while unsent:
+        while unsent and total < bytes_max:
             part = unsent[0]
             if isinstance(part, Slice) and part.length > COPIED_SLICE_BYTES_MAX:
-                sent = self._send_slice(connection, part)
-                left = part.length - sent
+                wanted = min(part.length, bytes_max - total)
+                sent = self._send_slice(connection, part, wanted)
             else:
-                run = self._gather(connection)
+                run = self._gather(connection, bytes_max - total)
+                wanted = len(run)
                 sent = self._send_run(connection, run)
-                left = len(run) - sent
             total += sent
-            if left:
+            if sent < wanted:
                 break
         return total
 
-    def _send_slice(self, connection: Connection, part: Slice) -> int:
+    def _send_slice(self, connection: Connection, part: Slice, wanted: int) -> int:
         try:
-            sent = connection.transport.send_slice(part)
+            sent = connection.transport.send_slice(
+                part if wanted == part.length else Slice(part.file, part.position, wanted)
+            )
         except BlockingIOError:
             return 0
         if sent == 0:
@@ -95,11 +107,12 @@ class Sender:
             connection.unsent.appendleft(memoryview(run)[sent:])
         return sent
 
-    def _gather(self, connection: Connection) -> bytes | bytearray | memoryview:
-        """Take the parts up to the next one worth a sendfile, as one run of bytes."""
+    def _gather(self, connection: Connection, bytes_max: int) -> bytes | bytearray | memoryview:
+        """Take the parts up to the next one worth a sendfile, or until they are enough, as one run of bytes."""
         unsent = connection.unsent
         run: list[bytes | bytearray | memoryview] = []
-        while unsent:
+        gathered = 0
+        while unsent and gathered < bytes_max:
             part: Part = unsent[0]
             if isinstance(part, Slice):
                 if part.length > COPIED_SLICE_BYTES_MAX:
@@ -110,5 +123,10 @@ class Sender:
                 run.append(copied)
             else:
                 run.append(part)
+            gathered += len(run[-1])
             unsent.popleft()
         return run[0] if len(run) == 1 else b"".join(run)
+
+
+def _is_large(connection: Connection) -> bool:
+    return sum(part.length for part in connection.unsent if isinstance(part, Slice)) > LARGE_ANSWER_BYTES
