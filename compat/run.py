@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self
 from compat.cases import CASES, Case
 from compat.clients import RELEASES, Release
 from compat.environments import ROOT, Missing, worker_environment
+from compat.java_client.run import run_java_client
 from compat.kafka import apache_kafka
 from compat.librdkafka.outcomes import stored
 from compat.librdkafka.run import KAFKA, run_suite
@@ -198,7 +199,7 @@ def main(arguments: list[str]) -> int:
     if options.only or options.kafka:
         run_releases(options.only, kafka=options.kafka)
         return 0
-    return run_clients() | run_librdkafka_tests(ALL, only="") | run_own_client()
+    return run_clients() | run_librdkafka_tests(ALL, only="") | run_own_client() | run_java_client()
 
 
 if __name__ == "__main__":

@@ -103,7 +103,9 @@ def test_many_ids_are_looked_at_some_a_turn():
         harness.log.append(
             TransactionRecords().encode(TransactionRecord(f"t{number}", Transaction(number, 0, *_EMPTY)))
         )
-    harness.monotonic_ms = harness.machine.next_deadline_ms()
+    due_ms = harness.machine.next_deadline_ms()
+    assert due_ms is not None
+    harness.monotonic_ms = due_ms
     assert len(harness.run(lambda machine, now: machine.expire(now)).records) == IDS_PER_SLICE
     harness.wait(1_000)
     assert not harness.machine.transactions

@@ -89,8 +89,8 @@ def test_groups(broker):
     request = describe_groups.DescribeGroupsRequest(groups=("g",) * TIMES)
     assert len(client.ask(ApiKey.DESCRIBE_GROUPS, 5, request).groups) == 1
     client.consumer_beat("member", group="consumers")
-    request = consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=("consumers",) * TIMES)
-    assert len(client.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, request).groups) == 1
+    consumers = consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=("consumers",) * TIMES)
+    assert len(client.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, consumers).groups) == 1
 
 
 def test_all_offsets_of_a_group(broker):

@@ -1,8 +1,6 @@
 """Transactions of stock clients: read, transform and write exactly once, beside aborts and a rival."""
 
 import asyncio
-import shutil
-import subprocess
 
 import confluent_kafka
 import pytest
@@ -10,13 +8,10 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import ProducerFenced
 from aiokafka.structs import TopicPartition
 
-from headrace.bench.machine import cache_folder
 from headrace.testing import EmbeddedBroker
 
 WAIT_S = 30
 RECORDS = 60
-JAVA_SECONDS_MAX = 60
-JARS = cache_folder() / "kafka-4.3.1"
 
 
 @pytest.fixture(scope="module")
@@ -130,67 +125,3 @@ async def copy_with_aiokafka(bootstrap, source, target):
     await consumer.stop()
     await producer.stop()
     await rival.stop()
-
-
-JAVA = """
-import java.util.*;
-import org.apache.kafka.clients.producer.*;
-import org.apache.kafka.clients.admin.*;
-import org.apache.kafka.common.serialization.*;
-
-public class Transactions {
-    static KafkaProducer<byte[], byte[]> producer(String bootstrap) {
-        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap, "transactional.id", "java");
-        KafkaProducer<byte[], byte[]> made =
-            new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer());
-        made.initTransactions();
-        return made;
-    }
-
-    public static void main(String[] arguments) throws Exception {
-        KafkaProducer<byte[], byte[]> first = producer(arguments[0]);
-        for (int number = 0; number < 100; number++) {
-            first.beginTransaction();
-            first.send(new ProducerRecord<>(arguments[1], Integer.toString(number).getBytes()));
-            if (number % 5 == 4) first.abortTransaction(); else first.commitTransaction();
-        }
-        first.beginTransaction();
-        first.send(new ProducerRecord<>(arguments[1], "lost".getBytes())).get();
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", (Object) arguments[0]))) {
-            System.out.println(admin.describeTransactions(List.of("java")).all().get().get("java").state());
-        }
-        KafkaProducer<byte[], byte[]> second = producer(arguments[0]);
-        try {
-            first.commitTransaction();
-        } catch (Exception fenced) {
-            System.out.println(fenced.getClass().getSimpleName());
-        }
-        second.beginTransaction();
-        second.send(new ProducerRecord<>(arguments[1], "last".getBytes()));
-        second.commitTransaction();
-        second.close();
-        first.close(java.time.Duration.ZERO);
-    }
-}
-"""
-
-
-@pytest.mark.skipif(
-    shutil.which("javac") is None or not JARS.is_dir(),
-    reason="needs javac, and Kafka's jars in the cache folder: headrace bench transactions --kafka fetches them",
-)
-def test_the_java_producer_bumps_its_epoch_with_every_transaction(broker, tmp_path):
-    topic = broker.create_topic("java-out")
-    (tmp_path / "Transactions.java").write_text(JAVA)
-    classes = f"{JARS}/*:{tmp_path}"
-    subprocess.run(["javac", "-cp", classes, "Transactions.java"], cwd=tmp_path, check=True, timeout=JAVA_SECONDS_MAX)
-    ran = subprocess.run(
-        ["java", "-cp", classes, "Transactions", broker.bootstrap_servers, topic],
-        capture_output=True,
-        text=True,
-        timeout=JAVA_SECONDS_MAX,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.split() == ["Ongoing", "ProducerFencedException"]
-    kept = [b"%d" % number for number in range(100) if number % 5 != 4]
-    assert committed_values(broker, topic, "java-check") == [*kept, b"last"]
