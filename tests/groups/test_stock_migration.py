@@ -69,7 +69,7 @@ class Reader:
         if message is None or message.error() is not None:
             return
         try:
-            self.consumer.commit(message, asynchronous=False)
+            self.consumer.commit(message=message, asynchronous=False)
         except confluent_kafka.KafkaException:
             self.group.uncommitted += 1
         self.group.seen.append(int(message.value()))

@@ -110,9 +110,13 @@ def test_a_restart_knows_the_same(broker, client, producer, end, outcome):
         broker.machine.kill()
     broker.boot()
     client = GroupClient(broker)
-    expected = {"commit": {0: 5, 1: 6}, "abort": {0: 1, 1: -1}, "open": {0: UNSTABLE, 1: UNSTABLE}}[outcome]
+    offsets: dict[str, dict[int, int]] = {
+        "commit": {0: 5, 1: 6},
+        "abort": {0: 1, 1: -1},
+        "open": {0: UNSTABLE, 1: UNSTABLE},
+    }
     broker.run_until(lambda: client.committed() != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    assert stable(client) == {**expected, 2: -1}
+    assert stable(client) == {**offsets[outcome], 2: -1}
     if outcome == "open":
         wait_loaded(broker)
         producer = CopyClient(broker).initialized()  # what was open is aborted for the new one

@@ -46,7 +46,7 @@ class Entry(NamedTuple):
     """One batch of the naive log."""
 
     offset: int
-    count: int
+    size: int
     producer_id: int
     transactional: bool
     ends: bool | None
@@ -62,7 +62,7 @@ class NaiveLog:
 
     @property
     def end_offset(self) -> int:
-        return self.entries[-1].offset + self.entries[-1].count if self.entries else 0
+        return self.entries[-1].offset + self.entries[-1].size if self.entries else 0
 
     def cut(self, end_offset: int) -> None:
         self.entries = [entry for entry in self.entries if entry.offset < end_offset]

@@ -100,7 +100,7 @@ def test_another_disk_syncs_by_itself(spawner, network, file):
     assert disk.synced == 1
 
 
-def test_a_failed_sync_is_an_oserror(file):
+def test_a_failed_sync_is_an_oserror(file, monkeypatch):
     syncs = KernelSyncs()
     take = syncs._take
 
@@ -111,7 +111,7 @@ def test_a_failed_sync_is_an_oserror(file):
             _EVENT.pack_into(syncs._events, 0, slot, block, -errno.EIO, second)
         return count
 
-    syncs._take = take_failed
+    monkeypatch.setattr(syncs, "_take", take_failed)
     failed = []
     assert syncs.begin(file, lambda: failed.append(file), print)
     while not (ended := syncs.ended()):
