@@ -1,9 +1,9 @@
 """TLS and SASL: the exchanges alone, through links, and around a real broker."""
 
 import asyncio
+import select
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,21 +51,24 @@ class TlsProxy(HostileServer):
             broker.close()
             return
         self._open += [broker, client]
-        back = threading.Thread(target=_pump, args=(broker, client), daemon=True)
-        self._threads.append(back)
-        back.start()
-        _pump(client, broker)
+        try:
+            _pump(client, broker)
+        except OSError:
+            pass
+        finally:
+            shut(client)
+            shut(broker)
 
 
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    try:
-        while chunk := source.recv(RECEIVE_BYTES):
-            sink.sendall(chunk)
-    except OSError:
-        pass
-    finally:
-        shut(source)
-        shut(sink)
+def _pump(client: ssl.SSLSocket, broker: socket.socket) -> None:
+    """Both ways in one thread, for a TLS connection is not for two at once."""
+    while True:
+        ready = [client] if client.pending() else select.select([client, broker], [], [])[0]
+        for source in ready:
+            chunk = source.recv(RECEIVE_BYTES)
+            if not chunk:
+                return
+            (broker if source is client else client).sendall(chunk)
 
 
 @pytest.fixture(scope="module")

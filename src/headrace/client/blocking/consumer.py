@@ -10,6 +10,7 @@ from headrace.client.blocking.session import Session
 from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
 from headrace.client.consuming import Commits, ConsumerParts, Handover, Listener, Place, as_offsets, as_partitions
 from headrace.client.core.groups.membership import Notice, NoticeKind
+from headrace.client.core.reading import FetchedBatch
 from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
 from headrace.client.record_batch import RecordBatch
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, GroupIdentity, OffsetAndMetadata
@@ -143,11 +144,20 @@ class Consumer:
         if timeout_ms is None:
             timeout_ms = self.config.consumer_timeout_ms
         while True:
-            batch = self._await(self._core.take_batch, ITERATION_POLL_MS if timeout_ms is None else timeout_ms)
+            batch = self._next_fetched() or self._await(
+                self._core.take_batch, ITERATION_POLL_MS if timeout_ms is None else timeout_ms
+            )
             if batch is not None:
                 yield RecordBatch(batch)
             elif timeout_ms is not None:
                 return
+
+    def _next_fetched(self) -> FetchedBatch | None:
+        """A batch that is there, shortly after the network was looked at: nothing else can be due."""
+        if self._session.is_closed or self._session.clock.monotonic_ms() >= self._turn_ms:
+            return None
+        with self._driver:
+            return self._core.take_batch() if self._group is None or self._group.notice() is None else None
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         if self._stream is None:
