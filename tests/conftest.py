@@ -1,12 +1,16 @@
 """Rules for every test: Hypothesis has one profile, and continuous integration (CI=true) accepts no skipped test."""
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 IN_CI = os.environ.get("CI") == "true"
+
+# What a shell starts in the background ignores Ctrl-C, and so would every process that a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine makes any single example slow, so time is bounded per test (pytest-timeout), not per example.
 settings.register_profile(

@@ -1,6 +1,10 @@
 """What each mode promises, held by the runnable examples through kills of the copy and of the broker."""
 
+import pytest
+
 from tests.delivery.copying import campaign
+
+pytestmark = pytest.mark.timeout(400)
 
 MESSAGES = 6_000
 KILLS = 3
