@@ -60,7 +60,9 @@ class RecordBatch:
         """Fastest where the records are of one size, as it builds no records."""
         if self._records is None and self._batch.is_whole:
             fields, plain = open_records(self._batch.data, INFLATED_BYTES_MAX)
-            return values_of(plain, fields[RECORD_COUNT])
+            values = values_of(plain, fields[RECORD_COUNT])
+            if values is not None:
+                return values
         return [record.value for record in self.records()]
 
     def keys(self) -> list[bytes | None]:

@@ -2,7 +2,7 @@
 
 Records of equal shape follow each other at equal distances. Whether they do is seen column by column: the bytes at one
 place of all of them are a slice with a stride, which C compares at once. So a run of such records costs little more
-than its values; records of mixed shape are walked one by one.
+than its values; where records are of mixed shape, it is cheaper to build them.
 """
 
 from headrace.wire.errors import CorruptBatch
@@ -11,28 +11,24 @@ from headrace.wire.records.reader import read_varint
 RUN_RECORDS_MIN = 8
 """A run is looked for when at least so many records are left."""
 
-SINGLE_RECORDS_AFTER_A_MISS = 16
-"""Walked one by one after a look that found no run, so that looking never costs much."""
-
 _CONTINUED = bytes(range(0x80, 0x100))
 _LAST = bytes(range(0x80))
 
 
-def values_of(plain: bytes, count: int) -> list[bytes | None]:
-    """The values of the records in these bytes, which are those of one batch after decompression."""
+def values_of(plain: bytes, count: int) -> list[bytes | None] | None:
+    """The values of the records of a batch after decompression; None if they do not come in runs."""
     values: list[bytes | None] = []
-    position, singles = 0, 0
+    position = 0
     try:
         while len(values) < count:
             shape = _shape(plain, position)
             begin, length, stride, _fixed, _free = shape
             left = count - len(values)
-            if singles == 0 and left >= RUN_RECORDS_MIN:
+            run = 1
+            if left >= RUN_RECORDS_MIN:
                 run = _run_length(plain, position, left, shape)
-                singles = 0 if run >= RUN_RECORDS_MIN else SINGLE_RECORDS_AFTER_A_MISS
-            else:
-                run = 1
-                singles = max(0, singles - 1)
+                if run < RUN_RECORDS_MIN:
+                    return None
             end = position + run * stride
             if length < 0:
                 values += [None] * run
