@@ -46,6 +46,9 @@ def test_list(headrace: Headrace, opened: OpenTransaction) -> None:
     assert opened.id not in headrace("transactions", "list", "--longer-than", "1h").stdout
     assert opened.id in headrace("transactions", "list", "--longer-than", "0s").stdout
     assert opened.id not in headrace("transactions", "list", "--state", "completecommit").stdout
+    both = headrace("transactions", "list", "--state", "ongoing", "--state", "empty", "--longer-than", "0s").stdout
+    assert opened.id in both
+    assert opened.id not in headrace("transactions", "list", "--state", "prepareabort", "--open").stdout
 
 
 def test_describe(headrace: Headrace, opened: OpenTransaction, topic: str) -> None:
@@ -77,6 +80,9 @@ def test_wrong_use_says_what_to_do(headrace: Headrace) -> None:
         "of the other filters only --topic"
         in headrace("transactions", "list", "--hanging", "--open", exit_code=2).stderr
     )
+    for narrower in (("--open",), ("--longer-than", "1s")):
+        told = headrace("transactions", "list", "--state", "Empty", *narrower, exit_code=2).stderr
+        assert "open transactions are in one of the states" in told
     assert "is not a duration: write" in headrace("transactions", "list", "--longer-than", "soon", exit_code=2).stderr
     assert "INVALID_REGULAR_EXPRESSION" in headrace("transactions", "list", "--pattern", "(", exit_code=1).stderr
 

@@ -88,13 +88,15 @@ def list_transactions(
         raise click.UsageError("--topic goes with --hanging")
     if hanging and (states or only_open or producer_ids or longer_than or pattern):
         raise click.UsageError("--hanging looks at partitions: of the other filters only --topic goes with it")
+    if only_open or longer_than is not None:
+        states = tuple(state for state in OPEN if not states or state in states)
+        if not states:
+            raise click.UsageError(f"open transactions are in one of the states {', '.join(OPEN)}")
     with Admin(bootstrap) as admin:
         if hanging:
             _print_hanging(_find_hanging(admin, topics), as_json)
             return
         duration_ms = None if longer_than is None else _duration_ms(longer_than)
-        if only_open or duration_ms is not None:
-            states = (*states, *OPEN)
         found = admin.transactions(states=states, producer_ids=producer_ids, duration_ms=duration_ms, pattern=pattern)
     if as_json:
         print_json([each._asdict() for each in found])
@@ -167,6 +169,10 @@ def abort(bootstrap: str, ids: tuple[str, ...], hanging: bool, topics: tuple[str
 
 def _abort_ids(admin: Admin, ids: Sequence[str], yes: bool) -> None:
     for each in _described(admin, ids):
+        if each.state == "PrepareCommit":
+            raise Failure(
+                f'the transaction of "{each.transactional_id}" is committed already: its partitions are being told'
+            )
         if each.state not in OPEN:
             raise Failure(
                 f'transactional id "{each.transactional_id}" has no open transaction, it is {each.state} '
