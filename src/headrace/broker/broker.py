@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from headrace.broker.access import OpenAccess
 from headrace.broker.api.metadata import TopicFragments
+from headrace.broker.api.produce_opening import Openings
 from headrace.broker.api.produce_transactions import HeldProduces
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.producer_ids import ProducerIds
@@ -65,6 +66,7 @@ class Broker:
         self.groups = Groups(self, runtime)
         self.transactions = Transactions(self, runtime)
         self.held_produces = HeldProduces(self)
+        self.openings = Openings(self)
         partitions.on_led = self._partition_led
 
     @property

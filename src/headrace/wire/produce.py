@@ -50,6 +50,9 @@ class ProduceRequest(NamedTuple):
     acks: int
     timeout_ms: int
     topics: list[TopicSpans]
+    opened: Mapping[int, list[int] | None] = MappingProxyType({})
+    """Of record sets that were opened already, by where they begin: the places of records without a key, or None for
+    those that cannot be read."""
 
 
 def copied(request: ProduceRequest) -> ProduceRequest:

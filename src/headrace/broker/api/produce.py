@@ -30,6 +30,7 @@ _HEAD = Struct(">ii")
 _LEAST_BEHIND_SHAPE = 4
 """A length of one byte, and three times no tagged fields; or a length of four bytes."""
 _NONE = ErrorCode.NONE
+_PARKED = 1
 Confirmation = tuple[LedPartition, int]
 """(the partition, the offset behind the last record)."""
 
@@ -94,16 +95,15 @@ def handle(
     transactional_id, acks, timeout_ms, topics = scan_request(frame, position, end, version)
     request = ProduceRequest(frame, version, correlation_id, transactional_id, acks, timeout_ms, topics)
     refusal = _refusal(version, acks)
-    if transactional_id is not None and refusal is _NONE:
-        held = broker.held_produces.takes(connection, request)
+    if refusal is _NONE:
+        held = broker.openings.takes(connection, request)
         if held is True:
             return
         refusal = held or _NONE
-    answer = Answer(connection, None, 0)
-    confirmations = carry_out(broker, connection, request, refusal or {}, answer)
+    answer = Answer(connection, None, _PARKED if acks else 0)
     if acks:
         connection.answers.append(answer)
-        connection.mark_dirty()
+    confirmations = proceed(broker, connection, request, refusal, answer)
     if len(topics) == len(confirmations) == 1 and confirmations[0] is not None and broker.access.open_to_all:
         topic, [(_, records_start, records_end)] = topics[0]
         remember(
@@ -120,6 +120,21 @@ def handle(
         )
 
 
+def proceed(
+    broker: "Broker", connection: Connection, request: ProduceRequest, refusal: ErrorCode, answer: Answer
+) -> list[Confirmation | None]:
+    """Carry out a request that has its place among the answers; nothing yet, if its transaction is to be verified."""
+    if request.transactional_id is not None and refusal is _NONE:
+        held = broker.held_produces.takes(connection, request, answer)
+        if held is True:
+            return []
+        refusal = held or _NONE
+    confirmations = carry_out(broker, connection, request, refusal or {}, answer)
+    if request.acks:
+        connection.mark_dirty()
+    return confirmations
+
+
 Refusals = ErrorCode | Mapping[tuple[bytes, int], ErrorCode]
 """One for the whole request, or some by topic and partition."""
 
@@ -128,7 +143,7 @@ def carry_out(
     broker: "Broker", connection: Connection, request: ProduceRequest, refusals: Refusals, answer: Answer
 ) -> list[Confirmation | None]:
     """Append what may be, and fill in the answer; the place behind each record set that was appended."""
-    frame, version, correlation_id, transactional_id, acks, timeout_ms, topics = request
+    frame, version, correlation_id, transactional_id, acks, timeout_ms, topics, opened = request
     wall_ms = broker.clock.wall_ms()
     find_topic = broker.partitions.by_id.get if version >= TOPIC_IDS_FROM else broker.partitions.by_name.get
     refusal, refused = (refusals, {}) if isinstance(refusals, ErrorCode) else (_NONE, refusals)
@@ -144,7 +159,7 @@ def carry_out(
             partition = topic_error or refused.get((topic, index)) or broker.partitions.partition_of(led_topic, index)
             if isinstance(partition, LedPartition):
                 error, base_offset, append_time, end_offset = partition.append(
-                    frame, start, stop, version, acks, wall_ms, transactional_id is not None
+                    frame, start, stop, version, acks, wall_ms, transactional_id is not None, opened
                 )
                 if error is _NONE:
                     results.append((index, 0, base_offset, append_time, partition.log.start_offset))

@@ -87,19 +87,19 @@ class HeldRequest:
         "writer",
     )
 
-    def __init__(self, held: "HeldProduces", connection: Connection, request: ProduceRequest, writer: Writer) -> None:
+    def __init__(
+        self, held: "HeldProduces", connection: Connection, request: ProduceRequest, writer: Writer, answer: Answer
+    ) -> None:
         self.held = held
         self.connection = connection
         self.request = request
         self.writer = writer
-        self.answer = Answer(connection, None, 1 if request.acks else 0)
+        self.answer = answer
         self.checks: list[_Check] = []
         self.ended = False
         self._timer: Timer | None = None
         self._until_ms = 0.0
         self._retry_ms = CONCURRENT_RETRY_MS_MIN
-        if request.acks:
-            connection.answers.append(self.answer)
         connection.parked[self] = None
 
     def ask(self) -> None:
@@ -165,8 +165,8 @@ class HeldProduces:
     def __len__(self) -> int:
         return sum(len(queue) for queue in self._queues.values())
 
-    def takes(self, connection: Connection, request: ProduceRequest) -> bool | ErrorCode:
-        """Whether the request is held now; an error if all of it is refused."""
+    def takes(self, connection: Connection, request: ProduceRequest, answer: Answer) -> bool | ErrorCode:
+        """Whether the request is held now, until when its answer waits; an error if all of it is refused."""
         writer = _writer(request)
         if writer is None:
             return False
@@ -181,7 +181,7 @@ class HeldProduces:
         size = sum(stop - start for _, record_sets in request.topics for _, start, stop in record_sets if start >= 0)
         if self.bytes + size > HELD_BYTES_MAX or (queue is not None and len(queue) >= HELD_PER_PRODUCER_MAX):
             return _FOR_NOW
-        held = HeldRequest(self, connection, copied(request), writer)
+        held = HeldRequest(self, connection, copied(request), writer, answer)
         self.bytes += len(held.request.frame)
         if queue is None:
             self._queues[writer.producer_id] = deque((held,))

@@ -8,11 +8,12 @@ Batches of a transaction are taken when the transaction is open here, or when it
 partition belongs to it; `verification` keeps what was said.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from headrace.broker.net.connection import Answer
 from headrace.broker.partitions.acknowledgements import AckWaits, mend
+from headrace.broker.partitions.keys import NOTHING_OPENED, Keyless, keyless_on_loop
 from headrace.broker.partitions.verification import Verifications
 from headrace.broker.timers import Timers
 from headrace.core.replication.leader import Leader
@@ -22,8 +23,8 @@ from headrace.log.space import Space
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TIMESTAMP, Offset, TopicId
-from headrace.wire.errors import ProtocolError
-from headrace.wire.records.compression import INFLATED_BYTES_MAX, Compression
+from headrace.wire.errors import InflationLimit, ProtocolError
+from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import (
     ATTRIBUTES,
     BASE_TIMESTAMP,
@@ -38,7 +39,7 @@ from headrace.wire.records.header import (
 )
 from headrace.wire.records.markers import Marker, control_batch
 from headrace.wire.records.recompression import recompressed
-from headrace.wire.records.validation import check_produced, keyless_records
+from headrace.wire.records.validation import check_produced
 
 ACKS_ALL = -1
 NO_APPEND_TIME = -1
@@ -51,8 +52,6 @@ STORED_CODECS = {
     "zstd": Compression.ZSTD,
 }
 """By compression.type; what producers choose stays with any other."""
-INFLATION_TIMES_MAX = 16
-"""How far records that must be opened may inflate, in times of max.message.bytes: it happens on the loop."""
 
 _NONE = ErrorCode.NONE
 _INVALID_RECORD = ErrorCode.INVALID_RECORD
@@ -173,8 +172,11 @@ class LedPartition:
         acks: int,
         wall_ms: int,
         has_transactional_id: bool = False,
+        opened: Mapping[int, Keyless] = NOTHING_OPENED,
     ) -> tuple[ErrorCode, int, int, int]:
-        """Check one record set and stage it: (error, base offset, append time, offset behind its last record)."""
+        """Check one record set and stage it: (error, base offset, append time, offset behind its last record).
+
+        Records that take long to open are taken only as `opened` (`broker.api.produce_opening`)."""
         if start < 0 or end - start < HEADER_SIZE:
             nothing = start < 0 or end <= start
             return _INVALID_RECORD if nothing else ErrorCode.CORRUPT_MESSAGE, -1, NO_APPEND_TIME, 0
@@ -203,7 +205,11 @@ class LedPartition:
             ):
                 return ErrorCode.INVALID_TIMESTAMP, -1, NO_APPEND_TIME, 0
         if config.cleanup_compact:
-            keyless = _keyless(batch, config.message_bytes_max)
+            try:
+                keyless = opened[start] if start in opened else keyless_on_loop(batch, config.message_bytes_max)
+            except InflationLimit:  # not opened yet, which the long way of a request sees to
+                self.log.producers.turned_away(fields)
+                return ErrorCode.NOT_ENOUGH_REPLICAS, -1, NO_APPEND_TIME, 0
             if keyless != []:
                 self._blamed = keyless or []
                 return _INVALID_RECORD, -1, NO_APPEND_TIME, 0
@@ -426,12 +432,3 @@ class LedPartition:
         )
         if raised:
             self.high_watermark_raised()
-
-
-def _keyless(batch: memoryview, message_bytes_max: int) -> list[int] | None:
-    """The places of records without a key; None for records that cannot be read."""
-    inflated_bytes_max = min(INFLATION_TIMES_MAX * message_bytes_max, INFLATED_BYTES_MAX)
-    try:
-        return keyless_records(batch, inflated_bytes_max=inflated_bytes_max)
-    except ProtocolError:
-        return None

@@ -1,0 +1,41 @@
+"""Which records of a batch have no key, for compacted topics: on the loop for little, in a helper for the rest."""
+
+from collections.abc import Mapping
+
+from headrace.wire.errors import InflationLimit, ProtocolError
+from headrace.wire.records.compression import INFLATED_BYTES_MAX
+from headrace.wire.records.header import ATTRIBUTES, COMPRESSION_MASK, HEADER, RECORD_COUNT
+from headrace.wire.records.validation import keyless_records
+
+INFLATION_TIMES_MAX = 16
+"""How far records that must be opened may inflate, in times of max.message.bytes."""
+OPENED_ON_LOOP_BYTES_MAX = 64 << 10
+"""How far they may inflate on the loop; a helper opens those that inflate further, or are more."""
+OPENED_ON_LOOP_RECORDS_MAX = 1_000
+
+Keyless = list[int] | None
+"""The places of records without a key; None for records that cannot be read."""
+NOTHING_OPENED: Mapping[int, Keyless] = {}
+
+
+def keyless_places(batch: memoryview, message_bytes_max: int) -> Keyless:
+    inflated_bytes_max = min(INFLATION_TIMES_MAX * message_bytes_max, INFLATED_BYTES_MAX)
+    try:
+        return keyless_records(batch, inflated_bytes_max=inflated_bytes_max)
+    except ProtocolError:
+        return None
+
+
+def keyless_on_loop(batch: memoryview, message_bytes_max: int) -> Keyless:
+    """The same; InflationLimit for records that take too long to open for the loop."""
+    fields = HEADER.unpack_from(batch)
+    if fields[RECORD_COUNT] > OPENED_ON_LOOP_RECORDS_MAX:
+        raise InflationLimit(f"more than {OPENED_ON_LOOP_RECORDS_MAX} records")
+    if not fields[ATTRIBUTES] & COMPRESSION_MASK:
+        return keyless_places(batch, message_bytes_max)
+    try:
+        return keyless_records(batch, inflated_bytes_max=OPENED_ON_LOOP_BYTES_MAX)
+    except InflationLimit:
+        raise
+    except ProtocolError:
+        return None

@@ -1,0 +1,222 @@
+"""Records of compacted topics that take long to open: a helper opens them, and nothing gets ahead of them."""
+
+import pytest
+
+from headrace.broker.api import produce_opening
+from headrace.broker.partitions.keys import (
+    OPENED_ON_LOOP_BYTES_MAX,
+    OPENED_ON_LOOP_RECORDS_MAX,
+    keyless_on_loop,
+    keyless_places,
+)
+from headrace.model.errors import ErrorCode as E
+from headrace.wire.apis import ApiKey
+from headrace.wire.errors import InflationLimit
+from headrace.wire.records.builder import NewRecord, build_batch
+from headrace.wire.records.compression import Compression
+
+from .test_transactional_produce import FakeTransactions
+from .virtual import VirtualBroker, produce_request, values_of
+
+CODECS = [codec for codec in Compression if codec is not Compression.NONE]
+LARGE = OPENED_ON_LOOP_BYTES_MAX + 1
+OPENING = "open_records"
+
+
+@pytest.fixture
+def broker():
+    broker = VirtualBroker().with_topic("t", cleanup_policy="compact", partitions=6).with_topic("plain")
+    broker.machine.spawner.hold(name_contains=OPENING)
+    return broker
+
+
+def large(client, *, key=b"k", codec=Compression.GZIP, size=LARGE, **fields):
+    return client.batch(bytes(size), key=key, compression=codec, **fields)
+
+
+def many(client, *, keyless=()):
+    """More records than are opened on the loop, not compressed."""
+    return bytes(
+        build_batch(
+            [
+                NewRecord(client.now(), None if place in keyless else b"k", b"")
+                for place in range(OPENED_ON_LOOP_RECORDS_MAX + 1)
+            ]
+        )
+    )
+
+
+def is_opening(broker):
+    return any(OPENING in name for name in broker.machine.spawner.waiting_names())
+
+
+def settled(broker):
+    openings = broker.node.broker.openings
+    return not openings._queues and openings.bytes == 0 and len(openings) == 0
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_inflates_far_is_opened_by_a_helper_and_small_batches_are_not(broker, codec):
+    client = broker.client()
+    assert client.produce_error("t", 0, client.batch(b"small", key=b"k", compression=codec)) == E.NONE
+    asked = client.send_produce("t", 0, large(client, codec=codec))
+    broker.run_until(lambda: is_opening(broker))
+    broker.steps()
+    assert not client.has_answer(asked)
+    assert broker.client().produce_error("t", 0, client.batch(b"other", key=b"k")) == E.NONE  # others go on
+    broker.machine.spawner.release()
+    assert client.wait(asked).responses[0].partition_responses[0].error_code == E.NONE
+    assert client.read_all("t") == [b"small", b"other", bytes(LARGE)]
+    assert settled(broker)
+
+
+def test_many_records_are_opened_by_a_helper_and_those_without_keys_are_named(broker):
+    client = broker.client()
+    asked = client.send_produce("t", 0, many(client, keyless=(3, 900)))
+    broker.run_until(lambda: is_opening(broker))
+    broker.machine.spawner.release()
+    answer = client.wait(asked).responses[0].partition_responses[0]
+    assert answer.error_code == E.INVALID_RECORD
+    assert [error.batch_index for error in answer.record_errors] == [3, 900]
+    assert client.produce_error("t", 0, many(client)) == E.NONE
+    assert settled(broker)
+
+
+def test_a_topic_that_is_not_compacted_opens_nothing(broker):
+    client = broker.client()
+    assert client.produce_error("plain", 0, large(client)) == E.NONE
+    assert not is_opening(broker)
+
+
+def test_many_compressed_record_sets_of_one_request_are_opened_together(broker):
+    client = broker.client()
+    sets = [(index, client.batch(b"v", key=b"k", compression=Compression.ZSTD)) for index in range(6)]
+    asked = client.send(ApiKey.PRODUCE, 9, produce_request([("t", sets)]))
+    broker.run_until(lambda: is_opening(broker))
+    broker.machine.spawner.release()
+    assert [answer.error_code for answer in client.wait(asked).responses[0].partition_responses] == [E.NONE] * 6
+
+
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_what_a_producer_sends_behind_stays_behind(broker, acks):
+    client = broker.client()
+
+    def batch(sequence, content):
+        fields = {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence}
+        return client.batch(content, key=b"k", compression=Compression.GZIP, **fields)
+
+    assert client.produce_error("t", 0, batch(0, b"first"), acks=acks) == E.NONE  # its shape is known now
+    contents = [bytes(LARGE), b"second", b"third", bytes(LARGE + 1), b"last"]
+    asked = [
+        client.send_produce("t", 0, batch(1 + place, content), acks=acks) for place, content in enumerate(contents)
+    ]
+    looked = client.send_fetch(("t", 0, 0))
+    broker.run_until(lambda: len(broker.node.broker.openings) == 5)
+    broker.steps()
+    assert not any(client.has_answer(correlation) for correlation in asked)
+    broker.machine.spawner.release()
+    answers = [client.wait(correlation).responses[0].partition_responses[0] for correlation in asked]
+    assert [(answer.error_code, answer.base_offset) for answer in answers] == [(E.NONE, 1 + at) for at in range(5)]
+    assert values_of(client.wait(looked).responses[0].partitions[0].records) == [b"first"]
+    assert client.read_all("t") == [b"first", *contents]
+    assert settled(broker)
+
+
+def test_batches_of_a_transaction_are_opened_and_then_wait_for_the_coordinator(broker):
+    coordinator = broker.node.broker.transactions = FakeTransactions()
+    client = broker.client()
+    fields = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
+    batches = [large(client, base_sequence=0, **fields), large(client, base_sequence=1, key=None, **fields)]
+    asked = [
+        client.send(ApiKey.PRODUCE, 11, produce_request([("t", [(0, batch)])], transactional_id="bank", version=11))
+        for batch in batches
+    ]
+    broker.run_until(lambda: len(broker.node.broker.openings) == 2)
+    assert not coordinator.asked
+    broker.machine.spawner.release()
+    broker.run_until(lambda: len(broker.node.broker.held_produces) == 2)
+    assert len(coordinator.asked) == 1
+    coordinator.answer()
+    answers = [client.wait(correlation).responses[0].partition_responses[0].error_code for correlation in asked]
+    assert answers == [E.NONE, E.INVALID_RECORD]
+    assert settled(broker)
+
+
+def test_without_acknowledgement_a_refused_batch_closes_the_connection(broker):
+    client = broker.client()
+    client.send_produce("t", 0, large(client), acks=0)
+    client.send_produce("t", 0, large(client, key=None), acks=0)
+    broker.run_until(lambda: len(broker.node.broker.openings) == 2)
+    broker.machine.spawner.release()
+    client.wait_closed()
+    assert broker.client().read_all("t") == [bytes(LARGE)]
+    assert settled(broker)
+
+
+def test_records_of_a_client_that_is_gone_are_appended(broker):
+    client = broker.client()
+    client.send_produce("t", 0, large(client))
+    broker.run_until(lambda: is_opening(broker))
+    client.close()
+    broker.steps()
+    broker.machine.spawner.release()
+    broker.run_until(lambda: settled(broker))
+    assert broker.client().read_all("t") == [bytes(LARGE)]
+
+
+def test_a_stop_waits_for_what_is_being_opened(broker):
+    client = broker.client()
+    asked = client.send_produce("t", 0, large(client))
+    broker.run_until(lambda: is_opening(broker))
+    broker.node.begin_stop()
+    broker.steps()
+    assert not broker.node.drained
+    broker.machine.spawner.release()
+    assert client.wait(asked).responses[0].partition_responses[0].error_code == E.NONE
+    broker.run_until(lambda: broker.node.drained)
+
+
+def test_above_the_limits_requests_are_refused_for_now_and_none_gets_ahead(broker, monkeypatch):
+    client = broker.client()
+    first = large(client, producer_id=5, producer_epoch=0, base_sequence=0)
+    monkeypatch.setattr(produce_opening, "OPENING_BYTES_MAX", len(first) - 1)
+    assert client.produce_error("t", 0, first) == E.NOT_ENOUGH_REPLICAS
+    second = client.batch(b"v", key=b"k", producer_id=5, producer_epoch=0, base_sequence=1)
+    assert client.produce_error("t", 0, second) == E.OUT_OF_ORDER_SEQUENCE_NUMBER
+    monkeypatch.undo()
+    broker.machine.spawner.release()
+    assert client.produce_error("t", 0, first) == E.NONE
+    assert client.produce_error("t", 0, second) == E.NONE
+    monkeypatch.setattr(produce_opening, "OPENING_PER_CONNECTION_MAX", 1)
+    broker.machine.spawner.hold(name_contains=OPENING)
+    client.send_produce("t", 0, large(client))
+    refused = client.send_produce("t", 0, client.batch(b"w", key=b"k"))
+    broker.run_until(lambda: is_opening(broker))
+    broker.steps()
+    broker.machine.spawner.release()
+    assert client.wait(refused).responses[0].partition_responses[0].error_code == E.NOT_ENOUGH_REPLICAS
+
+
+def test_helpers_that_are_full_refuse_for_now(broker, monkeypatch):
+    client = broker.client()
+
+    def full(_operation, completed):
+        completed(None, RuntimeError("full"))
+
+    monkeypatch.setattr(broker.machine.spawner, "submit", full, raising=True)
+    assert client.produce_error("t", 0, large(client)) == E.NOT_ENOUGH_REPLICAS
+    assert settled(broker)
+
+
+@pytest.mark.parametrize("codec", list(Compression))
+@pytest.mark.parametrize("size", [0, 10, OPENED_ON_LOOP_BYTES_MAX - 100, LARGE])
+@pytest.mark.parametrize("key", [None, b"k"])
+def test_the_loop_finds_what_a_helper_finds_or_leaves_it_to_one(codec, size, key):
+    batch = memoryview(bytes(build_batch([NewRecord(0, key, bytes(size))], compression=codec)))
+    found = keyless_places(batch, 1 << 20)
+    assert found == ([0] if key is None else [])
+    if codec is not Compression.NONE and size == LARGE:
+        with pytest.raises(InflationLimit):
+            keyless_on_loop(batch, 1 << 20)
+    else:
+        assert keyless_on_loop(batch, 1 << 20) == found
