@@ -13,7 +13,7 @@ from typing import NamedTuple
 from headrace.model.errors import error_name
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-LINES_PER_SLICE = 500
+LINES_PER_SLICE = 100
 """Lines of a scrape that are rendered in one turn."""
 
 PRODUCE_KEY = 0

@@ -50,6 +50,8 @@ class Scrubber:
         self.rounds = 0
         self.bytes_read = 0
         self.damages_found = 0
+        self._damaged: set[LedPartition] = set()
+        """Where damage was found; only they are looked at by scrapes."""
 
     def start(self) -> None:
         self._timers.after(START_DELAY_MS, self._begin_if_due)
@@ -122,6 +124,8 @@ class Scrubber:
             return
         known = segment.damaged
         partition.log.mark_damaged(segment, tuple((damage.position, damage.end) for damage in scrub.damages))
+        if scrub.damages:
+            self._damaged.add(partition)
         for damage in scrub.damages:
             if (damage.position, damage.end) not in known:
                 self.damages_found += 1
@@ -133,11 +137,20 @@ class Scrubber:
                 )
 
     def families(self) -> Iterator[Family]:
-        damaged = sum(any(segment.damaged for segment in partition.log.segments) for partition in tuple(self._table))
+        self._damaged = {
+            partition
+            for partition in self._damaged
+            if not partition.offline and any(segment.damaged for segment in partition.log.segments)
+        }
         for name, kind, text, value in (
             ("scrub_bytes_total", "counter", "Bytes of closed segments that were read again.", self.bytes_read),
             ("scrub_rounds_total", "counter", "Times that all closed segments were read again.", self.rounds),
             ("scrub_damages_total", "counter", "Damaged places found in closed segments.", self.damages_found),
-            ("partitions_damaged", "gauge", "Partitions with a segment that is known to be damaged.", damaged),
+            (
+                "partitions_damaged",
+                "gauge",
+                "Partitions with a segment that is known to be damaged.",
+                len(self._damaged),
+            ),
         ):
             yield Family(f"headrace_{name}", kind, text, (((), value),))
