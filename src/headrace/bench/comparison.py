@@ -9,6 +9,7 @@ from pathlib import Path
 
 from headrace.bench import targets
 from headrace.bench.brokers import BrokerProcess, HeadraceBroker
+from headrace.bench.commits import CommitRounds
 from headrace.bench.consume import LIBRDKAFKA, REPLAY, ConsumeRounds
 from headrace.bench.durable import DURABLE_LOADS, DurableRounds
 from headrace.bench.errors import BenchError
@@ -24,6 +25,7 @@ from headrace.bench.recovery import LARGE_BATCHES, SMALL_BATCHES, RecoveryRounds
 from headrace.bench.replay import ReplayClient
 from headrace.bench.rounds import Measured, Told, in_turns, warm_up
 from headrace.bench.startup import StartRounds, embedded_round
+from headrace.bench.transactions import TransactionLoad, TransactionRounds
 from headrace.client.errors import ClientError
 
 IN_PROCESS = "this process"
@@ -44,6 +46,7 @@ class Extent:
     partitions: int
     metadata_topics: int
     metadata_seconds: float
+    coordinator_seconds: float
     recovery_small_bytes: int
     recovery_large_bytes: int
     disk_bytes: int
@@ -64,6 +67,7 @@ FULL = Extent(
     partitions=4_000,
     metadata_topics=1_000,
     metadata_seconds=2.0,
+    coordinator_seconds=3.0,
     recovery_small_bytes=50_000_000,
     recovery_large_bytes=1_000_000_000,
     disk_bytes=40_000_000_000,
@@ -81,6 +85,7 @@ QUICK = Extent(
     partitions=4_000,
     metadata_topics=1_000,
     metadata_seconds=1.0,
+    coordinator_seconds=1.0,
     recovery_small_bytes=5_000_000,
     recovery_large_bytes=200_000_000,
     disk_bytes=12_000_000_000,
@@ -216,6 +221,15 @@ def metadata(comparison: Comparison) -> None:
     comparison.measure(targets.METADATA, many, warm_figure="cpu_us_per_request")
 
 
+def coordinators(comparison: Comparison) -> None:
+    seconds = comparison.extent.coordinator_seconds
+    commits = partial(CommitRounds, client=comparison.client, topic="commits", connections=32, depth=1)
+    comparison.measure(targets.COMMITS, partial(commits, seconds=seconds), warm_figure="cpu_us_per_request")
+    load = TransactionLoad(producers=8, records=10, partitions=4, seconds=seconds)
+    transactions = partial(TransactionRounds, load=load, topic="transactions")
+    comparison.measure(targets.TRANSACTIONS, transactions, warm_figure="cpu_us_per_transaction", client=IN_PROCESS)
+
+
 def start(comparison: Comparison) -> None:
     folder, rounds = comparison.folder, comparison.extent.starts
     starts = {name: StartRounds(make, folder / f"start {name}") for name, make in comparison.makers.items()}
@@ -255,6 +269,7 @@ LOADED_PARTS: Mapping[str, Part] = {
     "cold": cold,
     "durable": durable,
     "metadata": metadata,
+    "coordinators": coordinators,
 }
 LONE_PARTS: Mapping[str, Part] = {"start": start, "idle": idle, "recovery": recovery}
 PARTS = (*LOADED_PARTS, *LONE_PARTS)

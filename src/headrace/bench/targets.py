@@ -25,6 +25,8 @@ PARTITIONS = "4,000 partitions"
 RECOVERY_SMALL = "kill -9, small batches"
 RECOVERY_LARGE = "kill -9, large batches"
 METADATA = "metadata, 1,000 topics x 10"
+COMMITS = "offset commits, 32 x 1"
+TRANSACTIONS = "transactions, 8 producers, 10 records each"
 
 
 class Target(NamedTuple):
@@ -70,6 +72,10 @@ TARGETS = (
     Target(RECOVERY_SMALL, "seconds", True, 1.0, "allowed_seconds"),
     Target(RECOVERY_LARGE, "seconds", True, 1.0, "allowed_seconds"),
     Target(METADATA, "cpu_us_per_request", True, 1.0, KAFKA),
+    Target(COMMITS, "requests_per_second", False, 10_000.0),
+    Target(TRANSACTIONS, "transactions_per_second", False, 1_000.0),
+    Target(TRANSACTIONS, "transactions_per_second", False, 1.0, KAFKA),
+    Target(TRANSACTIONS, "cpu_us_per_transaction", True, 1.0, KAFKA),
 )
 
 

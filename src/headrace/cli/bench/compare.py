@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from headrace.bench.comparison import Comparison
     from headrace.bench.targets import Verdict
 
-PART_NAMES = ("produce", "consume", "latency", "cold", "durable", "metadata", "start", "idle", "recovery")
+PART_NAMES = (
+    "produce",
+    "consume",
+    "latency",
+    "cold",
+    "durable",
+    "metadata",
+    "coordinators",
+    "start",
+    "idle",
+    "recovery",
+)
 _STYLES = {"reached": "green", "MISSED": "bold red", "not measured": "yellow"}
 
 
