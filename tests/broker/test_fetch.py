@@ -4,7 +4,8 @@ import gc
 
 import pytest
 
-from headrace.broker.partitions.reader import RunningFetch
+from headrace.broker.api import fetch as fetch_api
+from headrace.broker.partitions.reader import RunningFetch, WantedRead
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import FETCH_PARTITIONS_MAX, FETCH_PARTITIONS_PER_SLICE
 from headrace.wire.apis import ApiKey
@@ -389,6 +390,23 @@ def test_a_topic_deleted_between_two_slices_of_a_fetch():
     table._delete_topic(broker.node.broker.image.topics["many"])
     response = reader.wait(asked)
     assert E.UNKNOWN_TOPIC_OR_PARTITION in {answer.error_code for answer in response.responses[0].partitions}
+
+
+@pytest.mark.parametrize("session_epoch", [-1, 0])
+def test_no_more_is_made_of_a_request_in_one_turn_than_is_read_in_it(monkeypatch, session_epoch):
+    count = 2 * FETCH_PARTITIONS_PER_SLICE + 50
+    broker = VirtualBroker().with_topic("many", partitions=count)
+    made = []
+    monkeypatch.setattr(fetch_api, "WantedRead", lambda *fields: made.append(fields) or WantedRead(*fields))
+    reader = broker.client()
+    asked = reader.send_fetch(*[("many", partition, 0) for partition in range(count)], session_epoch=session_epoch)
+    steps = []
+    while not reader.has_answer(asked):
+        before = len(made)
+        broker.steps(1)
+        steps.append(len(made) - before)
+    assert (max(steps), sum(steps)) == (FETCH_PARTITIONS_PER_SLICE, count)
+    assert len(reader.wait(asked).responses[0].partitions) == count
 
 
 def test_a_consumer_that_leaves_between_two_slices_leaves_nothing_behind():

@@ -1,6 +1,6 @@
 """Fetch (1): offsets in, runs of segment files out. Builds no messages; sessions, waiting and reading are called."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, cast
 
 from headrace.broker.net.connection import Answer, Connection, Part
@@ -10,6 +10,7 @@ from headrace.broker.partitions.fetch_sessions import (
     NO_SESSION,
     FetchSession,
 )
+from headrace.broker.partitions.leader import LedTopic
 from headrace.broker.partitions.reader import RunningFetch, WantedRead
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
@@ -55,7 +56,7 @@ def handle(
             raise ProtocolError(f"a fetch of version {version} that cannot be told of {error.name}")
         answer.complete(_encoded(version, correlation_id, error, NO_SESSION, []))
         return
-    wants = _wants(broker, connection, request, session, version)
+    count = _count_wanted(broker, request, session)
     began_ms = broker.clock.monotonic_ms()
 
     def respond(wants: list[WantedRead], results: list[PartitionData]) -> None:
@@ -76,12 +77,14 @@ def handle(
             topics=topics,
             partitions_per_slice=FETCH_PARTITIONS_PER_SLICE,
         )
-        _Encoding(broker, answer, cast(Iterator[list[Part] | None], steps), results).step()
+        encoding = _Encoding(broker, answer, cast(Iterator[list[Part] | None], steps), results)
+        broker.timers.next_turn(encoding.step)
 
     RunningFetch(
         broker,
         connection,
-        wants,
+        _wants(broker, connection, request, session, version),
+        count,
         wait_ms_max=request.wait_ms_max,
         bytes_min=request.bytes_min,
         bytes_max=min(request.bytes_max, broker.config.fetch_bytes_max),
@@ -117,34 +120,50 @@ def _session(broker: "Broker", request: FetchRequest, version: int) -> tuple[Fet
     return session, ErrorCode.NONE
 
 
-def _wants(
-    broker: "Broker", connection: Connection, request: FetchRequest, session: FetchSession | None, version: int
-) -> list[WantedRead]:
-    by_id = version >= TOPIC_IDS_FROM
-    find = broker.partitions.by_id.get if by_id else broker.partitions.by_name.get
-    wants: list[WantedRead] = []
+def _count_wanted(broker: "Broker", request: FetchRequest, session: FetchSession | None) -> int:
     if session is not None:
-        for (key, index), asked in session.partitions.items():
-            wants.append(WantedRead(key, find(key), index, asked.offset, asked.leader_epoch, asked.bytes_max, by_id))
+        count = len(session.partitions)
     else:
-        for key, partitions in request.topics:
-            topic = find(key)
-            for index, offset, leader_epoch, bytes_max in partitions:
-                wants.append(WantedRead(key, topic, index, offset, leader_epoch, bytes_max, by_id))
-    if len(wants) > FETCH_PARTITIONS_MAX:
+        count = sum(len(partitions) for _, partitions in request.topics)
+    if count > FETCH_PARTITIONS_MAX:
         if session is not None:
             broker.fetch_sessions.close(session.session_id)
-        raise ProtocolError(f"a fetch of {len(wants)} partitions; at most {FETCH_PARTITIONS_MAX} are served at once")
-    if broker.access.open_to_all:
-        return wants
-    readable = {
-        want.topic.name: broker.access.authorize(
-            connection.principal, Operation.READ, ResourceType.TOPIC, want.topic.name
-        )
-        for want in wants
-        if want.topic is not None
-    }
-    return [want if want.topic is None or readable[want.topic.name] else want._replace(topic=None) for want in wants]
+        raise ProtocolError(f"a fetch of {count} partitions; at most {FETCH_PARTITIONS_MAX} are served at once")
+    return count
+
+
+def _wants(
+    broker: "Broker", connection: Connection, request: FetchRequest, session: FetchSession | None, version: int
+) -> Iterator[WantedRead]:
+    """One by one, because they are read a slice a turn."""
+    by_id = version >= TOPIC_IDS_FROM
+    find = broker.partitions.by_id.get if by_id else broker.partitions.by_name.get
+    allowed = _readable(broker, connection)
+    if session is not None:
+        for (key, index), asked in tuple(session.partitions.items()):
+            topic = allowed(find(key))
+            yield WantedRead(key, topic, index, asked.offset, asked.leader_epoch, asked.bytes_max, by_id)
+        return
+    for key, partitions in request.topics:
+        topic = allowed(find(key))
+        for index, offset, leader_epoch, bytes_max in partitions:
+            yield WantedRead(key, topic, index, offset, leader_epoch, bytes_max, by_id)
+
+
+def _readable(broker: "Broker", connection: Connection) -> Callable[[LedTopic | None], LedTopic | None]:
+    """The topic, or None if this client may not read it: it is then told that there is none."""
+    answers: dict[str, bool] = {}
+
+    def allowed(topic: LedTopic | None) -> LedTopic | None:
+        if topic is None or broker.access.open_to_all:
+            return topic
+        if topic.name not in answers:
+            answers[topic.name] = broker.access.authorize(
+                connection.principal, Operation.READ, ResourceType.TOPIC, topic.name
+            )
+        return topic if answers[topic.name] else None
+
+    return allowed
 
 
 def _count(broker: "Broker", results: list[PartitionData], elapsed_ms: float) -> None:

@@ -6,6 +6,7 @@ partitions only those that changed.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.broker.net.connection import Connection
@@ -89,13 +90,14 @@ class RunningFetch:
         "_bytes_min",
         "_changed",
         "_connection",
+        "_count",
         "_deadline_ms",
         "_isolation_level",
         "_missing_bytes",
         "_places",
-        "_position",
         "_respond",
         "_timer",
+        "_to_read",
         "_wants",
         "finished",
         "has_error",
@@ -107,7 +109,8 @@ class RunningFetch:
         self,
         broker: "Broker",
         connection: Connection,
-        wants: list[WantedRead],
+        wants: Iterator[WantedRead],
+        count: int,
         *,
         wait_ms_max: int,
         bytes_min: int,
@@ -117,14 +120,16 @@ class RunningFetch:
     ) -> None:
         self._broker = broker
         self._connection = connection
-        self._wants = wants
+        self._to_read = wants
+        self._count = count
+        self._wants: list[WantedRead] = []
+        """Those of `count` that were read."""
         self._bytes_min = bytes_min
         self._bytes_left = bytes_max
         self._isolation_level = isolation_level
         self._respond = respond
         wait_ms = min(wait_ms_max, FETCH_WAIT_MS_MAX)
         self._deadline_ms = broker.clock.monotonic_ms() + wait_ms if wait_ms > 0 else 0.0
-        self._position = 0
         self._places: dict[LedPartition, int] = {}
         self._changed: dict[int, None] = {}
         self._missing_bytes = 0
@@ -139,11 +144,10 @@ class RunningFetch:
         """Read a slice of the partitions; the next one follows in the next turn, if the client is still there."""
         if self.finished:
             return
-        end = min(self._position + FETCH_PARTITIONS_PER_SLICE, len(self._wants))
-        while self._position < end:
-            self.results.append(self._read(self._position))
-            self._position += 1
-        if self._position < len(self._wants):
+        for wanted in islice(self._to_read, FETCH_PARTITIONS_PER_SLICE):
+            self._wants.append(wanted)
+            self.results.append(self._read(wanted))
+        if len(self._wants) < self._count:
             self._connection.parked[self] = None
             self._broker.timers.next_turn(self.start)
         elif self.total_bytes >= self._bytes_min or self.has_error or not self._deadline_ms or not self._wants:
@@ -151,10 +155,8 @@ class RunningFetch:
         else:
             self._park()
 
-    def _read(self, place: int) -> PartitionData:
-        data = read_partition(
-            self._wants[place], max(self._bytes_left, 0), self._isolation_level, self.total_bytes == 0
-        )
+    def _read(self, wanted: WantedRead) -> PartitionData:
+        data = read_partition(wanted, max(self._bytes_left, 0), self._isolation_level, self.total_bytes == 0)
         if data.error:
             self.has_error = True
         elif data.records is not None:
@@ -215,7 +217,7 @@ class RunningFetch:
             if earlier is not None and not isinstance(earlier, bytes):
                 self.total_bytes -= earlier.length
                 self._bytes_left += earlier.length
-            self.results[place] = self._read(place)
+            self.results[place] = self._read(self._wants[place])
         self._changed.clear()
         self._finish()
 
