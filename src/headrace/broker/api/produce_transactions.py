@@ -242,6 +242,8 @@ class HeldProduces:
 
     def _leave(self, held: HeldRequest) -> None:
         held.end()
+        for check in held.checks:
+            check.verification.is_asked = False
         self.bytes -= len(held.request.frame)
         self._queues[held.writer.producer_id].remove(held)
 

@@ -110,6 +110,7 @@ class Groups:
 
         def verified(outcome: Mapping[tuple[str, int], ErrorCode] | ProposalFailed) -> None:
             error = outcome.code if isinstance(outcome, ProposalFailed) else outcome[partition]
+            verification.is_asked = False
             if error is ErrorCode.NONE and not verifications.still_counts(producer.producer_id, verification):
                 error = ErrorCode.INVALID_TXN_STATE  # it ended while it was looked up
             if error is ErrorCode.NONE:

@@ -29,13 +29,15 @@ _NONE = ErrorCode.NONE
 class Verification:
     """What is known of one producer on one partition while its transaction is not open there."""
 
-    __slots__ = ("epoch", "is_added", "lowest_sequence", "passed")
+    __slots__ = ("epoch", "is_added", "is_asked", "lowest_sequence", "passed")
 
     def __init__(self, epoch: int, sequence: int) -> None:
         self.epoch = epoch
         self.lowest_sequence = sequence
         self.is_added = False
         """The leader adds the partition to the transaction, so that each one begins an epoch, at sequence 0."""
+        self.is_asked = False
+        """The coordinator has not answered yet."""
         self.passed = False
         """The coordinator has agreed; good for the next append only."""
 
@@ -51,15 +53,20 @@ class Verifications:
         return len(self._by_producer)
 
     def begin(self, producer_id: int, epoch: int, sequence: int, *, add: bool) -> Verification | None:
-        """What is to be verified before the batch may be appended; None if its transaction is open here."""
+        """What is to be verified before the batch may be appended; None if its transaction is open here.
+
+        Which epoch is the right one the coordinator says: a higher one that it was asked about before may have been a
+        lie, and must not stand in the way of the producer.
+        """
         if self._log.producers.is_open(producer_id, epoch):
             return None
         known = self._by_producer.pop(producer_id, None)
-        if known is None or known.epoch < epoch:
+        if known is None or known.epoch < epoch or (known.epoch > epoch and not known.is_asked):
             known = Verification(epoch, sequence)
         if known.epoch == epoch:
             known.lowest_sequence = min(known.lowest_sequence, sequence)
         known.is_added = add
+        known.is_asked = True
         known.passed = False
         self._by_producer[producer_id] = known
         if len(self._by_producer) > VERIFICATIONS_MAX:
@@ -86,14 +93,15 @@ class Verifications:
     def refusal(self, fields: HeaderFields, *, has_transactional_id: bool) -> ErrorCode:
         """Why a batch of a producer may not be appended, by the state of its transaction."""
         producers, producer_id, epoch = self._log.producers, fields[PRODUCER_ID], fields[PRODUCER_EPOCH]
+        state = producers.get(producer_id)
+        is_stale = state is not None and epoch < state.epoch
         if not fields[ATTRIBUTES] & TRANSACTIONAL_BIT:
-            return ErrorCode.INVALID_TXN_STATE if producer_id in producers.open else _NONE
+            return ErrorCode.INVALID_TXN_STATE if producer_id in producers.open and not is_stale else _NONE
         if not has_transactional_id:
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if producers.is_open(producer_id, epoch):
             return _NONE
-        state = producers.get(producer_id)
-        if state is not None and epoch < state.epoch:
+        if is_stale:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         verification = self._by_producer.get(producer_id)
         if verification is None or not verification.passed or verification.epoch != epoch:
