@@ -65,7 +65,8 @@ def test_members(headrace: Headrace, broker: EmbeddedBroker, group: str, topic: 
     assert member["member_id"] in headrace("groups", "describe", group).stdout
     refused = headrace("groups", "reset", group, "--to-earliest", "--yes", exit_code=1)
     assert "stop its members first" in refused.stderr
-    assert "NON_EMPTY_GROUP" in headrace("groups", "delete", group, "--yes", exit_code=1).stderr
+    refused = headrace("groups", "delete", group, "--yes", exit_code=1)
+    assert "NON_EMPTY_GROUP (stop its members first)" in refused.stderr
     consumer.close()
 
 
@@ -88,7 +89,9 @@ def test_reset(headrace: Headrace, group: str, options: tuple[str, ...], expecte
         partition: (2, after) for partition, after in expected.items()
     }
     assert offsets(headrace, group) == {0: 2, 1: 2}
-    assert "BEFORE" in headrace("groups", "reset", group, *options, "--yes").stdout
+    done = headrace("groups", "reset", group, *options, "--yes").stdout
+    assert "BEFORE" in done
+    assert f'of group "{group}"' in done.splitlines()[-1]
     assert offsets(headrace, group) == expected
 
 
@@ -113,7 +116,8 @@ def test_what_cannot_be_reset(headrace: Headrace, group: str, topic: str) -> Non
         "no partition 7"
         in headrace("groups", "reset", group, "--topic", f"{topic}:7", "--to-latest", exit_code=1).stderr
     )
-    assert "UNKNOWN_TOPIC" in headrace("groups", "reset", group, "--topic", "nope", "--to-latest", exit_code=1).stderr
+    unknown = headrace("groups", "reset", group, "--topic", "nope", "--to-latest", exit_code=1).stderr
+    assert "it does not exist (headrace topics list shows all)" in unknown
     refused = headrace("groups", "reset", group, "--topic", f"{topic}:2", "--shift", "1", exit_code=1)
     assert "committed nothing" in refused.stderr
 

@@ -88,7 +88,9 @@ def test_the_metrics_page_is_found(headrace: Headrace) -> None:
 def test_without_a_metrics_page(headrace: Headrace) -> None:
     with EmbeddedBroker() as plain:
         printed = caller(plain)("top", "--once", "--interval", "0.1").stdout
-    assert "no metrics page" in printed
+    (advice,) = (line for line in printed.splitlines() if line.startswith("no metrics"))
+    assert advice.endswith("--set headrace.metrics.listen=127.0.0.1:9644")
+    assert len(advice) < COLUMNS, "a terminal of 80 columns shows all of it"
     assert "no topics" in printed
     assert "no groups" in printed
 

@@ -42,7 +42,7 @@ def test_config_values_become_texts_and_nested_tables_names() -> None:
         ({"topic": []}, 'one list named "topics", not "topic"'),
         ({"topics": {}}, "must be a list"),
         (["chat"], "topic 1 must be a table"),
-        ([{"partitions": 2}], "topic 1 has no name"),
+        ([{"partitions": 2}], "topic 1 has no name: it may have name, partitions"),
         ([{"name": "a"}, {"name": "a"}], 'topic "a" is in the file twice'),
         ([{"name": "a", "partitions": 0}], "partitions must be a whole number above 0"),
         ([{"name": "a", "partitions": True}], "partitions must be a whole number above 0"),

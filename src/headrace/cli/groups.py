@@ -156,6 +156,8 @@ def reset(
             confirm(f'reset {count_text(len(planned), "partition")} of group "{name}"?')
         outcomes = admin.commit_group_offsets(name, {move.partition: move.after for move in planned})
     fail_on_errors({str(part): outcome for part, outcome in outcomes.items()}, "cannot reset")
+    if not as_json:
+        click.echo(f'reset {count_text(len(planned), "partition")} of group "{name}"')
 
 
 @command.command("delete")
@@ -165,7 +167,7 @@ def reset(
 def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
     """Delete groups without members, and their offsets."""
     if not yes:
-        confirm(f"delete {count_text(len(names), 'group')} and all their offsets?")
+        confirm(f"delete {count_text(len(names), 'group')} and all committed offsets?")
     with Admin(bootstrap) as admin:
         outcomes = admin.delete_groups(names)
     for name, outcome in outcomes.items():

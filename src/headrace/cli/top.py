@@ -143,7 +143,7 @@ def page(view: View, bootstrap: str, *, rows_max: int, width: int) -> "Group":
 
 def _node_line(node: NodeRow | None) -> str:
     if node is None:
-        return f"no metrics page: start the broker with --set {METRICS_CONFIG}=127.0.0.1:9644"
+        return f"no metrics: start the broker with --set {METRICS_CONFIG}=127.0.0.1:9644"
     return (
         f"in {_bytes(node.bytes_in_per_second)}/s  out {_bytes(node.bytes_out_per_second)}/s  "
         f"{_number(node.requests_per_second)} req/s  {_number(node.errors_per_second)} err/s  "

@@ -86,7 +86,7 @@ def _parse_topic(item: object, number: int) -> WantedTopic:
         raise PlanError(f'topic {number} must be a table like {{"name": "orders", "partitions": 4}}')
     name = item.get("name")
     if not isinstance(name, str) or not name:
-        raise PlanError(f"topic {number} has no name")
+        raise PlanError(f"topic {number} has no name: it may have {', '.join(_FIELDS)}")
     unknown = sorted(str(key) for key in item if key not in _FIELDS)
     if unknown:
         raise PlanError(f'topic "{name}" has "{unknown[0]}": it may have {", ".join(_FIELDS)}')

@@ -15,7 +15,8 @@ _HINTS = {
     ErrorCode.INVALID_REPLICATION_FACTOR: "ask for at most as many replicas as there are brokers",
     ErrorCode.NOT_ENOUGH_REPLICAS: "fewer replicas are in sync than min.insync.replicas asks for; bring brokers back",
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "choose another compression or a newer broker",
-    ErrorCode.INVALID_RECORD: "records of a compacted topic need a key",
+    ErrorCode.INVALID_RECORD: "if the topic is compacted, give every record a key",
+    ErrorCode.NON_EMPTY_GROUP: "stop its members first",
     ErrorCode.KAFKA_STORAGE_ERROR: "the broker cannot write; look at its disk and its log",
 }
 

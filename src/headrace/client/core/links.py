@@ -389,4 +389,6 @@ class Links:
 def _broken(link: _Link, address: Address, reason: str) -> BrokerUnreachable:
     if not link.connection.is_ready:
         return unreachable(str(address), reason)
-    return BrokerUnreachable(f"the connection to {address} broke before the answer ({reason}): see the broker's log")
+    return BrokerUnreachable(
+        f"the connection to {address} broke before the answer ({reason}): is the broker still running? see its log"
+    )
