@@ -31,7 +31,9 @@ QUIET_SECONDS_MAX = 30  # a client that hears nothing for this long has lost its
 READ_AT_ONCE = 10_000
 REPORT_EVERY = 20_000
 
+QUIET = {"log_level": 5}  # notices and worse: a client that ends in good order is no news
 PRODUCER = {
+    **QUIET,
     "enable.idempotence": True,
     "linger.ms": 20,
     "batch.size": 500_000,
@@ -108,7 +110,7 @@ def running_broker(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def create_topic(bootstrap: str, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # it stops answering when nobody holds it
+    admin = AdminClient({**QUIET, "bootstrap.servers": bootstrap})  # it stops answering when nobody holds it
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(START_SECONDS_MAX)
 
 
