@@ -2,8 +2,10 @@
 
 import json
 
+from click import unstyle
 from click.testing import CliRunner
 
+from headrace.cli.configs import entry_text
 from headrace.cli.main import cli
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS
 
@@ -13,6 +15,15 @@ def test_all_configs_are_listed() -> None:
     assert result.exit_code == 0
     for key in (*TOPIC_CONFIGS, *BROKER_CONFIGS):
         assert f" {key.name} " in result.output
+
+
+def test_a_terminal_of_80_columns_breaks_no_name_and_no_word() -> None:
+    for table in (TOPIC_CONFIGS, BROKER_CONFIGS):
+        for key in table:
+            head, *meaning = unstyle(entry_text(table, key, width=80)).splitlines()
+            assert head.startswith(f"{key.name}  {table.kind}, ")
+            assert " ".join(" ".join(meaning).split()) == key.description
+            assert all(len(line) <= 80 for line in meaning)
 
 
 def test_one_table_or_a_part_of_a_name() -> None:

@@ -1,5 +1,8 @@
 """`headrace configs`: which configs there are, what a topic or broker has, and changing it."""
 
+import shutil
+import sys
+
 import click
 
 from headrace.cli.console import count_text, print_json, print_table
@@ -10,6 +13,7 @@ from headrace.model.configs.definition import render_value
 
 EVERY_BROKER = "all"
 """What people say for the dynamic configs of all brokers; on the wire the name is empty."""
+INDENT = " " * 4
 
 
 @click.group("configs", cls=CommandGroup)
@@ -29,6 +33,11 @@ def list_configs(kind: str | None, text: str | None, as_json: bool) -> None:
     if as_json:
         print_json([_key_json(table, key) for table, key in found])
         return
+    if found and sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        for table, key in found:
+            click.echo(entry_text(table, key, width))
+        return
     print_table(
         ("of", "name", "type", "default", "changes", "meaning"),
         (
@@ -38,6 +47,14 @@ def list_configs(kind: str | None, text: str | None, as_json: bool) -> None:
         ),
         empty=f'no config has "{text}" in its name',
     )  # fmt: skip
+
+
+def entry_text(table: ConfigTable, key: ConfigKey, width: int) -> str:
+    """A config on a terminal: names and meanings are too long to stand side by side there."""
+    default = render_value(key.default)
+    facts = (table.kind, key.type.name.lower(), f"default {default}" if default else "no default", _scope(table, key))
+    meaning = click.wrap_text(key.description, width, initial_indent=INDENT, subsequent_indent=INDENT)
+    return f"{click.style(key.name, bold=True)}  {', '.join(facts)}\n{meaning}"
 
 
 def _scope(table: ConfigTable, key: ConfigKey) -> str:
