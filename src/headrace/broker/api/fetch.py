@@ -1,6 +1,7 @@
 """Fetch (1): offsets in, runs of segment files out. Builds no messages; sessions, waiting and reading are called."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 from headrace.broker.net.connection import Answer, Connection, Part
@@ -62,13 +63,17 @@ def handle(
     def respond(wants: list[WantedRead], results: list[PartitionData]) -> None:
         if connection.closed:
             return
-        _count(broker, results, broker.clock.monotonic_ms() - began_ms)
-        topics = _grouped(wants, results, session, full=request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH))
+        broker.metrics.request_answered(ApiKey.FETCH, broker.clock.monotonic_ms() - began_ms)
         session_id = session.session_id if session is not None else NO_SESSION
+        full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
+        topics: list[tuple[bytes, list[PartitionData]]] = []
         if len(results) <= FETCH_PARTITIONS_PER_SLICE:
+            broker.metrics.request_errors[ApiKey.FETCH] += _count(broker, results)
+            _group(topics, wants, results, session, full=full)
             answer.complete(_encoded(version, correlation_id, ErrorCode.NONE, session_id, topics))
             return
-        steps = encode_in_slices(
+        grouping = _group_in_slices(broker, topics, wants, results, session, full=full)
+        encoding = encode_in_slices(
             version,
             correlation_id,
             throttle_time_ms=0,
@@ -77,8 +82,8 @@ def handle(
             topics=topics,
             partitions_per_slice=FETCH_PARTITIONS_PER_SLICE,
         )
-        encoding = _Encoding(broker, answer, cast(Iterator[list[Part] | None], steps), results)
-        broker.timers.next_turn(encoding.step)
+        steps = chain(grouping, cast(Iterator[list[Part] | None], encoding))
+        _Encoding(broker, answer, steps, results).step()
 
     RunningFetch(
         broker,
@@ -138,7 +143,7 @@ def _wants(
     """One by one, because they are read a slice a turn."""
     by_id = version >= TOPIC_IDS_FROM
     find = broker.partitions.by_id.get if by_id else broker.partitions.by_name.get
-    allowed = _readable(broker, connection)
+    allowed = _unchecked if broker.access.open_to_all else _readable(broker, connection)
     if session is not None:
         for (key, index), asked in tuple(session.partitions.items()):
             topic = allowed(find(key))
@@ -150,13 +155,17 @@ def _wants(
             yield WantedRead(key, topic, index, offset, leader_epoch, bytes_max, by_id)
 
 
+def _unchecked(topic: LedTopic | None) -> LedTopic | None:
+    return topic
+
+
 def _readable(broker: "Broker", connection: Connection) -> Callable[[LedTopic | None], LedTopic | None]:
     """The topic, or None if this client may not read it: it is then told that there is none."""
     answers: dict[str, bool] = {}
 
     def allowed(topic: LedTopic | None) -> LedTopic | None:
-        if topic is None or broker.access.open_to_all:
-            return topic
+        if topic is None:
+            return None
         if topic.name not in answers:
             answers[topic.name] = broker.access.authorize(
                 connection.principal, Operation.READ, ResourceType.TOPIC, topic.name
@@ -166,9 +175,27 @@ def _readable(broker: "Broker", connection: Connection) -> Callable[[LedTopic | 
     return allowed
 
 
-def _count(broker: "Broker", results: list[PartitionData], elapsed_ms: float) -> None:
+def _group_in_slices(
+    broker: "Broker",
+    topics: list[tuple[bytes, list[PartitionData]]],
+    wants: list[WantedRead],
+    results: list[PartitionData],
+    session: FetchSession | None,
+    *,
+    full: bool,
+) -> Iterator[None]:
+    failed = False
+    for start in range(0, len(results), FETCH_PARTITIONS_PER_SLICE):
+        end = start + FETCH_PARTITIONS_PER_SLICE
+        failed |= _count(broker, results[start:end])
+        _group(topics, wants[start:end], results[start:end], session, full=full)
+        yield
+    broker.metrics.request_errors[ApiKey.FETCH] += failed
+
+
+def _count(broker: "Broker", results: list[PartitionData]) -> bool:
+    """What was read and what was not; whether something was not."""
     metrics = broker.metrics
-    metrics.request_answered(ApiKey.FETCH, elapsed_ms)
     failed = False
     for data in results:
         if data.error:
@@ -176,14 +203,18 @@ def _count(broker: "Broker", results: list[PartitionData], elapsed_ms: float) ->
             metrics.fetch_errors[data.error] += 1
         elif isinstance(data.records, Slice):
             metrics.bytes_fetched += data.records.length
-    metrics.request_errors[ApiKey.FETCH] += failed
+    return failed
 
 
-def _grouped(
-    wants: list[WantedRead], results: list[PartitionData], session: FetchSession | None, *, full: bool
-) -> list[tuple[bytes, list[PartitionData]]]:
-    """Results by topic. Within a session only what changed is told, and who gave records goes to the back."""
-    topics: list[tuple[bytes, list[PartitionData]]] = []
+def _group(
+    topics: list[tuple[bytes, list[PartitionData]]],
+    wants: list[WantedRead],
+    results: list[PartitionData],
+    session: FetchSession | None,
+    *,
+    full: bool,
+) -> None:
+    """Add results by topic. Within a session only what changed is told, and who gave records goes to the back."""
     for wanted, data in zip(wants, results, strict=True):
         if session is not None:
             key = (wanted.topic_key, wanted.partition)
@@ -205,7 +236,6 @@ def _grouped(
             topics[-1][1].append(data)
         else:
             topics.append((wanted.topic_key, [data]))
-    return topics
 
 
 class _Encoding:
