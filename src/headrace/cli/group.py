@@ -4,8 +4,18 @@ from collections.abc import Iterable
 
 import click
 
+SUMMARY_MAX = 200
+"""Characters of a command's first sentence in the help of its group."""
+
 
 class CommandGroup(click.Group):
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Whole sentences, which go on in the next line where one is too short for them."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, found.get_short_help_str(SUMMARY_MAX)) for name, found in commands if found is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
