@@ -299,10 +299,10 @@ class TestRefusals:
             mixed.member(name).member_id, mixed.member(name).generation = member_id, mixed.consumer("c").epoch
             mixed.heartbeat(name)
             mixed.sync(name)
-            mixed.leave(name)
             assert mixed.last("heartbeat") is ErrorCode.UNKNOWN_MEMBER_ID
             assert mixed.last("sync").error is ErrorCode.UNKNOWN_MEMBER_ID
-            assert mixed.last("leave")[0].error is ErrorCode.UNKNOWN_MEMBER_ID
+        mixed.leave("stranger")
+        assert mixed.last("leave")[0].error is ErrorCode.UNKNOWN_MEMBER_ID
 
     def test_other_protocols(self, mixed):
         mixed.join("b", required=False, protocols=(("sticky", subscription("t")),))

@@ -188,6 +188,7 @@ class ConsumerProtocol:
             known = group.static_members.get(command.instance_id)
             if known is not None and known != command.member_id:
                 raise Refusal(ErrorCode.FENCED_INSTANCE_ID, "the instance has another member id now")
+            member = None if known is None else member  # nobody is away under a name that is not its own
         if member is None:
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
         return member

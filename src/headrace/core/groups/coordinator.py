@@ -239,7 +239,7 @@ class GroupCoordinator(OffsetRequests):
         out = self._outcome()
         group, consumers = self.groups.get(group_id), self.consumers.get(group_id)
         if consumers is not None:
-            results = self._mixed.leave(consumers, leaving, out)
+            results = self._leave_mixed(consumers, leaving, out, now)
         elif group is None:
             results = [LeaveResult(*member, ErrorCode.UNKNOWN_MEMBER_ID) for member in leaving]
         else:
@@ -250,6 +250,16 @@ class GroupCoordinator(OffsetRequests):
             self._forget_if_void(group)
         out.answer(ticket, results)
         return out.decision()
+
+    def _leave_mixed(
+        self, group: ConsumerGroup, leaving: Sequence[LeavingMember], out: Effects, now: Now
+    ) -> list[LeaveResult]:
+        had_consumers = group.classic_count < len(group.members)
+        results = self._mixed.leave(group, leaving, out)
+        all_classic = 0 < group.classic_count == len(group.members) <= self.settings.members_max
+        if had_consumers and all_classic and self.settings.downgrades:
+            self._classic.rebalance(self._downgrade(group, None, out, now), out, now)
+        return results
 
     # Groups as a whole
 

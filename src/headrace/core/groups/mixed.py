@@ -190,11 +190,16 @@ class ClassicMembers:
         return results
 
     def _leaving(self, group: ConsumerGroup, leaving: LeavingMember) -> ConsumerMember:
-        """An administrator names a static member by its instance alone."""
-        if leaving.instance_id is not None and leaving.member_id == NO_MEMBER:
-            current = group.static_members.get(leaving.instance_id, NO_MEMBER)
-            return self._classic_member(group, LeavingMember(current, leaving.instance_id))
-        return self._classic_member(group, leaving)
+        """Of either protocol: administrators take members out by this request, static ones by their instance alone."""
+        if leaving.instance_id is None:
+            member = group.members.get(leaving.member_id)
+        else:
+            member = group.members.get(group.static_members.get(leaving.instance_id, NO_MEMBER))
+            if member is not None and leaving.member_id not in (NO_MEMBER, member.member_id):
+                raise Refusal(ErrorCode.FENCED_INSTANCE_ID, "the instance has another member id now")
+        if member is None:
+            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
+        return member
 
 
 def named(partitions: Partitions, topics: TopicCatalog) -> list[tuple[str, int]]:
