@@ -78,7 +78,8 @@ def partition_findings(topics: Sequence[TopicDescription]) -> Iterator[Finding]:
     ]
     if offline:
         seen = f"{count_text(len(offline), 'partition')} without a leader: {_some(offline)}"
-        yield problem("partitions", seen, "bring back the brokers or log directories that hold them")
+        advice = "bring back brokers and log directories that are gone; `headrace log verify` finds damaged files"
+        yield problem("partitions", seen, advice)
     if lagging:
         seen = f"{count_text(len(lagging), 'partition')} with replicas out of sync: {_some(lagging)}"
         yield warning("partitions", seen, "see whether brokers are down, slow or cut off")

@@ -97,7 +97,7 @@ def verify(ctx: click.Context, path: Path, as_json: bool) -> None:
     _show(report, as_json=as_json)
     if not report.is_whole:
         if not as_json:
-            click.echo(f"headrace log repair {path} can put right what is marked so", err=True)
+            click.echo(f"headrace log repair {path} does what the column REMEDY says", err=True)
         ctx.exit(EXIT_FAILED)
 
 
