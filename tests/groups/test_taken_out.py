@@ -70,3 +70,5 @@ def test_one_that_joins_again_says_what_it_subscribes_to(client):
     client._broker.run_until(lambda: client.consumer_beat("m").error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     assert client.consumer_beat("m", epoch=0, subscribed_topic_names=None).error_code == ErrorCode.INVALID_REQUEST
     assert client.consumer_beat("m", epoch=0).error_code == NONE
+    nothing = {"subscribed_topic_names": None, "subscribed_topic_regex": ""}
+    assert client.consumer_beat("n", epoch=0, **nothing).error_code == NONE, "an empty expression says it: to nothing"

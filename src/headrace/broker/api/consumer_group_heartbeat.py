@@ -58,7 +58,7 @@ def _fault(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
         return f"there is no member epoch {request.member_epoch}"
     if request.member_epoch == LEFT_STATIC_EPOCH and request.instance_id is None:
         return "a member without an instance id leaves for good"
-    if joins and request.subscribed_topic_names is None and not request.subscribed_topic_regex:
+    if joins and request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
         return "a member that joins says what it subscribes to"
     if joins and request.rebalance_timeout_ms < 0:
         return "a member that joins gives its rebalance timeout"

@@ -144,7 +144,7 @@ class ConsumerProtocol:
     def _wanted(self, member: ConsumerMember | None, command: ConsumerHeartbeat) -> Subscription:
         before = None if member is None else member.subscription
         topics, regex = command.topics, command.regex
-        if before is None and topics is None and not regex:
+        if before is None and topics is None and regex is None:
             raise Refusal(ErrorCode.INVALID_REQUEST, "a member that joins says what it subscribes to")
         if topics is not None and len(topics) > SUBSCRIBED_TOPICS_MAX:
             raise Refusal(ErrorCode.INVALID_REQUEST, f"at most {SUBSCRIBED_TOPICS_MAX} topics can be subscribed to")
