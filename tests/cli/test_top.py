@@ -5,7 +5,7 @@ import json
 import os
 import pty
 import re
-import select
+import selectors
 import signal
 import socket
 import struct
@@ -135,10 +135,12 @@ def test_on_a_terminal(broker: EmbeddedBroker, busy: None) -> None:
 def _read_until(screen: int, reached: Callable[[str], bool]) -> str:
     text = ""
     deadline = time.monotonic() + WAIT_S
-    while not reached(text):
-        ready, _, _ = select.select([screen], [], [], max(deadline - time.monotonic(), 0))
-        assert ready, f"nothing more came after {text[-2000:]!r}"
-        text += os.read(screen, 65_536).decode(errors="replace")
+    with selectors.DefaultSelector() as selector:
+        selector.register(screen, selectors.EVENT_READ)
+        while not reached(text):
+            ready = selector.select(max(deadline - time.monotonic(), 0))
+            assert ready, f"nothing more came after {text[-2000:]!r}"
+            text += os.read(screen, 65_536).decode(errors="replace")
     return text
 
 

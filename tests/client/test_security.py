@@ -1,7 +1,7 @@
 """TLS and SASL: the exchanges alone, through links, and around a real broker."""
 
 import asyncio
-import select
+import selectors
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -62,13 +62,16 @@ class TlsProxy(HostileServer):
 
 def _pump(client: ssl.SSLSocket, broker: socket.socket) -> None:
     """Both ways in one thread, for a TLS connection is not for two at once."""
-    while True:
-        ready = [client] if client.pending() else select.select([client, broker], [], [])[0]
-        for source in ready:
-            chunk = source.recv(RECEIVE_BYTES)
-            if not chunk:
-                return
-            (broker if source is client else client).sendall(chunk)
+    with selectors.DefaultSelector() as selector:
+        selector.register(client, selectors.EVENT_READ, (client, broker))
+        selector.register(broker, selectors.EVENT_READ, (broker, client))
+        while True:
+            pending = [(client, broker)] if client.pending() else [key.data for key, _ in selector.select()]
+            for source, target in pending:
+                chunk = source.recv(RECEIVE_BYTES)
+                if not chunk:
+                    return
+                target.sendall(chunk)
 
 
 @pytest.fixture(scope="module")

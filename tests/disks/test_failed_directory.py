@@ -57,6 +57,7 @@ def test_any_failed_call_takes_its_directory_offline_and_nothing_else(operation,
     assert not broker.node.failed
     broker.machine.kill()  # the disk is repaired, the node started again
     broker.boot()
+    broker.pass_time(100)  # what is found is synced before it is shown
     client = broker.client()
     assert client.values("t", lost)[:1] == [b"before"]
     assert client.produce_error("t", lost) == 0
