@@ -25,7 +25,14 @@ def copy(bootstrap: str, source: str, target: str) -> None:
             "enable.auto.commit": False,
         }
     )
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"copy-{source}"})
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": f"copy-{source}",
+            # When its only broker is gone for a moment, librdkafka 2.16 can wait for one that it has given up itself.
+            "metadata.recovery.strategy": "none",
+        }
+    )
     producer.init_transactions(TRANSACTION_S_MAX)
     consumer.subscribe([source])
     while True:

@@ -11,15 +11,16 @@ from headrace.client import Admin, NewTopic
 from tests.broker_process.broker_process import BrokerProcess, free_port
 
 CALL_S_MAX = 30.0
-TIMEOUT_MS = 3_000
+TIMEOUT_MS = 60_000
+SHORT_TIMEOUT_MS = 3_000
 
 
-def producer_of(broker: BrokerProcess, transactional_id: str = "bank") -> Producer:
+def producer_of(broker: BrokerProcess, transactional_id: str = "bank", *, timeout_ms: int = TIMEOUT_MS) -> Producer:
     producer = Producer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
             "transactional.id": transactional_id,
-            "transaction.timeout.ms": TIMEOUT_MS,
+            "transaction.timeout.ms": timeout_ms,
             "reconnect.backoff.max.ms": 200,
             "log_level": 0,
         }
@@ -114,7 +115,7 @@ def test_a_zombie_is_fenced_and_what_it_left_open_is_thrown_away(broker: BrokerP
 
 def test_a_transaction_whose_producer_is_gone_ends_by_itself(broker: BrokerProcess) -> None:
     """Also when the broker was killed meanwhile; readers wait for it, and then go on."""
-    gone = producer_of(broker, "gone")
+    gone = producer_of(broker, "gone", timeout_ms=SHORT_TIMEOUT_MS)
     gone.begin_transaction()
     gone.produce("t", b"left open")
     assert gone.flush(CALL_S_MAX) == 0
