@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from headrace.log import names
 from headrace.log.config import LogConfig
 from headrace.log.errors import DamagedLog
+from headrace.log.index import TIME_ENTRY
 from headrace.log.producers import APPEND
 from headrace.ports.disk import Disk
 from headrace.sim.disk import VirtualDisk
@@ -356,10 +357,11 @@ def test_what_an_unfinished_deletion_left_is_removed() -> None:
     assert not [name for name in left if name.endswith((".deleted", ".tmp")) or "99" in name]
 
 
-def test_reserved_space_behind_a_segment_that_was_flushed_before_it_was_closed_is_cut() -> None:
+@pytest.mark.parametrize("config", [CONFIG, LogConfig()], ids=["indexed", "too small for an index entry"])
+def test_reserved_space_behind_a_segment_that_was_flushed_before_it_was_closed_is_cut(config: LogConfig) -> None:
     """The recovery point is exactly where the next segment begins, and the flush that cuts the old one never came."""
     disk = virtual_disk()
-    log = open_log(disk, CONFIG)
+    log = open_log(disk, config)
     for number in range(5):
         append(log, batch_of(b"%d" % number, timestamps=[NOW_MS + number]))
     file = log.files.handle(log.active.log)
@@ -370,7 +372,7 @@ def test_reserved_space_behind_a_segment_that_was_flushed_before_it_was_closed_i
     log.roll()
     append(log, batch_of(b"next"))
     disk.kill()
-    again = open_log(disk, CONFIG, recovery_point=5)
+    again = open_log(disk, config, recovery_point=5)
     assert [value for _, value in read_all(again)] == [b"0", b"1", b"2", b"3", b"4", b"next"]
     assert disk.file_size(again.segments[0].log.path) == again.segments[0].size < 5000
     assert again.segments[0].max_timestamp == NOW_MS + 4
@@ -390,3 +392,40 @@ def test_the_newest_time_of_a_closed_segment_is_known_without_the_end_of_its_tim
     disk.kill()
     again = open_log(disk, CONFIG, recovery_point=6)
     assert (again.segments[0].max_timestamp, again.segments[0].max_timestamp_offset) == (NOW_MS + 4, 4)
+
+
+@pytest.mark.parametrize("config", [CONFIG, LogConfig()], ids=["indexed", "too small for an index entry"])
+@pytest.mark.parametrize(
+    ("recovery_point", "reserved", "entry"),
+    [
+        (6, 0, (0, 0)),
+        (8, 0, (0, 0)),
+        (8, 5000, (0, 0)),
+        (8, 0, (NOW_MS + 1, 0)),
+        (8, 5000, (NOW_MS + 1, 0)),
+        (9, 0, (NOW_MS + 1, 7)),
+    ],
+)
+def test_times_of_a_closed_segment_are_read_again_when_a_power_cut_took_its_time_index(
+    config: LogConfig, recovery_point: int, reserved: int, entry: tuple[int, int]
+) -> None:
+    """The first batch is the newest, so that the end of the segment does not tell its time."""
+    disk = virtual_disk()
+    log = open_log(disk, config)
+    for number in range(8):
+        append(log, batch_of(b"%d" % number, timestamps=[NOW_MS + 100 - number]))
+    closed = log.active
+    log.roll()
+    append(log, batch_of(b"next", timestamps=[NOW_MS + 200]))
+    work = log.flush_work()
+    assert work is not None
+    work.here()
+    disk.kill()
+    put_content(disk, closed.log.path, content_of(disk, closed.log.path) + bytes(reserved))
+    put_content(disk, closed.time_index.file.path, TIME_ENTRY.pack(*entry))
+    again = open_log(disk, config, recovery_point=recovery_point)
+    assert (again.segments[0].max_timestamp, again.segments[0].max_timestamp_offset) == (NOW_MS + 100, 0)
+    found = [again.offset_at_time(NOW_MS + time, again.end_offset)() for time in (93, 100, 101)]
+    assert [place.offset for place in found if place is not None] == [0, 0, 8]
+    assert len(read_all(again)) == 9
+    assert content_of(disk, again.segments[0].time_index.file.path) == TIME_ENTRY.pack(NOW_MS + 100, 0)

@@ -151,7 +151,6 @@ class Loader:
         position = last[1] if last is not None else 0
         if last is not None and not self._batch_ends_at(segment, position, segment.base_offset + last[0]):
             return False
-        segment.size = segment.allocated = file_bytes
         walk = BatchWalk(
             self.disk,
             self.files.handle(segment.log),
@@ -165,14 +164,16 @@ class Loader:
             newest = max(newest, (newest_time(fields), walk.next_offset - 1), key=lambda found: found[0])
         if walk.damage:
             raise DamagedLog(segment.log.path, walk.position, walk.damage)
+        segment.size = segment.allocated = walk.position
+        if last_time is not None and not self._has_time(segment, *last_time):
+            segment.index.reset()  # the times before its last entry are to be read again as well
+            return False
         if walk.position != file_bytes:
             return False
         if walk.next_offset > above or (walk.next_offset < above and not self.gaps):
             text = f"it ends at offset {walk.next_offset}, the next segment begins at {above}"
             raise DamagedLog(segment.log.path, walk.position, text)
         segment.next_offset = above
-        if last_time is not None and not self._has_time(segment, *last_time):
-            return False
         self._take_times(segment)
         if newest[0] > segment.max_timestamp:  # the last entry of the time index was not synced
             segment.max_timestamp, segment.max_timestamp_offset = newest
@@ -200,8 +201,8 @@ class Loader:
         last, last_time = segment.index.last, segment.time_index.last
         if last is not None and not (last[0] >= 0 and 0 < last[1] < file_bytes):
             return False
-        if last_time is not None and not (last_time[0] >= 0 and last_time[1] >= 0):
-            return False
+        if last_time is not None and (min(last_time) < 0 or not any(last_time)):
+            return False  # zeros are what a power cut leaves of an entry
         return segment.index.is_rising(thorough=thorough) and segment.time_index.is_rising(thorough=thorough)
 
     def _rewind(self, segment: Segment, *, indexed: bool, unclean: bool) -> None:
@@ -221,6 +222,7 @@ class Loader:
             return
         segment.index.reset()
         segment.time_index.reset()
+        segment.size, segment.next_offset = 0, segment.base_offset  # it may have been taken for a closed one
 
     def _batch_ends_at(self, segment: Segment, position: int, last_offset: int) -> bool:
         file = self.files.handle(segment.log)
