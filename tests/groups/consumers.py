@@ -2,7 +2,8 @@
 
 from headrace.core.groups.commands import ConsumerHeartbeat
 from headrace.model.errors import ErrorCode
-from tests.groups.harness import GROUP, Harness, Ticket
+from tests.core.passing_time import Ticket
+from tests.groups.harness import GROUP, Harness
 
 
 class Consumer:

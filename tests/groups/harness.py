@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from headrace.core.coordination.machine import Now, Producer
+from headrace.core.coordination.machine import Producer
 from headrace.core.groups.commands import (
     Commit,
     Join,
@@ -19,9 +19,9 @@ from headrace.core.groups.settings import GroupSettings
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_PRODUCER_ID
+from tests.core.passing_time import PassingTime, Ticket
 
 GROUP = "g"
-WALL_START_MS = 1_700_000_000_000
 FORMAT = GroupRecords()
 
 
@@ -83,12 +83,6 @@ def compacted_log(log):
     return [*kept, *log[stable_end:]]
 
 
-class Ticket:
-    def __init__(self, name, kind):
-        self.name = name
-        self.kind = kind
-
-
 class KnownMember:
     """What a client knows of itself."""
 
@@ -102,21 +96,16 @@ class KnownMember:
         self.leads = False
 
 
-class Harness:
+class Harness(PassingTime):
     def __init__(self, **settings):
+        super().__init__()
         self.settings = GroupSettings(**settings)
         self.catalog = Catalog(t=6)
         self.log = []
-        self.monotonic_ms = 1_000.0
-        self.wall_ms = WALL_START_MS
         self.machine = GroupCoordinator(self.settings, self.catalog)
         self.machine.loaded(self.now())
         self.members = {}
         self.ids_given = 0
-        self.outcomes = []
-
-    def now(self):
-        return Now(self.monotonic_ms, self.wall_ms)
 
     def member(self, name):
         return self.members.setdefault(name, KnownMember(name))
@@ -167,25 +156,6 @@ class Harness:
         """The coordinator is gone; another one reads the log."""
         self.machine = self.replayed()
         self.machine.loaded(self.now())
-
-    def wait(self, duration_ms):
-        """Let time pass, from deadline to deadline."""
-        end_ms = self.monotonic_ms + duration_ms
-        while True:
-            due_ms = self.machine.next_deadline_ms()
-            if due_ms is None or due_ms > end_ms:
-                break
-            self._pass(max(due_ms - self.monotonic_ms, 0))
-            self.run(lambda machine, now: machine.expire(now))
-        self._pass(end_ms - self.monotonic_ms)
-
-    def _pass(self, duration_ms):
-        self.monotonic_ms += duration_ms
-        self.wall_ms += int(duration_ms)
-
-    def take_outcomes(self):
-        outcomes, self.outcomes = self.outcomes, []
-        return outcomes
 
     def _learn(self, ticket, response):
         member = self.members.get(ticket.name)

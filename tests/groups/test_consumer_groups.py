@@ -17,8 +17,9 @@ from headrace.core.groups.consumer_records import (
     TargetRecord,
 )
 from headrace.model.errors import ErrorCode
+from tests.core.passing_time import Ticket
 from tests.groups.consumers import ConsumerHarness
-from tests.groups.harness import FORMAT, GROUP, Ticket
+from tests.groups.harness import FORMAT, GROUP
 
 NONE = ErrorCode.NONE
 TOPIC = b"t".ljust(16, b"\0")

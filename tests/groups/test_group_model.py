@@ -7,7 +7,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from headrace.core.groups.commands import SyncResult
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
-from tests.groups.harness import Harness, Ticket
+from tests.core.passing_time import Ticket
+from tests.groups.harness import Harness
 
 NAMES = st.sampled_from(["a", "b", "c", "s", "z"])
 STATIC = {"s", "z"}

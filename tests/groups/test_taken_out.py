@@ -6,8 +6,9 @@ import pytest
 from headrace.core.groups.commands import LeavingMember
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
+from tests.core.passing_time import Ticket
 from tests.groups.consumers import ConsumerHarness
-from tests.groups.harness import GROUP, Ticket
+from tests.groups.harness import GROUP
 from tests.groups.mixed import MixedHarness
 from tests.groups.wire import GroupClient, group_broker
 

@@ -1,6 +1,6 @@
 """A transaction machine with a log, a clock and producers that remember what they were told."""
 
-from headrace.core.coordination.machine import Now, Producer
+from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.commands import (
     AddPartitions,
     EndTransaction,
@@ -13,16 +13,10 @@ from headrace.core.transactions.records import TransactionRecord, TransactionRec
 from headrace.core.transactions.settings import TransactionSettings
 from headrace.core.transactions.states import AT_REST, ENDING, PRECEDING
 from headrace.model.errors import ErrorCode
+from tests.core.passing_time import PassingTime, Ticket
 
 ID = "t"
-WALL_START_MS = 1_700_000_000_000
 FORMAT = TransactionRecords()
-
-
-class Ticket:
-    def __init__(self, name, kind):
-        self.name = name
-        self.kind = kind
 
 
 class KnownProducer:
@@ -34,17 +28,15 @@ class KnownProducer:
         self.before = Producer(-1, -1)
 
 
-class Harness:
+class Harness(PassingTime):
     def __init__(self, *, version=2, **settings):
+        super().__init__()
         self.version = version
         """The transaction.version that clients and coordinator go by."""
         self.settings = TransactionSettings(server_version=version, **settings)
         self.log = []
-        self.monotonic_ms = 1_000.0
-        self.wall_ms = WALL_START_MS
         self.producers = {}
         self.ids_given = 0
-        self.outcomes = []
         self.begun = 0
         """How many transactions there were."""
         self.endings = []
@@ -55,9 +47,6 @@ class Harness:
     def _begin(self):
         self.machine.loaded(self.now())
         self.watch()
-
-    def now(self):
-        return Now(self.monotonic_ms, self.wall_ms)
 
     def producer(self, name):
         return self.producers.setdefault(name, KnownProducer(name))
@@ -108,25 +97,6 @@ class Harness:
         self.endings.clear()
         self.machine = self.replayed()
         self._begin()
-
-    def wait(self, duration_ms):
-        """Let time pass, from deadline to deadline."""
-        end_ms = self.monotonic_ms + duration_ms
-        while True:
-            due_ms = self.machine.next_deadline_ms()
-            if due_ms is None or due_ms > end_ms:
-                break
-            self._pass(max(due_ms - self.monotonic_ms, 0))
-            self.run(lambda machine, now: machine.expire(now))
-        self._pass(end_ms - self.monotonic_ms)
-
-    def _pass(self, duration_ms):
-        self.monotonic_ms += duration_ms
-        self.wall_ms += int(duration_ms)
-
-    def take_outcomes(self):
-        outcomes, self.outcomes = self.outcomes, []
-        return outcomes
 
     def _learn(self, ticket, response):
         if isinstance(response, ProducerResult) and response.error is ErrorCode.NONE:

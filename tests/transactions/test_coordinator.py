@@ -14,7 +14,8 @@ from headrace.core.transactions.records import (
 from headrace.core.transactions.settings import IDS_PER_SLICE, PARTITIONS_PER_TRANSACTION_MAX
 from headrace.core.transactions.states import TransactionState
 from headrace.model.errors import ErrorCode
-from tests.transactions.harness import ID, Harness, Ticket
+from tests.core.passing_time import Ticket
+from tests.transactions.harness import ID, Harness
 
 DAY_MS = 24 * 3_600_000
 

@@ -147,27 +147,7 @@ class Node:
     def _compose(self) -> None:
         config, ports = self.config, self._ports
         home = self._directories[0]
-        log, replay = MetadataLog.open(
-            ports.disk,
-            home.path,
-            recovery_point=home.recovery_points.get(METADATA_PARTITION, 0),
-            clean_shutdown=home.clean_shutdown,
-            wall_ms=ports.clock.wall_ms(),
-        )
-        controller = ControllerHost(
-            log,
-            replay,
-            settings=ControllerSettings.of(config),
-            spawner=ports.spawner,
-            clock=ports.clock,
-            entropy=ports.entropy,
-            notice=self.logger.warning,
-        )
-        controller.subscribe(
-            lambda _delta: home.recovery_points.update({METADATA_PARTITION: controller.recovery_point})
-        )
-        controller.on_offline = self._metadata_failed
-        controller.later = partial(self._timers.after, METADATA_RETRY_MS)
+        controller = self._controller(home)
         partitions = PartitionTable(
             node_id=NodeId(config.node_id),
             config=config,
@@ -232,8 +212,33 @@ class Node:
             clock=ports.clock,
             timers=self._timers,
         )
-
         self.compactor = Compactor(table=partitions, ports=ports, timers=self._timers, logger=self.logger)
+
+    def _controller(self, home: LogDirectory) -> ControllerHost:
+        """The host of the metadata log, which lies in the first directory."""
+        ports = self._ports
+        log, replay = MetadataLog.open(
+            ports.disk,
+            home.path,
+            recovery_point=home.recovery_points.get(METADATA_PARTITION, 0),
+            clean_shutdown=home.clean_shutdown,
+            wall_ms=ports.clock.wall_ms(),
+        )
+        controller = ControllerHost(
+            log,
+            replay,
+            settings=ControllerSettings.of(self.config),
+            spawner=ports.spawner,
+            clock=ports.clock,
+            entropy=ports.entropy,
+            notice=self.logger.warning,
+        )
+        controller.subscribe(
+            lambda _delta: home.recovery_points.update({METADATA_PARTITION: controller.recovery_point})
+        )
+        controller.on_offline = self._metadata_failed
+        controller.later = partial(self._timers.after, METADATA_RETRY_MS)
+        return controller
 
     def _configured(self, config: BrokerConfig) -> None:
         """Dynamic configs changed."""

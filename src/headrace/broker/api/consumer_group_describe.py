@@ -3,10 +3,11 @@
 from typing import Any
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import Collected, group_error, when_known
+from headrace.broker.api.coordinating import ask_each_group, when_known
 from headrace.broker.api.describe_groups import GROUP_OPERATIONS, GROUPS_MAX, OPERATIONS_NOT_ASKED_FOR
 from headrace.broker.api.topic_states import authorized_operations
 from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.broker.coordinators.groups import GroupDecide
 from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.groups.commands import DescribedConsumer, DescribedConsumerGroup
 from headrace.core.groups.consumer_records import Partitions, by_topic
@@ -29,14 +30,7 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
 def handle(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> object:
-    collected = Collected()
     names = tuple(dict.fromkeys(request.group_ids))[:GROUPS_MAX]  # one that is asked for twice is told once
-    for name in names:
-        error = group_error(ctx, Operation.DESCRIBE, name)
-        if error is not ErrorCode.NONE:
-            collected.add_known(ProposalFailed(error, ""))
-        else:
-            collected.add(ctx.broker.groups.propose(name, _describing(name)))
 
     def respond(outcomes: list[Any]) -> ConsumerGroupDescribeResponse:
         return ConsumerGroupDescribeResponse(
@@ -44,10 +38,10 @@ def handle(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> object
             groups=tuple(_group(ctx, request, *each) for each in zip(names, outcomes, strict=True)),
         )
 
-    return when_known(ctx, collected.close(), respond)
+    return when_known(ctx, ask_each_group(ctx, Operation.DESCRIBE, names, _describing), respond)
 
 
-def _describing(name: str) -> Any:
+def _describing(name: str) -> GroupDecide:
     def decide(groups: GroupCoordinator, ticket: Ticket, _now: Now) -> GroupDecision:
         return groups.describe_consumers(name, ticket)
 

@@ -1,6 +1,6 @@
 """Requests that a coordinator decides: answered at once if it can, else parked until the decision is committed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from headrace.broker.api.context import Parked, RequestContext
@@ -68,6 +68,20 @@ def group_error(ctx: RequestContext, operation: Operation, group_id: str) -> Err
     if not ctx.authorized(operation, ResourceType.GROUP, group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     return ErrorCode.NONE if group_id else ErrorCode.INVALID_GROUP_ID
+
+
+def ask_each_group(
+    ctx: RequestContext, operation: Operation, names: Iterable[str], deciding: Callable[[str], GroupDecide]
+) -> Proposal[list[Any]]:
+    """An outcome for each name, in order; of a group that may not be asked about, the refusal as a ProposalFailed."""
+    collected = Collected()
+    for name in names:
+        error = group_error(ctx, operation, name)
+        if error is not ErrorCode.NONE:
+            collected.add_known(ProposalFailed(error, ""))
+        else:
+            collected.add(ctx.broker.groups.propose(name, deciding(name)))
+    return collected.close()
 
 
 def error_of(outcome: object) -> ErrorCode:

@@ -3,25 +3,18 @@
 from typing import Any
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import Collected, group_error, when_known
+from headrace.broker.api.coordinating import ask_each_group, when_known
 from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.broker.coordinators.groups import GroupDecide
 from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.groups.coordinator import GroupCoordinator
 from headrace.core.groups.tables import GroupDecision
 from headrace.model.access import Operation
-from headrace.model.errors import ErrorCode
 from headrace.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse, DeleteGroupsResponseResult
 
 
 def handle(request: DeleteGroupsRequest, ctx: RequestContext) -> object:
-    collected = Collected()
     names = tuple(dict.fromkeys(request.groups_names))
-    for name in names:
-        error = group_error(ctx, Operation.DELETE, name)
-        if error is not ErrorCode.NONE:
-            collected.add_known(error)
-        else:
-            collected.add(ctx.broker.groups.propose(name, _deleting(name)))
 
     def respond(outcomes: list[Any]) -> DeleteGroupsResponse:
         return DeleteGroupsResponse(
@@ -34,10 +27,10 @@ def handle(request: DeleteGroupsRequest, ctx: RequestContext) -> object:
             ),
         )
 
-    return when_known(ctx, collected.close(), respond)
+    return when_known(ctx, ask_each_group(ctx, Operation.DELETE, names, _deleting), respond)
 
 
-def _deleting(name: str) -> Any:
+def _deleting(name: str) -> GroupDecide:
     def decide(groups: GroupCoordinator, ticket: Ticket, now: Now) -> GroupDecision:
         return groups.delete_group(name, ticket, now)
 

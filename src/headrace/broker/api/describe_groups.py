@@ -3,9 +3,10 @@
 from typing import Any
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import Collected, group_error, when_known
+from headrace.broker.api.coordinating import ask_each_group, when_known
 from headrace.broker.api.topic_states import authorized_operations
 from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.broker.coordinators.groups import GroupDecide
 from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.groups.commands import DescribedGroup
 from headrace.core.groups.coordinator import GroupCoordinator
@@ -27,14 +28,7 @@ _NOT_FOUND_FROM = 6
 
 
 def handle(request: DescribeGroupsRequest, ctx: RequestContext) -> object:
-    collected = Collected()
     names = tuple(dict.fromkeys(request.groups))[:GROUPS_MAX]  # one that is asked for twice is told once
-    for name in names:
-        error = group_error(ctx, Operation.DESCRIBE, name)
-        if error is not ErrorCode.NONE:
-            collected.add_known(ProposalFailed(error, ""))
-        else:
-            collected.add(ctx.broker.groups.propose(name, _describing(name)))
 
     def respond(outcomes: list[Any]) -> DescribeGroupsResponse:
         return DescribeGroupsResponse(
@@ -42,10 +36,10 @@ def handle(request: DescribeGroupsRequest, ctx: RequestContext) -> object:
             groups=tuple(_group(ctx, request, *each) for each in zip(names, outcomes, strict=True)),
         )
 
-    return when_known(ctx, collected.close(), respond)
+    return when_known(ctx, ask_each_group(ctx, Operation.DESCRIBE, names, _describing), respond)
 
 
-def _describing(name: str) -> Any:
+def _describing(name: str) -> GroupDecide:
     def decide(groups: GroupCoordinator, ticket: Ticket, _now: Now) -> GroupDecision:
         return groups.describe(name, ticket)
 
