@@ -1,7 +1,7 @@
 """A whole batch as it was produced, opened only as far as it is asked for."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.client.core.reading import FetchedBatch, open_batch
 from headrace.client.core.value_columns import values_of
@@ -76,7 +76,7 @@ class RecordBatch:
             raise ClientError("Arrow tables need pyarrow: install headrace[spark] or pyarrow") from None
         found = self.records()
         header = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
-        columns = {
+        columns: dict[str, pyarrow.Array[Any]] = {
             "topic": pyarrow.array([self.topic] * len(found), pyarrow.string()),
             "partition": pyarrow.array([self.partition] * len(found), pyarrow.int32()),
             "offset": pyarrow.array([record.offset for record in found], pyarrow.int64()),
