@@ -34,7 +34,7 @@ SEEDS = {"log": 5_000, "groups": 2_000, "transactions": 2_000, "compaction": 2_0
 TRIES = 5
 """Each known fault is put in this often, beginning at other seeds."""
 SEEDS_OF_A_TRY = 1_000
-SEEDS_TO_NOTICE_MAX = 200
+"""A fault that needs two rare things at once is met by one seed in a hundred or two."""
 SWEEP_PARTS = 20
 SWEEP_CALLS_OF_A_POINT = 5
 KILLS_GOAL = 1_000
@@ -132,7 +132,7 @@ def notice(first: int, count: int) -> Outcome:
 def _seeds_to_notice(play: str, put_in: Callable[[pytest.MonkeyPatch], None], first: int) -> int:
     with pytest.MonkeyPatch.context() as patch:
         put_in(patch)
-        for count in range(SEEDS_TO_NOTICE_MAX):
+        for count in range(SEEDS_OF_A_TRY):
             if not run_seed(first + count, play=play).ok:
                 return count + 1
     return 0
