@@ -26,7 +26,7 @@ _GROUPS = (
     row("group.initial.rebalance.delay.ms", INT, 3_000, "How long a new classic group waits for more members before its first rebalance.", low=0),
     row("group.max.size", INT, 2**31 - 1, "The most members of a classic group.", low=1),
     row("group.coordinator.threads", INT, 4, "How many threads serve group coordinators.", low=1, honoured=False),
-    row("group.coordinator.append.linger.ms", INT, 5, "How long the group coordinator gathers records into one append.", low=-1, honoured=False),
+    row("group.coordinator.append.linger.ms", INT, -1, "How long the group coordinator gathers records into one append; -1: by its load.", low=-1, honoured=False),
     row("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), "Which group protocols are served.", choices=("classic", "consumer", "share", "streams"), honoured=False),
     row("group.consumer.session.timeout.ms", INT, 45_000, "The session timeout of consumer groups.", low=1),
     row("group.consumer.min.session.timeout.ms", INT, 45_000, "The shortest session timeout of a consumer group.", low=1, honoured=False),
