@@ -1,8 +1,11 @@
-"""Records of compacted topics that take long to open: a helper opens them, and nothing gets ahead of them."""
+"""Records that take long to open or to compress anew: a helper does it, and nothing gets ahead of them."""
+
+from random import Random
 
 import pytest
 
 from headrace.broker.api import produce_opening
+from headrace.broker.partitions.codecs import RECOMPRESSED_ON_LOOP_BYTES_MAX
 from headrace.broker.partitions.keys import (
     OPENED_ON_LOOP_BYTES_MAX,
     OPENED_ON_LOOP_RECORDS_MAX,
@@ -14,9 +17,11 @@ from headrace.wire.apis import ApiKey
 from headrace.wire.errors import InflationLimit
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.compression import Compression
+from headrace.wire.records.header import ATTRIBUTES, COMPRESSION_MASK, HEADER
+from headrace.wire.records.reader import batches
 
 from .test_transactional_produce import FakeTransactions
-from .virtual import VirtualBroker, produce_request, values_of
+from .virtual import TOPIC_RESOURCE, VirtualBroker, produce_request, values_of
 
 CODECS = [codec for codec in Compression if codec is not Compression.NONE]
 LARGE = OPENED_ON_LOOP_BYTES_MAX + 1
@@ -206,6 +211,122 @@ def test_helpers_that_are_full_refuse_for_now(broker, monkeypatch):
     monkeypatch.setattr(broker.machine.spawner, "submit", full, raising=True)
     assert client.produce_error("t", 0, large(client)) == E.NOT_ENOUGH_REPLICAS
     assert settled(broker)
+
+
+def plain_batch(client, sequence, content, codec=Compression.NONE):
+    fields = {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence}
+    return client.batch(content, compression=codec, **fields)
+
+
+def stored_codecs(client, topic="packed"):
+    content = client.wait(client.send_fetch((topic, 0, 0))).responses[0].partitions[0].records
+    return [HEADER.unpack_from(batch)[ATTRIBUTES] & COMPRESSION_MASK for batch in batches(content)]
+
+
+@pytest.fixture
+def packing(broker):
+    """The same with a topic that stores everything under lz4."""
+    return broker.with_topic("packed", compression_type="lz4", partitions=6)
+
+
+TO_HELPER = RECOMPRESSED_ON_LOOP_BYTES_MAX[Compression.LZ4] + 1
+
+
+def test_what_takes_long_to_compress_anew_is_left_to_a_helper_and_nothing_gets_ahead_of_it(packing):
+    client = packing.client()
+    contents = [b"first", bytes(TO_HELPER), b"second", bytes(TO_HELPER + 1), b"third"]
+    assert client.produce_error("packed", 0, plain_batch(client, 0, contents[0])) == E.NONE
+    asked = [client.send_produce("packed", 0, plain_batch(client, at, contents[at])) for at in range(1, 5)]
+    packing.run_until(lambda: len(packing.node.broker.openings) == 4)
+    packing.steps()
+    assert not any(client.has_answer(correlation) for correlation in asked)
+    assert packing.client().produce_error("packed", 1, client.batch(b"other")) == E.NONE  # others go on
+    packing.machine.spawner.release()
+    answers = [client.wait(correlation).responses[0].partition_responses[0] for correlation in asked]
+    assert [(answer.error_code, answer.base_offset) for answer in answers] == [(E.NONE, at) for at in range(1, 5)]
+    assert client.read_all("packed") == contents
+    assert stored_codecs(client) == [Compression.LZ4] * 5
+    assert settled(packing)
+
+
+def test_a_large_batch_that_is_under_the_right_codec_already_waits_for_nobody(packing):
+    client = packing.client()
+    assert client.produce_error("packed", 0, plain_batch(client, 0, bytes(TO_HELPER), Compression.LZ4)) == E.NONE
+    assert not is_opening(packing)
+
+
+def test_a_large_batch_that_comes_again_is_a_duplicate(packing):
+    packing.machine.spawner.release()
+    client = packing.client()
+    batch = plain_batch(client, 0, bytes(TO_HELPER))
+    assert client.produce_error("packed", 0, batch) == client.produce_error("packed", 0, batch) == E.NONE
+    assert stored_codecs(client) == [Compression.LZ4]
+
+
+def test_a_codec_that_changes_meanwhile_has_the_batch_come_again(packing):
+    client = packing.client()
+    batch = plain_batch(client, 0, bytes(TO_HELPER))
+    asked = client.send_produce("packed", 0, batch)
+    packing.run_until(lambda: is_opening(packing))
+    packing.client().alter_configs(TOPIC_RESOURCE, "packed", {"compression.type": "zstd"})
+    packing.machine.spawner.release()
+    assert client.wait(asked).responses[0].partition_responses[0].error_code == E.NOT_ENOUGH_REPLICAS
+    assert client.produce_error("packed", 0, batch) == E.NONE
+    assert stored_codecs(client) == [Compression.ZSTD]
+
+
+def test_a_topic_that_becomes_compacted_meanwhile_looks_for_keys_all_the_same(packing):
+    client = packing.client()
+    asked = client.send_produce("packed", 0, plain_batch(client, 0, bytes(TO_HELPER)))
+    packing.run_until(lambda: is_opening(packing))
+    packing.client().alter_configs(TOPIC_RESOURCE, "packed", {"cleanup.policy": "compact"})
+    packing.machine.spawner.release()
+    assert client.wait(asked).responses[0].partition_responses[0].error_code == E.INVALID_RECORD
+
+
+def test_a_compacted_topic_with_a_codec_of_its_own_wants_both(broker):
+    broker.with_topic("both", compression_type="zstd", cleanup_policy="compact")
+    broker.machine.spawner.release()
+    client = broker.client()
+    assert client.produce_error("both", 0, large(client, codec=Compression.GZIP)) == E.NONE
+    assert client.produce_error("both", 0, large(client, codec=Compression.GZIP, key=None)) == E.INVALID_RECORD
+    assert stored_codecs(client, "both") == [Compression.ZSTD]
+
+
+def test_many_record_sets_of_one_request_are_compressed_anew_together(packing):
+    client = packing.client()
+    asked = client.send(ApiKey.PRODUCE, 9, produce_request([("packed", [(at, client.batch(b"v")) for at in range(6)])]))
+    packing.run_until(lambda: is_opening(packing))
+    packing.machine.spawner.release()
+    assert [answer.error_code for answer in client.wait(asked).responses[0].partition_responses] == [E.NONE] * 6
+
+
+def test_of_one_request_as_much_is_taken_as_there_is_room_for_and_the_rest_comes_again(packing, monkeypatch):
+    client = packing.client()
+    sets = [(at, plain_batch(client, 0, Random(at).randbytes(TO_HELPER))) for at in range(3)]
+    asked = client.send(ApiKey.PRODUCE, 9, produce_request([("packed", sets)]))
+    packing.run_until(lambda: is_opening(packing))
+    monkeypatch.setattr(produce_opening, "OPENING_BYTES_MAX", TO_HELPER * 3 // 2)
+    packing.machine.spawner.release()
+    answers = [answer.error_code for answer in client.wait(asked).responses[0].partition_responses]
+    assert answers == [E.NONE, E.NONE, E.NOT_ENOUGH_REPLICAS]
+    monkeypatch.undo()
+    behind = plain_batch(client, 1, b"behind")
+    assert client.produce_error("packed", 2, behind) == E.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert client.produce_error("packed", 2, sets[2][1]) == E.NONE
+    assert client.produce_error("packed", 2, behind) == E.NONE
+
+
+def test_one_request_is_opened_at_a_time(packing):
+    clients = [packing.client() for _ in range(3)]
+    asked = [client.send_produce("packed", 0, client.batch(bytes(TO_HELPER))) for client in clients]
+    packing.run_until(lambda: len(packing.node.broker.openings) == 3)
+    packing.steps()
+    assert len([name for name in packing.machine.spawner.waiting_names() if OPENING in name]) == 1
+    packing.machine.spawner.release()
+    for client, correlation in zip(clients, asked, strict=True):
+        assert client.wait(correlation).responses[0].partition_responses[0].error_code == E.NONE
+    assert settled(packing)
 
 
 @pytest.mark.parametrize("codec", list(Compression))

@@ -8,6 +8,7 @@ from struct import Struct
 from types import MappingProxyType
 from typing import NamedTuple
 
+from headrace.model.errors import ErrorCode
 from headrace.wire.errors import ProtocolError
 from headrace.wire.scan import (
     bytes_span,
@@ -40,6 +41,16 @@ TopicSpans = tuple[bytes, list[PartitionSpan]]
 """(topic name, or from version 13 its id; its record sets)."""
 
 
+class OpenedRecords(NamedTuple):
+    """What was found when a record set was opened before its append."""
+
+    keyless: list[int] | ErrorCode | None
+    """The places of records without a key, an error if they cannot be read; None if nobody asked."""
+    codec: int | None
+    stored: bytearray | ErrorCode | None
+    """The batch under that codec, or why there is none; None if nobody asked."""
+
+
 class ProduceRequest(NamedTuple):
     """A request as it was read, for those that do not go the shortest way; the spans are places in `frame`."""
 
@@ -50,9 +61,8 @@ class ProduceRequest(NamedTuple):
     acks: int
     timeout_ms: int
     topics: list[TopicSpans]
-    opened: Mapping[int, list[int] | None] = MappingProxyType({})
-    """Of record sets that were opened already, by where they begin: the places of records without a key, or None for
-    those that cannot be read."""
+    opened: Mapping[int, OpenedRecords] = MappingProxyType({})
+    """Of record sets that were opened already, by where they begin."""
 
 
 def copied(request: ProduceRequest) -> ProduceRequest:

@@ -1,7 +1,6 @@
 """Which records of a batch have no key, for compacted topics: on the loop for little, in a helper for the rest."""
 
-from collections.abc import Mapping
-
+from headrace.model.errors import ErrorCode
 from headrace.wire.errors import InflationLimit, ProtocolError
 from headrace.wire.records.compression import INFLATED_BYTES_MAX
 from headrace.wire.records.header import ATTRIBUTES, COMPRESSION_MASK, HEADER, RECORD_COUNT
@@ -13,9 +12,8 @@ OPENED_ON_LOOP_BYTES_MAX = 64 << 10
 """How far they may inflate on the loop; a helper opens those that inflate further, or are more."""
 OPENED_ON_LOOP_RECORDS_MAX = 1_000
 
-Keyless = list[int] | None
-"""The places of records without a key; None for records that cannot be read."""
-NOTHING_OPENED: Mapping[int, Keyless] = {}
+Keyless = list[int] | ErrorCode
+"""The places of records without a key; an error for records that cannot be read."""
 
 
 def keyless_places(batch: memoryview, message_bytes_max: int) -> Keyless:
@@ -23,7 +21,7 @@ def keyless_places(batch: memoryview, message_bytes_max: int) -> Keyless:
     try:
         return keyless_records(batch, inflated_bytes_max=inflated_bytes_max)
     except ProtocolError:
-        return None
+        return ErrorCode.INVALID_RECORD
 
 
 def keyless_on_loop(batch: memoryview, message_bytes_max: int) -> Keyless:
@@ -38,4 +36,4 @@ def keyless_on_loop(batch: memoryview, message_bytes_max: int) -> Keyless:
     except InflationLimit:
         raise
     except ProtocolError:
-        return None
+        return ErrorCode.INVALID_RECORD

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from headrace.broker.net.connection import Answer
 from headrace.broker.partitions.acknowledgements import AckWaits, mend
-from headrace.broker.partitions.keys import NOTHING_OPENED, Keyless, keyless_on_loop
+from headrace.broker.partitions.codecs import STORED_CODECS, Stored, stored_on_loop
+from headrace.broker.partitions.keys import Keyless, keyless_on_loop
 from headrace.broker.partitions.verification import Verifications
 from headrace.broker.timers import Timers
 from headrace.core.replication.leader import Leader
@@ -23,7 +24,8 @@ from headrace.log.space import Space
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TIMESTAMP, Offset, TopicId
-from headrace.wire.errors import InflationLimit, ProtocolError
+from headrace.wire.errors import InflationLimit
+from headrace.wire.produce import OpenedRecords
 from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import (
     ATTRIBUTES,
@@ -38,20 +40,12 @@ from headrace.wire.records.header import (
     HeaderFields,
 )
 from headrace.wire.records.markers import Marker, control_batch
-from headrace.wire.records.recompression import recompressed
 from headrace.wire.records.validation import check_produced
 
 ACKS_ALL = -1
 NO_APPEND_TIME = -1
 ENOUGH_FOR_ANYONE_BYTES = 1 << 31
-STORED_CODECS = {
-    "uncompressed": Compression.NONE,
-    "gzip": Compression.GZIP,
-    "snappy": Compression.SNAPPY,
-    "lz4": Compression.LZ4,
-    "zstd": Compression.ZSTD,
-}
-"""By compression.type; what producers choose stays with any other."""
+NOTHING_OPENED: Mapping[int, OpenedRecords] = {}
 
 _NONE = ErrorCode.NONE
 _INVALID_RECORD = ErrorCode.INVALID_RECORD
@@ -91,7 +85,6 @@ class LedPartition:
     __slots__ = (
         "_acks",
         "_blamed",
-        "_codec",
         "_fetch_waiters",
         "_on_error",
         "_stable_offset",
@@ -101,6 +94,7 @@ class LedPartition:
         "_unconfirmed",
         "_unseen_bytes",
         "_unstable_bytes",
+        "codec",
         "config",
         "index",
         "leader",
@@ -137,7 +131,7 @@ class LedPartition:
         """Of the directory the log lies in."""
         self.leader = leader
         self.config = config
-        self._codec = STORED_CODECS.get(config.compression_type)
+        self.codec = STORED_CODECS.get(config.compression_type)
         """What batches are stored under; None for what producers choose."""
         self.offline = False
         self.offline_error = _NONE
@@ -172,7 +166,7 @@ class LedPartition:
         acks: int,
         wall_ms: int,
         has_transactional_id: bool = False,
-        opened: Mapping[int, Keyless] = NOTHING_OPENED,
+        opened: Mapping[int, OpenedRecords] = NOTHING_OPENED,
     ) -> tuple[ErrorCode, int, int, int]:
         """Check one record set and stage it: (error, base offset, append time, offset behind its last record).
 
@@ -206,12 +200,11 @@ class LedPartition:
                 return ErrorCode.INVALID_TIMESTAMP, -1, NO_APPEND_TIME, 0
         if config.cleanup_compact:
             try:
-                keyless = opened[start] if start in opened else keyless_on_loop(batch, config.message_bytes_max)
-            except InflationLimit:  # not opened yet, which the long way of a request sees to
-                self.log.producers.turned_away(fields)
-                return ErrorCode.NOT_ENOUGH_REPLICAS, -1, NO_APPEND_TIME, 0
-            if keyless != []:
-                self._blamed = keyless or []
+                keyless = self._keyless(batch, opened.get(start))
+            except InflationLimit:
+                return self._refuse_unopened(fields)
+            if keyless:
+                self._blamed = keyless if isinstance(keyless, list) else []
                 return _INVALID_RECORD, -1, NO_APPEND_TIME, 0
         log = self.log
         count = fields[RECORD_COUNT]
@@ -228,19 +221,38 @@ class LedPartition:
                 if config.log_append_time:
                     append_time = log.producers.duplicate_timestamp
                 return _NONE, original, append_time, original + count
-        if self._codec is not None and fields[ATTRIBUTES] & COMPRESSION_MASK != self._codec:
+        if self.codec is not None and fields[ATTRIBUTES] & COMPRESSION_MASK != self.codec:
             try:
-                changed = recompressed(batch, fields, self._codec)
-            except ProtocolError:
-                return _INVALID_RECORD, -1, NO_APPEND_TIME, 0
-            if changed is not None:
-                if len(changed) > config.message_bytes_max:
-                    return ErrorCode.MESSAGE_TOO_LARGE, -1, NO_APPEND_TIME, 0
-                batch = memoryview(changed)
-                fields = _unpack_header(batch)
+                stored = self._stored(batch, fields, self.codec, opened.get(start))
+            except InflationLimit:
+                return self._refuse_unopened(fields)
+            if stored is ErrorCode.NOT_ENOUGH_REPLICAS:
+                return self._refuse_unopened(fields)
+            if isinstance(stored, ErrorCode):
+                return stored, -1, NO_APPEND_TIME, 0
+            batch = memoryview(stored)
+            fields = _unpack_header(batch)
         base_offset = log.stage(batch, fields, self.leader.leader_epoch, wall_ms)
         self._unseen_bytes += len(batch)
         return _NONE, base_offset, append_time, base_offset + count
+
+    def _keyless(self, batch: memoryview, opened: OpenedRecords | None) -> Keyless:
+        if opened is not None and opened.keyless is not None:
+            return opened.keyless
+        return keyless_on_loop(batch, self.config.message_bytes_max)
+
+    def _stored(
+        self, batch: memoryview, fields: HeaderFields, codec: Compression, opened: OpenedRecords | None
+    ) -> Stored:
+        """The batch as the topic wants it; what a helper made is of no use where the config has changed since."""
+        if opened is not None and opened.stored is not None and opened.codec == codec:
+            return opened.stored
+        return stored_on_loop(batch, fields, codec, self.config.message_bytes_max)
+
+    def _refuse_unopened(self, fields: HeaderFields) -> tuple[ErrorCode, int, int, int]:
+        """Its records take long to open and nobody has yet, which the long way of a request sees to."""
+        self.log.producers.turned_away(fields)
+        return ErrorCode.NOT_ENOUGH_REPLICAS, -1, NO_APPEND_TIME, 0
 
     def take_blamed(self) -> list[int]:
         """Which records of the batch refused last are to blame, by their places in it; empty when no single one is."""
@@ -426,7 +438,7 @@ class LedPartition:
 
     def configure(self, config: TopicConfig) -> None:
         self.config = config
-        self._codec = STORED_CODECS.get(config.compression_type)
+        self.codec = STORED_CODECS.get(config.compression_type)
         raised = self.leader.configure(
             flush_before_commit=config.flush_messages == 1, min_insync_replicas=config.min_insync_replicas
         )

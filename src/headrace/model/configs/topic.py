@@ -65,7 +65,7 @@ _SEGMENTS = (
 )  # fmt: skip
 
 _MESSAGES = (
-    row("compression.type", STRING, "producer", "The compression of stored batches; producer keeps what was sent. Large batches stay as they were sent in any case.", choices=COMPRESSION_TYPES, broker=(("compression.type", 1),)),
+    row("compression.type", STRING, "producer", "The compression of stored batches; producer keeps what was sent. Batches under another codec are compressed anew.", choices=COMPRESSION_TYPES, broker=(("compression.type", 1),)),
     row("compression.gzip.level", INT, -1, "The gzip level when the broker compresses again.", low=-1, high=9, honoured=False, broker=(("compression.gzip.level", 1),)),
     row("compression.lz4.level", INT, 9, "The lz4 level when the broker compresses again.", low=1, high=17, honoured=False, broker=(("compression.lz4.level", 1),)),
     row("compression.zstd.level", INT, 3, "The zstd level when the broker compresses again.", low=-131_072, high=22, honoured=False, broker=(("compression.zstd.level", 1),)),
