@@ -43,8 +43,8 @@ def run(*command: str | Path, **environment: str) -> int:
     return subprocess.run([str(word) for word in command], cwd=ROOT, env={**os.environ, **environment}).returncode
 
 
-def must(*command: str | Path, failing: str) -> None:
-    if run(*command) != 0:
+def must(*command: str | Path, failing: str, **environment: str) -> None:
+    if run(*command, **environment) != 0:
         raise ChoreError(failing)
 
 
@@ -66,7 +66,9 @@ def environment(*, requirements: str) -> None:
     print(f"setting up .venv from requirements/{requirements}.txt ...", flush=True)
     pip = (PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
     must(*pip, "--require-hashes", "-r", pins, failing="the packages could not be installed; see pip's message above")
-    must(*pip, "--no-deps", "--no-build-isolation", "-e", ROOT, failing="headrace itself could not be installed")
+    native = {"HEADRACE_NATIVE": "1"} if shutil.which(os.environ.get("CC", "cc")) else {}
+    itself = "headrace itself could not be installed"
+    must(*pip, "--no-deps", "--no-build-isolation", "-e", ROOT, failing=itself, **native)
     STAMPS.mkdir(exist_ok=True)
     stamp.write_text(content)
 

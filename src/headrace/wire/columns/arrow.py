@@ -1,0 +1,76 @@
+"""Arrow arrays of the fields of a group: keys and values are gathered by Arrow itself, without an object per record."""
+
+from typing import Any, TypeAlias
+
+import numpy
+import pyarrow
+
+from headrace.wire.columns.places import Int64s, Places
+
+Column: TypeAlias = "pyarrow.Array[Any]"
+
+HEADER_TYPE = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
+HEADERS_TYPE = pyarrow.list_(HEADER_TYPE)
+
+_arrow: Any = pyarrow  # Its stubs take arrays of numpy for lists of booleans.
+_MICROSECONDS = 1_000
+_MILLISECONDS_MAX = (2**63 - 1) // _MICROSECONDS
+
+
+def binary_column(plain: bytes | memoryview, at: Int64s, size: Int64s) -> Column:
+    """The bytes at these places, in ascending order; null where the size is below zero."""
+    count = len(at)
+    if not count:
+        return pyarrow.array([], pyarrow.binary())
+    is_null = size < 0
+    bounds = numpy.empty(2 * count, numpy.int32)
+    bounds[0::2] = at
+    bounds[1::2] = at + numpy.maximum(size, 0)
+    over = _arrow.BinaryArray.from_buffers(
+        pyarrow.binary(), 2 * count - 1, [None, _arrow.py_buffer(bounds), _arrow.py_buffer(plain)]
+    )
+    chosen = numpy.arange(0, 2 * count, 2, dtype=numpy.int32)
+    column: Column = over.take(_arrow.array(chosen, mask=is_null if is_null.any() else None))
+    return column
+
+
+def timestamp_column(milliseconds: Int64s) -> Column:
+    """Microseconds, as Spark has them; times that they cannot hold are the last or first that they can."""
+    held = numpy.clip(milliseconds, -_MILLISECONDS_MAX, _MILLISECONDS_MAX)
+    column: Column = _arrow.array(held * _MICROSECONDS, pyarrow.timestamp("us", "UTC"))
+    return column
+
+
+def headers_column(plain: bytes | memoryview, places: Places, headers: Int64s) -> Column:
+    """A list per record; null where a record has none, as Spark's Kafka connector has it."""
+    key_at, key_size, value_at, value_size = headers.T
+    keys = text_column(binary_column(plain, key_at, key_size))
+    values = binary_column(plain, value_at, value_size)
+    ends = numpy.concatenate(([0], numpy.cumsum(places.header_count))).astype(numpy.int32)
+    is_null = numpy.append(places.header_count == 0, False)
+    pairs = _arrow.StructArray.from_arrays([keys, values], fields=list(HEADER_TYPE))
+    column: Column = _arrow.ListArray.from_arrays(_arrow.array(ends, mask=is_null), pairs, type=HEADERS_TYPE)
+    return column
+
+
+def text_column(binary: Column) -> Column:
+    """As text; bytes that are not UTF-8 become replacement characters."""
+    try:
+        return binary.cast(pyarrow.string())
+    except pyarrow.ArrowInvalid:
+        texts = [None if each is None else each.decode(errors="replace") for each in binary.to_pylist()]
+        column: Column = _arrow.array(texts, pyarrow.string())
+        return column
+
+
+def constant_column(value: object, kind: pyarrow.DataType, count: int) -> Column:
+    column: Column = _arrow.repeat(_arrow.scalar(value, kind), count)
+    return column
+
+
+def within(places: Places, begin: int, end: int) -> Places:
+    """The records with offsets from `begin` to below `end`; all of them at no cost."""
+    offset = places.offset
+    if not len(offset) or (offset.min() >= begin and offset.max() < end):
+        return places
+    return places.chosen((offset >= begin) & (offset < end))

@@ -1,0 +1,43 @@
+"""The way through this package: fetched bytes in, groups with the places of their fields out.
+
+`helper` is what `native.load()` gives: the compiled helper, or None where numpy is to do it.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from headrace.wire.columns.arrow import within
+from headrace.wire.columns.native import Helper
+from headrace.wire.columns.opened import GROUP_BYTES, Group, Hides, hides_control, open_groups
+from headrace.wire.columns.places import Int64s, Places, find_headers, find_places
+
+
+class Decoded(NamedTuple):
+    plain: bytes | memoryview
+    places: Places
+    headers: Int64s | None
+    """A row per header of all records, if headers were asked for."""
+
+
+def decode(
+    data: bytes | bytearray | memoryview,
+    *,
+    begin: int,
+    end: int,
+    hides: Hides = hides_control,
+    with_headers: bool = False,
+    helper: Helper | None = None,
+    group_bytes: int = GROUP_BYTES,
+) -> Iterator[Decoded]:
+    """The records with offsets in the range, in groups of a bounded size; damage raises `CorruptBatch`."""
+    for group in open_groups(data, begin=begin, end=end, hides=hides, group_bytes=group_bytes):
+        yield _decoded(group, begin, end, with_headers, helper)
+
+
+def _decoded(group: Group, begin: int, end: int, with_headers: bool, helper: Helper | None) -> Decoded:
+    every = find_places(group) if helper is None else helper.find_places(group)
+    places = within(every, begin, end)
+    headers = None
+    if with_headers:
+        headers = find_headers(bytes(group.plain), places) if helper is None else helper.find_headers(group, places)
+    return Decoded(group.plain, places, headers)

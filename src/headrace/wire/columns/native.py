@@ -1,0 +1,75 @@
+"""The compiled helper, where it was built: the same places as numpy finds, several times as fast at small records.
+
+It is loaded by ctypes, so a call takes the whole group and releases the interpreter meanwhile.
+"""
+
+import ctypes
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy
+
+from headrace.wire.columns.opened import BatchRow, Group
+from headrace.wire.columns.places import Int64s, Places
+from headrace.wire.errors import CorruptBatch
+
+LIBRARY = "_places.so"
+_COUNT = BatchRow._fields.index("record_count")
+_REFUSED = "a record is not what it declares"
+
+
+class Helper:
+    def __init__(self, library: Any) -> None:
+        self._places = library.headrace_find_places
+        self._headers = library.headrace_find_headers
+        self._places.restype = self._headers.restype = ctypes.c_int64
+        pointer, number = ctypes.c_void_p, ctypes.c_int64
+        self._places.argtypes = (pointer, pointer, number, pointer, number)
+        self._headers.argtypes = (pointer, pointer, pointer, pointer, number, pointer, number)
+
+    def find_places(self, group: Group) -> Places:
+        """As `places.find_places`."""
+        plain = numpy.frombuffer(group.plain, numpy.uint8)
+        rows = numpy.array(group.rows, numpy.int64)
+        assert (rows[:, 0] >= 0).all()
+        assert (rows[:, 1] <= len(plain)).all()
+        capacity = int(rows[:, _COUNT].sum())
+        found = numpy.empty((len(Places._fields), capacity), numpy.int64)
+        count = self._places(plain.ctypes.data, rows.ctypes.data, len(rows), found.ctypes.data, capacity)
+        if count != capacity:
+            raise CorruptBatch(_REFUSED)
+        return Places(*found)
+
+    def find_headers(self, group: Group, places: Places) -> Int64s:
+        """As `places.find_headers`."""
+        plain = numpy.frombuffer(group.plain, numpy.uint8)
+        at, counts, ends = (
+            numpy.ascontiguousarray(each) for each in (places.headers_at, places.header_count, places.end)
+        )
+        capacity = int(counts.sum())
+        found = numpy.empty((capacity, 4), numpy.int64)
+        count = self._headers(
+            plain.ctypes.data,
+            at.ctypes.data,
+            counts.ctypes.data,
+            ends.ctypes.data,
+            len(at),
+            found.ctypes.data,
+            capacity,
+        )
+        if count != capacity:
+            raise CorruptBatch(_REFUSED)
+        return found
+
+
+@cache
+def load() -> Helper | None:
+    """The helper, or None where it was not built or belongs to another kind of machine."""
+    library = resources.files("headrace.wire.columns").joinpath(LIBRARY)
+    if not library.is_file():
+        return None
+    try:
+        return Helper(ctypes.CDLL(str(library)))
+    except (OSError, AttributeError):
+        return None
