@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 from click.testing import CliRunner, Result
 
-from headrace.bench import comparison
+from headrace.bench import comparison, targets
 from headrace.bench.figures import FIGURES
 from headrace.cli.main import cli
 from headrace.testing import EmbeddedBroker
@@ -24,6 +24,9 @@ TINY = replace(
     round_trips=10,
     partitions=100,
     connections=10,
+    cold_seconds=0.3,
+    members=4,
+    compacted_bytes=2_000_000,
     recovery_small_bytes=20_000,
     recovery_large_bytes=8_000_000,
     disk_bytes=0,
@@ -123,6 +126,25 @@ def test_the_comparison(tmp_path: Path, quick_folder: Path, monkeypatch: pytest.
     assert printed["failures"] == {}
     assert not any(load.startswith("32 x 1") for load, _ in rows)
     assert "kill -9, large batches" in page.read_text()
+
+
+def test_the_loop_beside_a_compaction_is_part_of_the_comparison(
+    quick_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "QUICK", TINY)
+    folder = ("--folder", str(quick_folder), "--json")
+    printed = json.loads(invoke("compare", "--quick", "--no-kafka", "--only", "compaction", *folder).stdout)
+    assert [one["load"] for one in printed["measurements"]] == [targets.CLEANING, targets.BESIDE_COMPACTION]
+    (row,) = printed["verdicts"]
+    assert row["figure"] == "p99 ms of a turn beside"
+    assert row["verdict"] in ("reached", "MISSED")
+    assert 0 < printed["measurements"][1]["median"]["loop_p99_ms"] < 10_000
+
+
+def test_what_compaction_cannot_be_measured_on(embedded: EmbeddedBroker) -> None:
+    assert "leave out --kafka" in invoke("compaction", "--kafka", exit_code=2).stderr
+    on = ("--bootstrap", embedded.bootstrap_servers)
+    assert "leave out --bootstrap" in invoke("compaction", *on, exit_code=2).stderr
 
 
 def test_a_part_that_fails_is_told_and_the_rest_goes_on(quick_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from headrace.cli.metrics_page import histogram, parse_page, total
+from headrace.bench.metrics_page import histogram, parse_page, total
 from headrace.cli.top import _number
 from headrace.cli.top_samples import GroupCount, Sample, view_of
 from headrace.client import Admin, Producer

@@ -140,6 +140,15 @@ def wait_for_metadata(
     raise BenchError(f"no broker answers at {address}")
 
 
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now; all are held until all are found, so that they differ."""
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
 def _listens(address: str) -> bool:
     try:
         socket.create_connection(host_and_port(address), CONNECT_SECONDS_MAX).close()

@@ -11,6 +11,7 @@ from headrace.bench.errors import BenchError
 from headrace.bench.figures import Round
 from headrace.bench.latency import PACED, PACED_INTERVAL_US
 from headrace.bench.links import Link
+from headrace.bench.metrics_page import LOOP_TURNS, Histogram, difference, histogram, percentile, read_page
 from headrace.bench.produce import check_arrival, prepare_topic
 from headrace.bench.replay import ReplayClient, ReplayReport
 from headrace.bench.topics import create_topics
@@ -86,9 +87,18 @@ class BesideCompactionRounds:
     """A paced producer alone, and again while the broker compacts another topic all the time."""
 
     def __init__(
-        self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, total_bytes: int, seconds: float
+        self,
+        broker: MeasuredBroker,
+        client: ReplayClient,
+        *,
+        topic: str,
+        total_bytes: int,
+        seconds: float,
+        metrics: tuple[str, int] | None = None,
     ) -> None:
+        """`metrics` is where the broker's page of metrics is, which has the lengths of its loop's turns."""
         self._broker = broker
+        self._metrics = metrics
         self._client = client
         self._topic = topic
         self._total_bytes = total_bytes
@@ -99,6 +109,7 @@ class BesideCompactionRounds:
         if not self._count:
             _fill(self._broker.address, self._table, self._total_bytes)
         alone = self._produce()
+        turns_before = self._turns()
         compacting = _Compacting(self._broker.address, self._table)
         try:
             beside = self._produce()
@@ -107,7 +118,13 @@ class BesideCompactionRounds:
         if not passes:
             raise BenchError("no compaction was asked for meanwhile")
         alone_p99, beside_p99 = alone.p99_us(), beside.p99_us()
-        return {"alone_p99_us": alone_p99, "beside_p99_us": beside_p99, "p99_ratio": beside_p99 / alone_p99}
+        found = {"alone_p99_us": alone_p99, "beside_p99_us": beside_p99, "p99_ratio": beside_p99 / alone_p99}
+        if turns_before:
+            found["loop_p99_ms"] = percentile(difference(self._turns(), turns_before), 0.99) * 1000
+        return found
+
+    def _turns(self) -> Histogram:
+        return [] if self._metrics is None else histogram(read_page(*self._metrics), LOOP_TURNS)
 
     @property
     def _table(self) -> str:

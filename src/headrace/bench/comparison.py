@@ -6,10 +6,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from headrace.bench import targets
-from headrace.bench.brokers import BrokerProcess, HeadraceBroker
+from headrace.bench.brokers import BrokerProcess, HeadraceBroker, free_ports
 from headrace.bench.commits import CommitRounds
+from headrace.bench.compaction import BesideCompactionRounds, CleaningRounds
 from headrace.bench.consume import LIBRDKAFKA, REPLAY, ConsumeRounds
 from headrace.bench.durable import DURABLE_LOADS, DurableRounds
 from headrace.bench.errors import BenchError
@@ -21,19 +23,21 @@ from headrace.bench.latency import ColdReaderRounds, OneAtATimeRounds, RoundTrip
 from headrace.bench.loads import LARGE, PRODUCE_LOADS
 from headrace.bench.metadata import MetadataRounds
 from headrace.bench.produce import ProduceRounds
+from headrace.bench.rebalance import CLASSIC, CONSUMER, RebalanceLoad, RebalanceRounds
 from headrace.bench.recovery import LARGE_BATCHES, SMALL_BATCHES, RecoveryRounds
 from headrace.bench.replay import ReplayClient
 from headrace.bench.rounds import Measured, Told, in_turns, warm_up
 from headrace.bench.startup import StartRounds, embedded_round
 from headrace.bench.transactions import TransactionLoad, TransactionRounds
 from headrace.client.errors import ClientError
+from headrace.wire.records.compression import Compression
 
 IN_PROCESS = "this process"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How much is done: the whole in about ten minutes, the quick form in about two."""
+    """How much is done: the whole in about a quarter of an hour, the quick form in about four minutes."""
 
     rounds: int
     consume_rounds: int
@@ -47,6 +51,8 @@ class Extent:
     metadata_topics: int
     metadata_seconds: float
     coordinator_seconds: float
+    members: int
+    compacted_bytes: int
     recovery_small_bytes: int
     recovery_large_bytes: int
     disk_bytes: int
@@ -68,6 +74,8 @@ FULL = Extent(
     metadata_topics=1_000,
     metadata_seconds=2.0,
     coordinator_seconds=3.0,
+    members=100,
+    compacted_bytes=64_000_000,
     recovery_small_bytes=50_000_000,
     recovery_large_bytes=1_000_000_000,
     disk_bytes=40_000_000_000,
@@ -86,6 +94,8 @@ QUICK = Extent(
     metadata_topics=1_000,
     metadata_seconds=1.0,
     coordinator_seconds=1.0,
+    members=100,
+    compacted_bytes=16_000_000,
     recovery_small_bytes=5_000_000,
     recovery_large_bytes=200_000_000,
     disk_bytes=12_000_000_000,
@@ -93,7 +103,10 @@ QUICK = Extent(
 )
 
 Part = Callable[["Comparison"], None]
-Maker = Callable[[Path], BrokerProcess]
+
+
+class Maker(Protocol):
+    def __call__(self, folder: Path, settings: Mapping[str, str] | None = None) -> BrokerProcess: ...
 
 
 class Comparison:
@@ -139,10 +152,10 @@ class Comparison:
             self.failures[name] = "; ".join(filter(None, (reason, *deaths)))
             self._tell(f"{name} does not count: {reason}")
 
-    def new_brokers(self, purpose: str) -> list[BrokerProcess]:
+    def new_brokers(self, purpose: str, settings: Mapping[str, str] | None = None) -> list[BrokerProcess]:
         """One of each kind, with nothing in it, not started yet."""
         self._tell(f"brokers for {purpose}")
-        return [make(self.folder / f"{purpose}-{place}") for place, make in enumerate(self.makers.values())]
+        return [make(self.folder / f"{purpose}-{place}", settings) for place, make in enumerate(self.makers.values())]
 
     def measure(
         self,
@@ -230,6 +243,44 @@ def coordinators(comparison: Comparison) -> None:
     comparison.measure(targets.TRANSACTIONS, transactions, warm_figure="cpu_us_per_transaction", client=IN_PROCESS)
 
 
+def groups(comparison: Comparison) -> None:
+    members = comparison.extent.members
+    loads = {
+        targets.REBALANCE_CLASSIC: RebalanceLoad(protocol=CLASSIC, members=members, partitions=members),
+        targets.REBALANCE_CONSUMER: RebalanceLoad(protocol=CONSUMER, members=members, partitions=members),
+    }
+    settings = loads[targets.REBALANCE_CLASSIC].settings()
+    with ExitStack() as stack:
+        brokers = [stack.enter_context(broker).start() for broker in comparison.new_brokers("groups", settings)]
+        for name, load in loads.items():
+            subjects = {broker.name: RebalanceRounds(broker, load, topic="rebalance") for broker in brokers}
+            comparison.add(name, subjects, rounds=comparison.extent.rounds, client=IN_PROCESS)
+
+
+def compaction(comparison: Comparison) -> None:
+    """Ours alone: Apache Kafka compacts when it chooses to."""
+    extent = comparison.extent
+    cleaning = CleaningRounds(
+        comparison.folder / "cleaning",
+        record_bytes=1_000,
+        total_bytes=extent.compacted_bytes,
+        compression=Compression.NONE,
+    )
+    comparison.add(targets.CLEANING, {targets.HEADRACE: cleaning}, rounds=extent.rounds, client=IN_PROCESS)
+    metrics = ("127.0.0.1", free_ports(1)[0])
+    settings = {"headrace.metrics.listen": "{}:{}".format(*metrics)}
+    with HeadraceBroker(comparison.folder / "compaction", settings).start() as broker:
+        beside = BesideCompactionRounds(
+            broker,
+            comparison.client,
+            topic="compaction",
+            total_bytes=extent.compacted_bytes,
+            seconds=extent.cold_seconds,
+            metrics=metrics,
+        )
+        comparison.add(targets.BESIDE_COMPACTION, {targets.HEADRACE: beside}, rounds=extent.rounds)
+
+
 def start(comparison: Comparison) -> None:
     folder, rounds = comparison.folder, comparison.extent.starts
     starts = {name: StartRounds(make, folder / f"start {name}") for name, make in comparison.makers.items()}
@@ -271,5 +322,11 @@ LOADED_PARTS: Mapping[str, Part] = {
     "metadata": metadata,
     "coordinators": coordinators,
 }
-LONE_PARTS: Mapping[str, Part] = {"start": start, "idle": idle, "recovery": recovery}
+LONE_PARTS: Mapping[str, Part] = {
+    "groups": groups,
+    "compaction": compaction,
+    "start": start,
+    "idle": idle,
+    "recovery": recovery,
+}
 PARTS = (*LOADED_PARTS, *LONE_PARTS)

@@ -6,7 +6,7 @@ from headrace.bench import librdkafka
 from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.errors import BenchError, RunRejected
 from headrace.bench.figures import Round
-from headrace.bench.loads import LARGE
+from headrace.bench.loads import LARGE, SINGLE
 from headrace.bench.produce import check_arrival, prepare_topic, send
 from headrace.bench.replay import ReplayClient
 from headrace.bench.requests import fetch_frames
@@ -58,6 +58,40 @@ class ConsumeRounds:
         if report.records != sum(self._ends):
             raise RunRejected(f"{report.records} of {sum(self._ends)} records came")
         return report.bytes, report.seconds
+
+
+class SmallFetchRounds:
+    """Fetches that are answered by one small batch each, one unanswered per connection, of a topic written once."""
+
+    def __init__(self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, fetches: int) -> None:
+        self._broker = broker
+        self._client = client
+        self._topic = topic
+        connections = SINGLE.connections
+        self._load = replace(SINGLE, partitions=connections, seconds=READ_SECONDS_MAX)
+        self._batches = max(fetches // connections, 1)
+        self._is_filled = False
+
+    def __call__(self) -> Round:
+        address, partitions = self._broker.address, self._load.partitions
+        if not self._is_filled:
+            frames = prepare_topic(address, self._topic, self._load)
+            wanted = replace(self._load, bytes_max=self._batches * partitions * frames.batch_bytes)
+            report = send(self._client, address, frames, wanted)
+            check_arrival(self._client, address, self._topic, wanted, report)
+            self._is_filled = True
+        ends = end_offsets(address, self._topic, partitions=partitions)
+        fetches = fetch_frames(self._topic, range(partitions), bytes_max=1, wait_ms_max=FETCH_WAIT_MS)
+        before = self._broker.cpu_seconds()
+        report = self._client.fetch(address, fetches, [(0, end) for end in ends], seconds=READ_SECONDS_MAX)
+        after = self._broker.cpu_seconds()
+        if report.records != sum(ends):
+            raise RunRejected(f"{report.records} of {sum(ends)} records came")
+        # One batch has one record, and an answer has the first batch whatever its size: so many were asked for.
+        figures = {"requests_per_second": report.records / report.seconds}
+        if before is not None and after is not None:
+            figures["cpu_us_per_request"] = (after - before) / report.records * 1e6
+        return figures
 
 
 def fill_topic(

@@ -42,6 +42,7 @@ FIGURES: Mapping[str, Figure] = {
     "alone_p99_us": Figure("p99 us alone", "{:,.0f}"),
     "beside_p99_us": Figure("p99 us beside", "{:,.0f}"),
     "p99_ratio": Figure("p99 beside / alone", "{:.2f}"),
+    "loop_p99_ms": Figure("p99 ms of a turn beside", "{:.2f}"),
     "cold_megabytes_per_second": Figure("cold MB/s", "{:,.0f}"),
     "tail_megabytes": Figure("unclean MB", "{:,.0f}"),
     "tail_batches": Figure("unclean batches", "{:,.0f}"),

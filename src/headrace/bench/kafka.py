@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import uuid
@@ -11,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.bench import processes
-from headrace.bench.brokers import SHARED_SETTINGS, BrokerProcess
+from headrace.bench.brokers import SHARED_SETTINGS, BrokerProcess, free_ports
 from headrace.bench.errors import ToolMissing
 from headrace.bench.machine import cache_folder
 
@@ -66,7 +65,7 @@ class KafkaBroker(BrokerProcess):
         super().__init__(KAFKA_NAME, folder)
         self._libraries = kafka_libraries()
         self._properties = folder / "server.properties"
-        self._port, controller_port = _free_ports(2)
+        self._port, controller_port = free_ports(2)
         texts = {**_node_settings(self._port, controller_port, folder), **SHARED_SETTINGS, **(settings or {})}
         self._properties.write_text("".join(f"{name}={text}\n" for name, text in texts.items()))
         # The tool takes what begins with a hyphen for an option.
@@ -109,12 +108,3 @@ def _node_settings(port: int, controller_port: int, folder: Path) -> dict[str, s
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
     }
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now; all are held until all are found, so that they differ."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports

@@ -35,7 +35,9 @@ class RebalanceLoad:
         """What a broker must be told so that both protocols have the same times."""
         return {
             "group.consumer.session.timeout.ms": str(self.session_ms),
+            "group.consumer.min.session.timeout.ms": str(self.session_ms),
             "group.consumer.heartbeat.interval.ms": str(self.interval_ms),
+            "group.consumer.min.heartbeat.interval.ms": str(self.interval_ms),
         }
 
 

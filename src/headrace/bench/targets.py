@@ -27,6 +27,10 @@ RECOVERY_LARGE = "kill -9, large batches"
 METADATA = "metadata, 1,000 topics x 10"
 COMMITS = "offset commits, 32 x 1"
 TRANSACTIONS = "transactions, 8 producers, 10 records each"
+REBALANCE_CLASSIC = "one of 100 members dies, classic protocol"
+REBALANCE_CONSUMER = "one of 100 members dies, KIP-848"
+CLEANING = "cleaning, plain records of 1 KB"
+BESIDE_COMPACTION = "paced producer beside compaction"
 
 
 class Target(NamedTuple):
@@ -76,6 +80,11 @@ TARGETS = (
     Target(TRANSACTIONS, "transactions_per_second", False, 1_000.0),
     Target(TRANSACTIONS, "transactions_per_second", False, 1.0, KAFKA),
     Target(TRANSACTIONS, "cpu_us_per_transaction", True, 1.0, KAFKA),
+    Target(REBALANCE_CLASSIC, "stable_seconds", True, 1.5),
+    Target(REBALANCE_CLASSIC, "cpu_ms", True, 100.0),
+    Target(REBALANCE_CONSUMER, "stable_seconds", True, 1.5),
+    Target(REBALANCE_CONSUMER, "cpu_ms", True, 100.0),
+    Target(BESIDE_COMPACTION, "loop_p99_ms", True, 5.0),
 )
 
 

@@ -4,8 +4,18 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from headrace.bench.errors import BenchError
+from headrace.bench.metrics_page import (
+    LOOP_TURNS,
+    MetricsPage,
+    difference,
+    histogram,
+    percentile,
+    read_page,
+    total,
+)
+from headrace.cli.failures import Failure
 from headrace.cli.group_lag import end_offsets
-from headrace.cli.metrics_page import Histogram, MetricsPage, histogram, read_page, total
 from headrace.client import Admin
 from headrace.client.types import EARLIEST
 from headrace.model.errors import ErrorCode
@@ -15,7 +25,6 @@ GROUPS_MAX = 200
 """Groups whose offsets are asked for; beyond it the first by name."""
 
 TOPICS_MAX = 1_000
-LOOP_TURNS = "headrace_loop_turn_seconds"
 LOOP_LAG = "headrace_loop_lag_max_seconds"
 
 
@@ -58,8 +67,15 @@ def take_sample(admin: Admin, metrics: tuple[str, int] | None, *, with_internal:
         ends=ends,
         sizes=_sizes(admin),
         groups=_groups(admin, ends),
-        metrics=None if metrics is None else read_page(*metrics),
+        metrics=None if metrics is None else _page(*metrics),
     )
+
+
+def _page(host: str, port: int) -> MetricsPage:
+    try:
+        return read_page(host, port)
+    except BenchError as error:
+        raise Failure(str(error)) from None
 
 
 def _sizes(admin: Admin) -> dict[str, int]:
@@ -157,7 +173,7 @@ def _node(before: Sample, now: Sample, seconds: float) -> NodeRow | None:
     def rate(name: str) -> float:
         return max(total(later, name) - total(earlier, name), 0.0) / seconds
 
-    turns = _difference(histogram(later, LOOP_TURNS), histogram(earlier, LOOP_TURNS))
+    turns = difference(histogram(later, LOOP_TURNS), histogram(earlier, LOOP_TURNS))
     return NodeRow(
         rate("headrace_bytes_in_total"),
         rate("headrace_bytes_out_total"),
@@ -165,20 +181,5 @@ def _node(before: Sample, now: Sample, seconds: float) -> NodeRow | None:
         rate("headrace_request_errors_total"),
         int(total(later, "headrace_connections")),
         total(later, LOOP_LAG) * 1000,
-        _percentile(turns, 0.99) * 1000,
+        percentile(turns, 0.99) * 1000,
     )
-
-
-def _difference(later: Histogram, earlier: Histogram) -> Histogram:
-    counts = dict(earlier)
-    return [(bound, count - counts.get(bound, 0.0)) for bound, count in later]
-
-
-def _percentile(turns: Histogram, part: float) -> float:
-    """The bound below which that part of all is; of cumulative counts."""
-    if not turns or turns[-1][1] <= 0:
-        return 0.0
-    finite = [bound for bound, _ in turns if bound != float("inf")]
-    wanted = turns[-1][1] * part
-    reached = next(bound for bound, count in turns if count >= wanted)
-    return reached if reached != float("inf") else max(finite, default=0.0)

@@ -22,6 +22,7 @@ IN_PROCESS = "this process"
 def compaction(run: Run, megabytes: int, seconds: float) -> None:
     """Measure how fast a core compacts, and a paced producer alone and beside a compaction."""
     from headrace.bench import targets
+    from headrace.bench.brokers import free_ports
     from headrace.bench.compaction import COMPRESSION_NAMES, BesideCompactionRounds, CleaningRounds
     from headrace.bench.loads import size_name
     from headrace.bench.machine import bench_folder
@@ -29,6 +30,8 @@ def compaction(run: Run, megabytes: int, seconds: float) -> None:
 
     if run.bootstrap is not None:
         raise Misuse("compaction is measured on a new broker: leave out --bootstrap")
+    if run.with_kafka:
+        raise Misuse("Apache Kafka compacts when it chooses to, and cannot be asked: leave out --kafka")
     found: list[Measurement] = []
     with bench_folder(run.folder) as folder:
         for record_bytes in (100, 1_000):
@@ -41,12 +44,18 @@ def compaction(run: Run, megabytes: int, seconds: float) -> None:
                 )
                 load = f"cleaning, {name} records of {size_name(record_bytes)}"
                 found += in_turns(load, {targets.HEADRACE: rounds}, rounds=run.rounds, client=IN_PROCESS, tell=tell)
-    with setup(run) as made:
+    metrics = ("127.0.0.1", free_ports(1)[0])
+    with setup(run, settings={"headrace.metrics.listen": "{}:{}".format(*metrics)}) as made:
 
         def make(broker: "MeasuredBroker") -> "Measured":
             return BesideCompactionRounds(
-                broker, made.client, topic=made.topics, total_bytes=megabytes * 1_000_000, seconds=seconds
+                broker,
+                made.client,
+                topic=made.topics,
+                total_bytes=megabytes * 1_000_000,
+                seconds=seconds,
+                metrics=metrics,
             )
 
-        found += measure(made, run, "paced producer beside compaction", make)
+        found += measure(made, run, targets.BESIDE_COMPACTION, make)
     show(found, run)

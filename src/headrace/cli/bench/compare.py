@@ -23,6 +23,8 @@ PART_NAMES = (
     "durable",
     "metadata",
     "coordinators",
+    "groups",
+    "compaction",
     "start",
     "idle",
     "recovery",
@@ -31,7 +33,7 @@ _STYLES = {"reached": "green", "MISSED": "bold red", "not measured": "yellow"}
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Smaller loads, no memory touched: two minutes, figures less steady.")
+@click.option("--quick", is_flag=True, help="Smaller loads, no memory touched: four minutes, figures less steady.")
 @click.option("--no-kafka", is_flag=True, help="Without Apache Kafka, even where it could be had.")
 @click.option("--only", type=click.Choice(PART_NAMES), multiple=True, help="Only this part; may be repeated.")
 @click.option("--touch/--no-touch", default=None, help="Touch the memory first. [default: unless --quick]")
@@ -50,7 +52,7 @@ def compare(
     """Run every load beside Apache Kafka and the bare system calls, and say which figures are reached.
 
     Apache Kafka is fetched by mvn into the cache folder at the first use; without mvn or java its rows are shown as
-    not measured. Takes about ten minutes and up to 40 GB of disk. A target that is missed is shown as missed.
+    not measured. Takes about a quarter of an hour and up to 40 GB of disk. A target that is missed is shown as missed.
     """
     from contextlib import ExitStack
 

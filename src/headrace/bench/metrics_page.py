@@ -3,7 +3,7 @@
 import re
 from http.client import HTTPConnection, HTTPException
 
-from headrace.cli.failures import Failure
+from headrace.bench.errors import BenchError
 
 PAGE_SECONDS_MAX = 10
 PAGE_BYTES_MAX = 64 << 20
@@ -13,6 +13,8 @@ MetricsPage = dict[str, list[tuple[dict[str, str], float]]]
 
 Histogram = list[tuple[float, float]]
 """Upper bounds and how many were not above each, rising."""
+
+LOOP_TURNS = "headrace_loop_turn_seconds"
 
 _LINE = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})? ([-+0-9.eE]+|[-+]?Inf|NaN)")
 _LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
@@ -25,11 +27,11 @@ def read_page(host: str, port: int) -> MetricsPage:
         answer = connection.getresponse()
         content = answer.read(PAGE_BYTES_MAX)
     except (OSError, HTTPException) as error:
-        raise Failure(f"the metrics page at {host}:{port} cannot be read: {error}") from None
+        raise BenchError(f"the metrics page at {host}:{port} cannot be read: {error}") from None
     finally:
         connection.close()
     if answer.status != 200:
-        raise Failure(f"the metrics page at {host}:{port} answers {answer.status}: is it a broker's?")
+        raise BenchError(f"the metrics page at {host}:{port} answers {answer.status}: is it a broker's?")
     return parse_page(content.decode(errors="replace"))
 
 
@@ -54,3 +56,18 @@ def histogram(page: MetricsPage, name: str) -> Histogram:
         bound = float(labels.get("le", "inf"))
         counts[bound] = counts.get(bound, 0.0) + value
     return sorted(counts.items())
+
+
+def difference(later: Histogram, earlier: Histogram) -> Histogram:
+    counts = dict(earlier)
+    return [(bound, count - counts.get(bound, 0.0)) for bound, count in later]
+
+
+def percentile(counts: Histogram, part: float) -> float:
+    """The bound below which that part of all is."""
+    if not counts or counts[-1][1] <= 0:
+        return 0.0
+    finite = [bound for bound, _ in counts if bound != float("inf")]
+    wanted = counts[-1][1] * part
+    reached = next(bound for bound, count in counts if count >= wanted)
+    return reached if reached != float("inf") else max(finite, default=0.0)
