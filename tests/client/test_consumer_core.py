@@ -1,3 +1,4 @@
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from headrace.client.core.calls import Call, Errand
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
+from headrace.client.core.fetch_requests import FetchSettings
 from headrace.client.core.reading import open_batch
 from headrace.client.errors import BadAnswer, BrokerError, BrokerUnreachable
 from headrace.client.types import EARLIEST, LATEST, Broker, ConsumerRecord, IsolationLevel
@@ -16,6 +18,7 @@ from headrace.wire.records.compression import Compression
 
 TOPIC_ID = bytes(range(16))
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+FETCH_OPTIONS = {field.name for field in fields(FetchSettings)}
 
 
 def batch(base_offset: int, *values: bytes, **options: Any) -> bytes:
@@ -28,7 +31,10 @@ class World:
 
     def __init__(self, *, partitions: int = 1, subscribe: bool = True, has_ids: bool = True, **options: Any) -> None:
         self.cluster = Cluster()
-        self.core = ConsumerCore(ConsumerSettings(**{"reset_to": EARLIEST, **options}), self.cluster)
+        fetches = FetchSettings(**{name: options.pop(name) for name in set(options) & FETCH_OPTIONS})
+        self.core = ConsumerCore(
+            ConsumerSettings(**{"reset_to": EARLIEST, "fetches": fetches, **options}), self.cluster
+        )
         self.partitions = partitions
         self.topic_id = TOPIC_ID if has_ids else bytes(16)
         self.logs: dict[int, list[bytes]] = {n: [] for n in range(partitions)}

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.client.core.accumulator import Appended, ProducerSettings
 from headrace.client.core.calls import Call, Errand
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.producer import Appended, ProducerCore, ProducerSettings
+from headrace.client.core.producer import ProducerCore
 from headrace.client.errors import BrokerUnreachable, BufferFull, ClientClosed, ClientError, InvalidArgument
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages import init_producer_id, metadata, produce

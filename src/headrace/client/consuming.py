@@ -10,6 +10,7 @@ from headrace.client.config import ConsumerConfig
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
 from headrace.client.core.engine import Engine
+from headrace.client.core.fetch_requests import FetchSettings
 from headrace.client.core.groups.membership import GroupSettings, NoticeKind
 from headrace.client.core.links import Links
 from headrace.client.errors import BrokerError, DeserializationError, InvalidArgument
@@ -208,17 +209,23 @@ class ConsumerParts:
         }
 
 
-def _consumer_settings(config: ConsumerConfig) -> ConsumerSettings:
+def fetch_settings(config: ConsumerConfig) -> FetchSettings:
     is_committed = config.isolation_level == "read_committed"
-    return ConsumerSettings(
-        reset_to=RESETS[config.auto_offset_reset],
-        fetch_wait_ms_max=config.fetch_max_wait_ms,
-        fetch_bytes_min=config.fetch_min_bytes,
-        fetch_bytes_max=config.fetch_max_bytes,
+    return FetchSettings(
+        wait_ms_max=config.fetch_max_wait_ms,
+        bytes_min=config.fetch_min_bytes,
+        bytes_max=config.fetch_max_bytes,
         partition_bytes_max=config.max_partition_fetch_bytes,
-        check_crcs=config.check_crcs,
         isolation=IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED,
         rack=config.client_rack or "",
+    )
+
+
+def _consumer_settings(config: ConsumerConfig) -> ConsumerSettings:
+    return ConsumerSettings(
+        reset_to=RESETS[config.auto_offset_reset],
+        fetches=fetch_settings(config),
+        check_crcs=config.check_crcs,
         request_timeout_ms=config.request_timeout_ms,
     )
 

@@ -6,6 +6,7 @@ from headrace.model.errors import RETRIABLE, ErrorCode, error_name
 
 if TYPE_CHECKING:
     from headrace.client.types import ConsumerRecord
+    from headrace.model.ids import TopicPartition
 
 _HINTS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "create it with `headrace topics create`, or check the spelling",
@@ -71,6 +72,15 @@ class BrokerError(ClientError):
     @property
     def is_retriable(self) -> bool:
         return self.code in RETRIABLE
+
+
+class OffsetOutOfRange(BrokerError):
+    """A partition has no such offset (any more)."""
+
+    def __init__(self, partition: "TopicPartition", offset: int) -> None:
+        self.partition = partition
+        self.offset = offset
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition} cannot be read at offset {offset}")
 
 
 class TransactionFailed(ClientError):

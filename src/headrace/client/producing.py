@@ -1,18 +1,22 @@
 """What the producers of all fronts have in common around the core: settings, serializers, results."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.client.config import ProducerConfig
+from headrace.client.core.accumulator import ACKS_ALL, ProducerSettings
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.partitioners import Choose, RoundRobin, partition_for_checksum
 from headrace.client.core.produced_batches import ProducedBatch
-from headrace.client.core.producer import ACKS_ALL, ProducerCore, ProducerSettings
+from headrace.client.core.producer import ProducerCore
 from headrace.client.errors import BrokerError, InvalidArgument, SerializationError
 from headrace.client.serializers import Serialize
 from headrace.client.types import RecordMetadata
 from headrace.model.errors import ErrorCode
 from headrace.ports.entropy import Entropy
+from headrace.wire.errors import ProtocolError
 from headrace.wire.records.compression import Compression
+from headrace.wire.records.header import BASE_TIMESTAMP, HEADER
+from headrace.wire.records.reader import check_produced
 
 if TYPE_CHECKING:
     from headrace.client.core.transactions import Transactions
@@ -78,6 +82,24 @@ def serialized(what: str, value: Any, serializer: Serialize | None) -> bytes | N
         hint = "" if serializer is not None else f": encode it, or give the producer a {what}_serializer"
         raise InvalidArgument(f"a {what} is bytes or None, not {type(value).__name__}{hint}")
     return value
+
+
+class GivenBatch(NamedTuple):
+    """A batch that came encoded, checked, in a buffer that is the producer's."""
+
+    data: bytearray
+    records_count: int
+    timestamp: int
+    """Of its first record."""
+
+
+def given_batch(batch: bytes | bytearray) -> GivenBatch:
+    try:
+        count = check_produced(batch)
+    except ProtocolError as error:
+        raise InvalidArgument(f"this is not one batch of records as producers send it: {error}") from None
+    data = batch if isinstance(batch, bytearray) else bytearray(batch)
+    return GivenBatch(data, count, HEADER.unpack_from(data)[BASE_TIMESTAMP])
 
 
 def delivered(batch: ProducedBatch, place: int, timestamp: int) -> RecordMetadata:

@@ -201,6 +201,19 @@ class TransactionDescription:
     partitions: tuple[TopicPartition, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedTransaction:
+    """A transaction that was handed over by its producer, for somebody else to commit or abort."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: tuple[TopicPartition, ...]
+    """Where it wrote."""
+    has_offsets: bool
+    """Whether offsets of groups are committed with it."""
+
+
 class HangingTransaction(NamedTuple):
     """Open in a partition, while its coordinator knows of no such transaction: nobody will end it."""
 

@@ -2,15 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from headrace.client.aio.session import Session
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
 from headrace.client.consuming import Place, as_offsets
+from headrace.client.core.accumulator import NEVER, Appended
 from headrace.client.core.produced_batches import ProducedBatch
-from headrace.client.core.producer import NEVER, Appended
 from headrace.client.errors import (
     BufferFull,
     ClientClosed,
@@ -19,13 +19,14 @@ from headrace.client.errors import (
     InvalidArgument,
     TransactionFailed,
 )
-from headrace.client.producing import delivered, make_core, refuse_hopeless_topic, serialized
+from headrace.client.producing import GivenBatch, delivered, given_batch, make_core, refuse_hopeless_topic, serialized
 from headrace.client.serializers import serializer
-from headrace.client.types import GroupIdentity, OffsetAndMetadata, RecordMetadata
+from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction, RecordMetadata
 
 if TYPE_CHECKING:
     from headrace.client.core.transactions import Transactions
 
+T = TypeVar("T")
 Headers = Sequence[tuple[str, bytes | None]]
 
 FIRST_CONTACT_WAIT_MS = 5_000
@@ -110,7 +111,9 @@ class Producer:
             timestamp = self._clock.wall_ms()
         appended = self._append(topic, value, key, headers, partition, timestamp)
         if appended is None:
-            appended = await self._wait_and_append(topic, value, key, headers, partition, timestamp)
+            appended = await self._wait_for(
+                topic, lambda: self._append(topic, value, key, headers, partition, timestamp)
+            )
         if appended.due_ms != NEVER:
             self._session.kick()
             if appended.batch.is_full:
@@ -120,6 +123,38 @@ class Producer:
     async def send_and_wait(self, topic: str, value: Any, key: Any = None, **record: Any) -> RecordMetadata:
         """Send one record and wait until it is delivered."""
         return await (await self.send(topic, value, key, **record))
+
+    async def send_batch(self, topic: str, partition: int, batch: bytes | bytearray) -> Delivery:
+        """Hand over a whole encoded batch, whose first record the delivery is about; waits as `send` does.
+
+        It gets the producer's identity and is compressed as it is. A bytearray is not to be used any more afterwards.
+        """
+        given = given_batch(batch)
+        appended = await self._wait_for(topic, lambda: self._append_batch(topic, partition, given))
+        self._session.kick()
+        await asyncio.sleep(0)  # As in `send`.
+        return Delivery(appended.batch, appended.place, given.timestamp)
+
+    async def partition_count(self, topic: str) -> int:
+        """How many partitions the topic has; waits for what the brokers say of it, at most `max_block_ms`."""
+
+        def count() -> int | None:
+            self._check_usable()
+            self._session.cluster.want((topic,))
+            return self._session.cluster.partition_count(topic)
+
+        return await self._wait_for(topic, count)
+
+    def _append_batch(self, topic: str, partition: int, given: GivenBatch) -> Appended | None:
+        self._check_usable()
+        if self._transactions is not None:
+            self._transactions.check_may_send()
+        try:
+            return self._core.append_batch(
+                topic, partition, given.data, given.records_count, self._clock.monotonic_ms()
+            )
+        except BufferFull:
+            return None
 
     def _append(self, topic: str, value: Any, key: Any, headers: Headers, *place_and_time: Any) -> Appended | None:
         """None if it must be tried again after something changed."""
@@ -132,16 +167,15 @@ class Producer:
         except BufferFull:
             return None
 
-    async def _wait_and_append(self, topic: str, *record: Any) -> Appended:
+    async def _wait_for(self, topic: str, attempt: Callable[[], T | None]) -> T:
+        """The result of an attempt that had one: at once, or after something changed."""
         began_ms = self._clock.monotonic_ms()
-        while True:
+        while (found := attempt()) is None:
             self._session.kick()
             waited_ms = self._clock.monotonic_ms() - began_ms
             self._refuse_hopeless(topic, waited_ms)
             await self._session.changed(began_ms + min(self.config.max_block_ms, waited_ms + FIRST_CONTACT_WAIT_MS))
-            appended = self._append(topic, *record)
-            if appended is not None:
-                return appended
+        return found
 
     def _refuse_hopeless(self, topic: str, waited_ms: float) -> None:
         cluster, trouble = self._session.cluster, self._session.engine.trouble
@@ -199,6 +233,11 @@ class Producer:
             self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
         await self.flush(self.config.max_block_ms)
         await self._session.run(transactions.end(commit=commit), self.config.max_block_ms)
+
+    async def hand_over_transaction(self) -> PreparedTransaction:
+        transactions = self._require_transactions()
+        await self.flush(self.config.max_block_ms)
+        return transactions.hand_over()
 
     def _require_transactions(self) -> "Transactions":
         if self._transactions is None:
@@ -261,6 +300,13 @@ class Transaction:
         self._check_open()
         self._is_open = False
         await self._producer.end_transaction(commit=False)
+
+    async def hand_over(self) -> PreparedTransaction:
+        """Leave it open, all delivered, for `Admin.end_transaction`; the producer can only be closed then."""
+        self._check_open()
+        prepared = await self._producer.hand_over_transaction()
+        self._is_open = False
+        return prepared
 
     def _check_open(self) -> None:
         if not self._is_open:

@@ -19,6 +19,7 @@ from headrace.client.types import (
     GroupDescription,
     GroupOffset,
     HangingTransaction,
+    IsolationLevel,
     ListedGroup,
     ListedTransaction,
     LogDirDescription,
@@ -26,6 +27,7 @@ from headrace.client.types import (
     OffsetAt,
     Outcome,
     PartitionProducers,
+    PreparedTransaction,
     TopicDescription,
     TransactionDescription,
 )
@@ -89,9 +91,14 @@ class Admin:
         operation = configs.alter_configs(self._session.cluster, changes, validate_only=validate_only)
         return self._session.run(operation, self._timeout_ms)
 
-    def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
-        """The offset at EARLIEST, LATEST, MAX_TIMESTAMP, or at or after a time in milliseconds."""
-        operation = partitions.offsets(self._session.cluster, times, timeout_ms=self._timeout_ms)
+    def offsets(
+        self, times: Mapping[TopicPartition, int], *, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    ) -> dict[TopicPartition, OffsetAt]:
+        """The offset at EARLIEST, LATEST, MAX_TIMESTAMP, or at or after a time in milliseconds.
+
+        With READ_COMMITTED, LATEST is where those who read committed records have to stop.
+        """
+        operation = partitions.offsets(self._session.cluster, times, timeout_ms=self._timeout_ms, isolation=isolation)
         return self._session.run(operation, self._timeout_ms)
 
     def log_dirs(self, nodes: Iterable[int] | None = None) -> tuple[LogDirDescription, ...]:
@@ -154,6 +161,11 @@ class Admin:
         """Abort what is open under these ids; whoever had them can write no more."""
         operation = transactions.fence_producers(self._session.cluster, transactional_ids)
         return self._session.run(operation, self._timeout_ms)
+
+    def end_transaction(self, prepared: PreparedTransaction, *, commit: bool) -> None:
+        """Commit or abort what a producer handed over; may be asked again if the answer was lost."""
+        operation = transactions.end_transaction(self._session.cluster, prepared, commit=commit)
+        self._session.run(operation, self._timeout_ms)
 
     def hanging_transactions(self, wanted: Iterable[TopicPartition]) -> tuple[HangingTransaction, ...]:
         """Those open in these partitions that no coordinator will end."""

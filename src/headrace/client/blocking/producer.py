@@ -11,12 +11,12 @@ from headrace.client.blocking.delivery import Delivery
 from headrace.client.blocking.session import Session
 from headrace.client.blocking.transaction import Transaction
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
+from headrace.client.core.accumulator import NOW, Appended
 from headrace.client.core.calls import Operation
-from headrace.client.core.producer import NOW, Appended
 from headrace.client.errors import BufferFull, ClientClosed, DeadlineExceeded, InvalidArgument, TransactionFailed
-from headrace.client.producing import make_core, refuse_hopeless_topic, serialized
+from headrace.client.producing import GivenBatch, given_batch, make_core, refuse_hopeless_topic, serialized
 from headrace.client.serializers import serializer
-from headrace.client.types import GroupIdentity, OffsetAndMetadata
+from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 from headrace.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Producer:
         with self._lock:
             appended = self._append(topic, value, key, headers, partition, timestamp)
             if appended is None:
-                appended = self._wait_and_append(topic, value, key, headers, partition, timestamp)
+                appended = self._wait_for(topic, lambda: self._append(topic, value, key, headers, partition, timestamp))
             wakes = appended.due_ms < self._wakeup_ms
             if wakes:
                 self._wakeup_ms = appended.due_ms
@@ -96,6 +96,49 @@ class Producer:
         if on_delivery is not None:
             delivery.add_done_callback(on_delivery)
         return delivery
+
+    def send_batch(
+        self,
+        topic: str,
+        partition: int,
+        batch: bytes | bytearray,
+        on_delivery: Callable[[Delivery], object] | None = None,
+    ) -> Delivery:
+        """Hand over a whole encoded batch, whose first record the delivery is about; waits as `send` does.
+
+        It gets the producer's identity and is compressed as it is. A bytearray is not to be used any more afterwards.
+        """
+        given = given_batch(batch)
+        with self._lock:
+            appended = self._wait_for(topic, lambda: self._append_batch(topic, partition, given))
+            self._wakeup_ms = NOW
+        self._session.network.wake()
+        delivery = Delivery(self._changed, appended.batch, appended.place, given.timestamp)
+        if on_delivery is not None:
+            delivery.add_done_callback(on_delivery)
+        return delivery
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions the topic has; waits for what the brokers say of it, at most `max_block_ms`."""
+
+        def count() -> int | None:
+            self._check_usable()
+            self._session.cluster.want((topic,))
+            return self._session.cluster.partition_count(topic)
+
+        with self._lock:
+            return self._wait_for(topic, count)
+
+    def _append_batch(self, topic: str, partition: int, given: GivenBatch) -> Appended | None:
+        self._check_usable()
+        if self._transactions is not None:
+            self._transactions.check_may_send()
+        try:
+            return self._core.append_batch(
+                topic, partition, given.data, given.records_count, self._clock.monotonic_ms()
+            )
+        except BufferFull:
+            return None
 
     def _append(
         self,
@@ -116,16 +159,15 @@ class Producer:
         except BufferFull:
             return None
 
-    def _wait_and_append(self, topic: str, *record: Any) -> Appended:
+    def _wait_for(self, topic: str, attempt: Callable[[], T | None]) -> T:
+        """The result of an attempt that had one: at once, or after something changed."""
         began_ms = self._clock.monotonic_ms()
-        while True:
+        while (found := attempt()) is None:
             self._session.network.wake()
             waited_ms = self._clock.monotonic_ms() - began_ms
             self._refuse_hopeless(topic, waited_ms)
             self._changed.wait(max(0.001, min(self.config.max_block_ms - waited_ms, FIRST_CONTACT_WAIT_MS) / 1000))
-            appended = self._append(topic, *record)
-            if appended is not None:
-                return appended
+        return found
 
     def _refuse_hopeless(self, topic: str, waited_ms: float) -> None:
         cluster, trouble = self._session.cluster, self._session.engine.trouble
@@ -172,6 +214,12 @@ class Producer:
                 self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
         self.flush(self.config.max_block_ms)
         self._run(transactions.end(commit=commit), self.config.max_block_ms)
+
+    def hand_over_transaction(self) -> PreparedTransaction:
+        transactions = self._require_transactions()
+        self.flush(self.config.max_block_ms)
+        with self._changed:
+            return transactions.hand_over()
 
     def _require_transactions(self) -> "Transactions":
         if self._transactions is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from headrace.client.consuming import Place, as_offsets
 from headrace.client.errors import ClientError, InvalidArgument
-from headrace.client.types import GroupIdentity, OffsetAndMetadata
+from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 
 if TYPE_CHECKING:
     from headrace.client.blocking.producer import Producer
@@ -38,6 +38,13 @@ class Transaction:
         self._check_open()
         self._is_open = False
         self._producer.end_transaction(commit=False)
+
+    def hand_over(self) -> PreparedTransaction:
+        """Leave it open, all delivered, for `Admin.end_transaction`; the producer can only be closed then."""
+        self._check_open()
+        prepared = self._producer.hand_over_transaction()
+        self._is_open = False
+        return prepared
 
     def _check_open(self) -> None:
         if not self._is_open:

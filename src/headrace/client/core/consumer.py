@@ -7,19 +7,20 @@ the fetch sizes; partitions that have records take turns, and drained ones have 
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from headrace.client.core.admin.routing import LEADER_ERRORS, by_topic
-from headrace.client.core.calls import Call, Errand
+from headrace.client.core.admin.routing import LEADER_ERRORS
+from headrace.client.core.calls import Errand
 from headrace.client.core.cluster import Cluster
+from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call
 from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
 from headrace.client.core.reading import FetchedBatch, Reading
 from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, IsolationLevel, OffsetAt
 from headrace.model.errors import RETRIABLE, ErrorCode
-from headrace.model.ids import NO_TOPIC_ID, TopicPartition
+from headrace.model.ids import TopicPartition
 from headrace.wire.errors import ProtocolError
 from headrace.wire.messages import fetch
 
@@ -29,22 +30,14 @@ PREFERRED_REPLICA_MS = 300_000
 FETCH_AHEAD_SHARE = 2
 """The next fetch is made when less than this part of one is left."""
 
-_BATCHES_V2_FROM_VERSION = 4
-_TOPIC_IDS_FROM_VERSION = 13
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
     reset_to: int | None = LATEST
     """Where to begin without a position, and after an offset that does not exist: EARLIEST, LATEST, or an error."""
 
-    fetch_wait_ms_max: int = 500
-    fetch_bytes_min: int = 1
-    fetch_bytes_max: int = 50 * 1024 * 1024
-    partition_bytes_max: int = 1024 * 1024
+    fetches: FetchSettings = field(default_factory=FetchSettings)
     check_crcs: bool = True
-    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
-    rack: str = ""
     retry_pause_ms: float = 100
     request_timeout_ms: int = 30_000
 
@@ -52,6 +45,7 @@ class ConsumerSettings:
 class ConsumerCore:
     def __init__(self, settings: ConsumerSettings, cluster: Cluster) -> None:
         self._settings = settings
+        self._is_committed = settings.fetches.isolation == IsolationLevel.READ_COMMITTED
         self._cluster = cluster
         self._topics: tuple[str, ...] = ()
         self._matches: Callable[[str], bool] | None = None
@@ -123,8 +117,7 @@ class ConsumerCore:
     def lag(self, partition: TopicPartition) -> int | None:
         """How many offsets are between the position and the end that the last answer told of."""
         reading = self._readings[partition]
-        is_committed = self._settings.isolation == IsolationLevel.READ_COMMITTED
-        end = reading.last_stable_offset if is_committed else reading.high_watermark
+        end = reading.last_stable_offset if self._is_committed else reading.high_watermark
         return max(0, end - reading.position) if end >= 0 and reading.position is not None else None
 
     def awaiting_committed(self) -> tuple[TopicPartition, ...]:
@@ -155,7 +148,7 @@ class ConsumerCore:
         lookups: dict[int, dict[TopicPartition, int]] = {}
         fetches: dict[int, list[TopicPartition]] = {}
         wakeup_ms = self._cluster.next_refresh_ms()
-        bytes_enough = self._settings.partition_bytes_max // FETCH_AHEAD_SHARE
+        bytes_enough = self._settings.fetches.partition_bytes_max // FETCH_AHEAD_SHARE
         for partition, reading in self._readings.items():
             if reading.is_asking or reading.is_paused or reading.needs_committed:
                 continue
@@ -268,7 +261,13 @@ class ConsumerCore:
             self._cluster.refreshed(reply, now_ms)
 
     def _lookup(self, leader: int, times: dict[TopicPartition, int]) -> Errand:
-        call = list_offsets_call(self._cluster, leader, times, timeout_ms=self._settings.request_timeout_ms)
+        call = list_offsets_call(
+            self._cluster,
+            leader,
+            times,
+            timeout_ms=self._settings.request_timeout_ms,
+            isolation=self._settings.fetches.isolation,
+        )
         return Errand(call, partial(self._looked_up, self._ask(times)))
 
     def _looked_up(self, asked: dict[TopicPartition, int], reply: Any, now_ms: float) -> None:
@@ -289,43 +288,14 @@ class ConsumerCore:
             reading.start = LATEST  # Nothing is as new as the time asked for.
 
     def _fetch(self, node: int, partitions: list[TopicPartition]) -> Errand:
-        settings = self._settings
-        has_ids = all(self._cluster.topic_id(partition.topic) != NO_TOPIC_ID for partition in partitions)
-        request = fetch.FetchRequest(
-            max_wait_ms=settings.fetch_wait_ms_max,
-            min_bytes=settings.fetch_bytes_min,
-            max_bytes=settings.fetch_bytes_max,
-            isolation_level=settings.isolation,
-            rack_id=settings.rack,
-            topics=tuple(
-                fetch.FetchRequestTopic(
-                    topic=topic,
-                    topic_id=self._cluster.topic_id(topic),
-                    partitions=tuple(self._wanted(TopicPartition(topic, index)) for index in indexes),
-                )
-                for topic, indexes in by_topic(partitions).items()
-            ),
-        )
-        call = Call(
-            fetch,
-            request,
-            node,
-            min_version=_BATCHES_V2_FROM_VERSION,
-            max_version=fetch.MAX_VERSION if has_ids else _TOPIC_IDS_FROM_VERSION - 1,
-            wait_ms_max=settings.fetch_wait_ms_max,
-        )
+        positions: dict[TopicPartition, int] = {}
+        for partition in partitions:
+            position = self._readings[partition].fetch_position()
+            assert position is not None
+            positions[partition] = position
         self._fetching.add(node)
+        call = fetch_call(self._cluster, node, positions, self._settings.fetches)
         return Errand(call, partial(self._fetched, node, self._ask(partitions)))
-
-    def _wanted(self, partition: TopicPartition) -> fetch.FetchRequestPartition:
-        position = self._readings[partition].fetch_position()
-        assert position is not None
-        return fetch.FetchRequestPartition(
-            partition=partition.partition,
-            current_leader_epoch=self._cluster.leader_epoch(partition),
-            fetch_offset=position,
-            partition_max_bytes=self._settings.partition_bytes_max,
-        )
 
     def _fetched(self, node: int, asked: dict[TopicPartition, int], reply: Any, now_ms: float) -> None:
         self._fetching.discard(node)
@@ -338,9 +308,7 @@ class ConsumerCore:
                 self._errors.append(reply)
         else:
             self._cluster.learn_endpoints(reply.node_endpoints)
-            for topic in reply.responses:
-                name = topic.topic or self._cluster.topic_name(topic.topic_id) or ""
-                answers.update((TopicPartition(name, one.partition_index), one) for one in topic.partitions)
+            answers = answers_in(self._cluster, reply)
         for partition, reading in self._answered(asked):
             answer = answers.get(partition)
             if answer is None:
@@ -364,10 +332,8 @@ class ConsumerCore:
         if not answer.records:
             return
         self._bytes_count += len(answer.records)
-        is_committed = self._settings.isolation == IsolationLevel.READ_COMMITTED
-        aborted = [(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()]
         try:
-            reading.keep(answer.records, aborted if is_committed else None)
+            reading.keep(answer.records, aborted_in(answer) if self._is_committed else None)
         except ProtocolError as error:
             reading.move(reading.position, None)
             self._pause(reading, now_ms)

@@ -51,6 +51,10 @@ class Engine:
     def attach(self, core: Core) -> None:
         self._cores.append(core)
 
+    def detach(self, core: Core) -> None:
+        """Ask it for nothing more; replies to what it asked still reach it."""
+        self._cores.remove(core)
+
     def start(self, operation: Operation[Any], *, deadline_ms: float, ended: Callable[[Any], None]) -> None:
         """Begin an operation; `ended` gets its result or the error, perhaps at once."""
         assert len(self._running) < OPERATIONS_MAX, "operations are started faster than they end"

@@ -5,17 +5,27 @@ from collections.abc import Mapping
 from headrace.client.core.admin.routing import by_topic
 from headrace.client.core.calls import Call
 from headrace.client.core.cluster import Cluster, error_code
-from headrace.client.types import MAX_TIMESTAMP, OffsetAt
+from headrace.client.types import MAX_TIMESTAMP, IsolationLevel, OffsetAt
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import list_offsets as list_offsets_api
 
 _CONSUMER = -1
+_ISOLATION_FROM_VERSION = 2
 _MAX_TIMESTAMP_FROM_VERSION = 7
 
 
-def list_offsets_call(cluster: Cluster, leader: int, times: Mapping[TopicPartition, int], *, timeout_ms: int) -> Call:
+def list_offsets_call(
+    cluster: Cluster,
+    leader: int,
+    times: Mapping[TopicPartition, int],
+    *,
+    timeout_ms: int,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> Call:
+    """With READ_COMMITTED, LATEST is the last stable offset, before the first open transaction."""
     request = list_offsets_api.ListOffsetsRequest(
         replica_id=_CONSUMER,
+        isolation_level=isolation,
         topics=tuple(
             list_offsets_api.ListOffsetsRequestTopic(
                 name=topic,
@@ -33,7 +43,10 @@ def list_offsets_call(cluster: Cluster, leader: int, times: Mapping[TopicPartiti
         timeout_ms=timeout_ms,
     )
     needs_newest = any(time <= MAX_TIMESTAMP for time in times.values())
-    return Call(list_offsets_api, request, leader, min_version=_MAX_TIMESTAMP_FROM_VERSION if needs_newest else 1)
+    min_version = _ISOLATION_FROM_VERSION if isolation else 1
+    return Call(
+        list_offsets_api, request, leader, min_version=_MAX_TIMESTAMP_FROM_VERSION if needs_newest else min_version
+    )
 
 
 def offsets_in(response: list_offsets_api.ListOffsetsResponse) -> dict[TopicPartition, OffsetAt]:

@@ -8,6 +8,7 @@ from headrace.client.core.produced_batches import ProducedBatch
 from headrace.model.ids import NO_TOPIC_ID
 from headrace.wire.messages import init_producer_id, produce
 from headrace.wire.records.compression import Compression
+from headrace.wire.records.header import compression_of
 
 NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
 
@@ -25,12 +26,15 @@ def produce_call(
     *,
     acks: int,
     timeout_ms: int,
-    compression: Compression,
     transactional_id: str | None,
 ) -> Call:
     """All batches are encoded."""
     topics: dict[str, list[produce.ProduceRequestPartition]] = {}
+    min_version = _RECORD_BATCHES_FROM_VERSION
     for batch in batches:
+        assert batch.encoded is not None
+        if compression_of(batch.encoded) == Compression.ZSTD:
+            min_version = _ZSTD_FROM_VERSION
         topics.setdefault(batch.partition.topic, []).append(
             produce.ProduceRequestPartition(index=batch.partition.partition, records=batch.encoded)
         )
@@ -49,7 +53,7 @@ def produce_call(
         produce,
         request,
         node,
-        min_version=_ZSTD_FROM_VERSION if compression == Compression.ZSTD else _RECORD_BATCHES_FROM_VERSION,
+        min_version=min_version,
         max_version=max_version if transactional_id is None else _ADDED_PARTITIONS_MAX_VERSION,
         is_answered=acks != 0,
     )

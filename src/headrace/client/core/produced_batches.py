@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from headrace.client.errors import ClientError
 from headrace.model.ids import TopicPartition
 from headrace.wire.records.builder import BatchBuilder
+from headrace.wire.records.header import stamp_producer
 
 RECORD_OVERHEAD_BYTES_MAX = 36
 """The lengths, deltas and counts of one record at their largest."""
@@ -92,6 +93,36 @@ class ProducedBatch:
         self.encoded = None
         self.producer_id = -1
         self.sequence = -1
+
+
+class EncodedBatch(ProducedBatch):
+    """One that came with its bytes finished: it only gets an identity, and its builder only counts."""
+
+    __slots__ = ("_given",)
+
+    def __init__(
+        self, partition: TopicPartition, number: int, given: bytearray, *, count: int, now_ms: float, deadline_ms: float
+    ) -> None:
+        super().__init__(partition, number, ready_ms=now_ms, deadline_ms=deadline_ms)
+        self.builder.count = count
+        self.builder.plain_bytes = len(given)
+        self.is_full = True
+        self._given = given
+
+    def encode(
+        self, *, compression: int, producer_id: int, producer_epoch: int, sequence: int, transactional: bool = False
+    ) -> None:
+        """The same bytes under this identity; they stay compressed as they came."""
+        self.producer_id = producer_id
+        self.sequence = sequence
+        stamp_producer(
+            self._given,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch if producer_id >= 0 else -1,
+            base_sequence=sequence,
+            transactional=transactional,
+        )
+        self.encoded = self._given
 
 
 class PartitionLine:

@@ -5,67 +5,34 @@ call goes back into its `completed`. Order within a partition is kept by one rul
 line before all younger ones. With idempotence (acks=all) the broker refuses what would duplicate or reorder.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from headrace.client.core.accumulator import Accumulator, ProducerSettings
 from headrace.client.core.calls import Errand
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.partitioners import Choose, partition_for_key
+from headrace.client.core.partitioners import Choose
 from headrace.client.core.produce_requests import identity_call, produce_call
-from headrace.client.core.produced_batches import PartitionLine, ProducedBatch, record_bytes_bound
+from headrace.client.core.produced_batches import PartitionLine, ProducedBatch
 from headrace.client.errors import (
     BrokerError,
-    BufferFull,
     ClientError,
     DeadlineExceeded,
     InvalidArgument,
     UnsupportedByBroker,
 )
 from headrace.model.errors import RETRIABLE, ErrorCode
-from headrace.model.ids import TopicPartition
 from headrace.wire.messages import produce
-from headrace.wire.records.compression import Compression
-from headrace.wire.records.header import HEADER_SIZE
 
 if TYPE_CHECKING:
     from headrace.client.core.transactions import Transactions
-
-ACKS_ALL = -1
-NOW, NEVER = 0.0, float("inf")
 
 _IDENTITY_ERRORS = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH})
 _UNCERTAIN_ERRORS = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerSettings:
-    acks: int = ACKS_ALL
-    idempotent: bool = True
-    compression: Compression = Compression.NONE
-    linger_ms: float = 5
-    batch_bytes_max: int = 16 * 1024
-    request_bytes_max: int = 1024 * 1024
-    buffer_bytes_max: int = 32 * 1024 * 1024
-    requests_in_flight_max: int = 5
-    """Per broker, and batches per partition; five is what an idempotent producer may have (KIP-98)."""
-
-    request_timeout_ms: int = 30_000
-    delivery_timeout_ms: float = 120_000
-    retry_pause_ms: float = 100
-
-
-class Appended(NamedTuple):
-    batch: ProducedBatch
-    place: int
-    due_ms: float
-    """When `poll` has something to do because of it: NOW as the batch is full, its time as it is new, or never."""
-
-
 class ProducerCore:
-    """`choose` gives a number below its argument; it spreads records without a key over the partitions."""
-
     def __init__(
         self,
         settings: ProducerSettings,
@@ -75,26 +42,26 @@ class ProducerCore:
         partitioner: Choose | None = None,
         transactions: "Transactions | None" = None,
     ) -> None:
-        """`partitioner` is asked for every record without a partition; None: by the key, or in sticky batches."""
         self.settled: list[ProducedBatch] = []
         """Batches that ended since the caller last emptied this."""
-        self.buffered_bytes = 0
+        self._accumulator = Accumulator(settings, cluster, choose, partitioner=partitioner)
+        self.append = self._accumulator.append
+        self.append_batch = self._accumulator.append_batch
+        self.fill = self._accumulator.fill
+        self._lines = self._accumulator.lines
         self._settings = settings
         self._cluster = cluster
-        self._choose = choose
-        self._partitioner = partitioner
         self._transactions = transactions
         self._records_count = self._failed_count = self._retries_count = 0
-        self._lines: dict[TopicPartition, PartitionLine] = {}
-        self._sticky: dict[str, int] = {}
-        self._filling: dict[str, ProducedBatch] = {}
-        """Of each topic the batch that records without a key go to."""
         self._requests: dict[int, int] = {}
-        self._next_number = 0
         self._producer_id = -1
         self._producer_epoch = -1
         self._identity_due_ms: float | None = 0.0
         """When to ask for a producer id; None while one is on its way or held."""
+
+    @property
+    def buffered_bytes(self) -> int:
+        return self._accumulator.buffered_bytes
 
     def unsettled(self) -> int:
         return sum(len(line.waiting) + len(line.in_flight) for line in self._lines.values())
@@ -107,115 +74,6 @@ class ProducerCore:
             "buffered-bytes": self.buffered_bytes,
             "batches-unsettled": self.unsettled(),
         }
-
-    def append(
-        self,
-        topic: str,
-        partition: int | None,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[tuple[str, bytes | None]],
-        now_ms: float,
-    ) -> Appended | None:
-        """The record's batch and its place there; None if the topic is not known yet (it is asked for)."""
-        size = record_bytes_bound(key, value, headers)
-        settings = self._settings
-        if key is None and partition is None:
-            # What a producer does all the time: another record without a key for the batch that is being filled.
-            filling = self._filling.get(topic)
-            if filling is not None and not filling.is_full and self.buffered_bytes + size <= settings.buffer_bytes_max:
-                builder = filling.builder
-                if builder.plain_bytes + size <= settings.batch_bytes_max:
-                    return self._add(filling, size, timestamp, key, value, headers, NEVER)
-        if size > settings.request_bytes_max:
-            raise InvalidArgument(
-                f"a record of about {size} bytes is larger than max_request_size={settings.request_bytes_max}: "
-                "send it in parts or raise the limit here and max.message.bytes at the topic"
-            )
-        count = self._cluster.partition_count(topic)
-        if not count:
-            self._cluster.want((topic,))
-            return None
-        if self.buffered_bytes + size > settings.buffer_bytes_max:
-            raise BufferFull(f"{self.buffered_bytes} bytes wait to be sent, buffer_memory={settings.buffer_bytes_max}")
-        is_sticky = partition is None and key is None and self._partitioner is None
-        if partition is None:
-            partition = self._choose_partition(topic, key, count, size)
-        if not 0 <= partition < count:
-            raise InvalidArgument(f"topic {topic!r} has the partitions 0 to {count - 1}, there is no {partition}")
-        place = TopicPartition(topic, partition)
-        line = self._lines.get(place)
-        if line is None:
-            line = self._lines[place] = PartitionLine()
-        batch = line.waiting[-1] if line.waiting else None
-        due_ms = NEVER
-        if batch is None or not batch.has_room(size, settings.batch_bytes_max):
-            if batch is not None:
-                batch.is_full = True
-            batch = self._new_batch(place, now_ms)
-            line.waiting.append(batch)
-            due_ms = batch.ready_ms
-        if is_sticky:
-            self._filling[topic] = batch
-        return self._add(batch, size, timestamp, key, value, headers, due_ms)
-
-    def _add(
-        self,
-        batch: ProducedBatch,
-        size: int,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[tuple[str, bytes | None]],
-        due_ms: float,
-    ) -> Appended:
-        builder = batch.builder
-        before = builder.plain_bytes
-        builder.append(timestamp, key, value, headers)
-        after = builder.plain_bytes
-        self.buffered_bytes += after - before
-        if after + size > self._settings.batch_bytes_max:
-            # The next record of this size would not fit, so there is nothing to wait for.
-            batch.is_full = True
-            due_ms = NOW
-        return tuple.__new__(Appended, (batch, builder.count - 1, due_ms))
-
-    def _new_batch(self, place: TopicPartition, now_ms: float) -> ProducedBatch:
-        self._next_number += 1
-        return ProducedBatch(
-            place,
-            self._next_number,
-            ready_ms=now_ms + self._settings.linger_ms,
-            deadline_ms=now_ms + self._settings.delivery_timeout_ms,
-        )
-
-    def _choose_partition(self, topic: str, key: bytes | None, count: int, size: int) -> int:
-        if self._partitioner is not None:
-            chosen = self._partitioner(topic, key, count)
-            if not isinstance(chosen, int):
-                raise InvalidArgument(f"the partitioner gave {chosen!r} for topic {topic!r}, not a number")
-            return chosen
-        return self._sticky_partition(topic, count, size) if key is None else partition_for_key(key, count)
-
-    def _sticky_partition(self, topic: str, count: int, size: int) -> int:
-        """The partition whose batch is being filled; another one when that batch is gone (KIP-480)."""
-        current = self._sticky.get(topic)
-        if current is not None and current < count:
-            line = self._lines.get(TopicPartition(topic, current))
-            if line and line.waiting and line.waiting[-1].has_room(size, self._settings.batch_bytes_max):
-                return current
-        chosen = self._choose(count - 1) if current is not None and count > 1 else self._choose(count)
-        if current is not None and count > 1 and chosen >= current:
-            chosen += 1
-        self._sticky[topic] = chosen
-        return chosen
-
-    def fill(self) -> None:
-        """Wait for no more records: every batch is sent as soon as it can be."""
-        for line in self._lines.values():
-            if line.waiting:
-                line.waiting[-1].is_full = True
 
     def abandon(self, error: ClientError) -> None:
         """Give up everything that is not settled."""
@@ -327,7 +185,6 @@ class ProducerCore:
             batches,
             acks=settings.acks,
             timeout_ms=settings.request_timeout_ms,
-            compression=settings.compression,
             transactional_id=self._transactions.transactional_id if self._transactions is not None else None,
         )
         self._requests[node] = self._requests.get(node, 0) + 1
@@ -471,7 +328,7 @@ class ProducerCore:
 
     def _settle(self, batch: ProducedBatch) -> None:
         self._records_count += batch.builder.count
-        self.buffered_bytes -= batch.builder.plain_bytes - HEADER_SIZE
+        self._accumulator.release(batch)
         batch.is_done = batch.is_full = True
         batch.encoded = None
         self.settled.append(batch)

@@ -15,7 +15,7 @@ from headrace.client.core.calls import Call, Errand, Operation, Pause
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.groups.coordinator import COORDINATOR_LANE, MOVED_ERRORS, Coordinator, CoordinatorKind
 from headrace.client.errors import BrokerError, ClientError, InvalidArgument, ProducerFenced, TransactionFailed
-from headrace.client.types import GroupIdentity, OffsetAndMetadata
+from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import (
@@ -50,6 +50,8 @@ class State(Enum):
     OPEN = "open"
     DOOMED = "doomed"
     """Something in it failed: it can only be aborted."""
+    AWAY = "handed over"
+    """Somebody else ends it; the producer is of no more use, for its next identity would abort it."""
     BROKEN = "broken"
 
 
@@ -81,6 +83,8 @@ class Transactions:
     def begin(self) -> None:
         if self.state == State.BROKEN:
             raise self._broken()
+        if self.state == State.AWAY:
+            raise InvalidArgument("the producer's transaction was handed over: make another producer, with another id")
         if self.state != State.READY:
             raise InvalidArgument("a transaction is open already: commit or abort it first")
         self.state, self.error = State.OPEN, None
@@ -98,6 +102,18 @@ class Transactions:
 
     def _broken(self) -> ClientError:
         return self.error or ProducerFenced("the producer cannot go on: make a new one")
+
+    def hand_over(self) -> PreparedTransaction:
+        """Leave the transaction to somebody else; all batches are settled before this is called."""
+        self.check_may_commit()
+        self.state = State.AWAY
+        return PreparedTransaction(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            partitions=tuple(sorted(self._added)),
+            has_offsets=self._has_offsets,
+        )
 
     def includes(self, partition: TopicPartition) -> bool:
         """Whether batches may be sent there; a new partition is added first."""

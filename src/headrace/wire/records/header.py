@@ -54,12 +54,31 @@ _TIMESTAMP = Struct(">q")
 _ATTRIBUTES = Struct(">h")
 _MAX_TIMESTAMP_AT = 35
 _ATTRIBUTES_AT = 21
+_PRODUCER = Struct(">qhi")
+_PRODUCER_AT = 43
 
 
 def stamp(batch: memoryview | bytearray, *, base_offset: int, leader_epoch: int) -> None:
     """Write the two fields the leader owns, in place; the checksum does not cover them."""
     _OFFSET.pack_into(batch, 0, base_offset)
     _EPOCH.pack_into(batch, LEADER_EPOCH_AT, leader_epoch)
+
+
+def stamp_producer(
+    batch: bytearray, *, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool
+) -> None:
+    """Make a finished batch one of this producer and recompute its checksum, in place."""
+    stamp(batch, base_offset=0, leader_epoch=-1)
+    (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)
+    bit = TRANSACTIONAL_BIT if transactional else 0
+    _ATTRIBUTES.pack_into(batch, _ATTRIBUTES_AT, attributes & ~TRANSACTIONAL_BIT | bit)
+    _PRODUCER.pack_into(batch, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
+    _CRC.pack_into(batch, CRC_AT, checksum(batch))
+
+
+def compression_of(batch: bytes | bytearray | memoryview) -> int:
+    attributes: int = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)[0]
+    return attributes & COMPRESSION_MASK
 
 
 def stamp_append_time(batch: memoryview | bytearray, timestamp_ms: int) -> None:

@@ -107,6 +107,16 @@ def check_batch(batch: bytes | bytearray | memoryview) -> HeaderFields:
     return fields
 
 
+def check_produced(batch: bytes | bytearray | memoryview) -> int:
+    """How many records a whole batch has that a producer could have sent; else `CorruptBatch`."""
+    fields = check_batch(batch)
+    if fields[ATTRIBUTES] & CONTROL_BIT:
+        raise CorruptBatch("a control batch is not written by producers")
+    if not 0 < fields[RECORD_COUNT] == fields[LAST_OFFSET_DELTA] + 1:
+        raise CorruptBatch(f"{fields[RECORD_COUNT]} records have the offsets 0 to {fields[LAST_OFFSET_DELTA]}")
+    return fields[RECORD_COUNT]
+
+
 def is_control(batch: bytes | bytearray | memoryview) -> bool:
     """Whether the batch holds a transaction marker, which consumers skip."""
     attributes: int = HEADER.unpack_from(batch)[ATTRIBUTES]

@@ -6,7 +6,7 @@ from headrace.client.core.admin.routing import ask_leaders, by_topic
 from headrace.client.core.calls import Call, Operation
 from headrace.client.core.cluster import Cluster, error_code
 from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
-from headrace.client.types import ActiveProducer, DeletedRecords, OffsetAt, PartitionProducers
+from headrace.client.types import ActiveProducer, DeletedRecords, IsolationLevel, OffsetAt, PartitionProducers
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import delete_records as delete_records_api
@@ -14,14 +14,22 @@ from headrace.wire.messages import describe_producers as describe_producers_api
 
 
 def offsets(
-    cluster: Cluster, times: Mapping[TopicPartition, int], *, timeout_ms: int
+    cluster: Cluster,
+    times: Mapping[TopicPartition, int],
+    *,
+    timeout_ms: int,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> Operation[dict[TopicPartition, OffsetAt]]:
     """For each partition the first offset at or after the time, or the one that EARLIEST, LATEST ... stand for."""
     return ask_leaders(
         cluster,
         times,
         call=lambda leader, owned: list_offsets_call(
-            cluster, leader, {partition: times[partition] for partition in owned}, timeout_ms=timeout_ms
+            cluster,
+            leader,
+            {partition: times[partition] for partition in owned},
+            timeout_ms=timeout_ms,
+            isolation=isolation,
         ),
         results=offsets_in,
         error_of=lambda found: found.error,

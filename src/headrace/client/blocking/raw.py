@@ -1,0 +1,97 @@
+"""Ranges of partitions as the bytes of their batches, for those who decode them in their own way.
+
+    with RawFetcher("127.0.0.1:9092", isolation_level="read_committed") as fetcher:
+        for piece in fetcher.fetch({("orders", 0): (0, 5_000)}):
+            piece.partition, piece.data, piece.begin, piece.end, piece.aborted
+
+Nothing runs in the background: the next fetches are on their way while the caller works on a piece.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self, Unpack
+
+from headrace.client.blocking.session import Session
+from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
+from headrace.client.consuming import Place, fetch_settings
+from headrace.client.core.ranges import FetchedBytes, RangeReader
+from headrace.client.errors import DeadlineExceeded, InvalidArgument
+from headrace.model.ids import TopicPartition
+
+__all__ = ["FetchedBytes", "RawFetcher"]
+
+STALL_MS_MAX = 30_000
+HELD_BYTES_MAX = 64 * 1024 * 1024
+
+
+class RawFetcher:
+    """For one thread; not across a fork. Its connections stay open from one `fetch` to the next."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        *,
+        config: ConsumerConfig | Mapping[str, Any] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> None:
+        """Options are those of `ConsumerConfig`, as far as they are about connections and fetches."""
+        self.config: ConsumerConfig = settle(ConsumerConfig, config, bootstrap_servers, options)
+        self._session = Session(self.config)
+
+    def fetch(
+        self,
+        ranges: Mapping[Place, tuple[int, int]],
+        *,
+        timeout_ms: float = STALL_MS_MAX,
+        held_bytes_max: int = HELD_BYTES_MAX,
+    ) -> Iterator[FetchedBytes]:
+        """All that is in these ranges (the first offset, and the one behind the last), in order in each partition.
+
+        Offsets may be missing, as after compaction, and a range may have no piece at all. `timeout_ms` is the longest
+        time without progress; `held_bytes_max` bounds what is fetched ahead, where one batch is not larger than that.
+        """
+        wanted = {TopicPartition(*place): (start, end) for place, (start, end) in ranges.items()}
+        for place, (start, end) in wanted.items():
+            if not 0 <= start <= end:
+                raise InvalidArgument(f"a range goes from an offset to one not before it, not from {start} to {end}")
+            if not isinstance(place.topic, str) or not isinstance(place.partition, int):
+                raise InvalidArgument(f"a partition is a topic and a number, not {place!r}")
+        self._session.check_usable()
+        return self._pieces(
+            RangeReader(fetch_settings(self.config), self._session.cluster, wanted, held_bytes_max=held_bytes_max),
+            timeout_ms,
+        )
+
+    def _pieces(self, reader: RangeReader, timeout_ms: float) -> Iterator[FetchedBytes]:
+        session = self._session
+        session.engine.attach(reader)
+        try:
+            steps, deadline_ms = -1, 0.0
+            while not reader.is_done():
+                session.check_usable()
+                now_ms = session.clock.monotonic_ms()
+                if reader.steps_count != steps:
+                    steps, deadline_ms = reader.steps_count, now_ms + timeout_ms
+                piece = reader.take()
+                if piece is not None:
+                    session.turn(now_ms)  # The next fetch leaves before the caller works on this piece.
+                    yield piece
+                    deadline_ms = session.clock.monotonic_ms() + timeout_ms
+                elif now_ms >= deadline_ms:
+                    raise DeadlineExceeded(f"nothing new in {timeout_ms:g} ms of {reader.unread()}: {self._trouble()}")
+                else:
+                    session.turn(deadline_ms)
+        finally:
+            session.engine.detach(reader)
+
+    def _trouble(self) -> str:
+        trouble = self._session.engine.trouble
+        return str(trouble) if trouble is not None else "the log ends before, or a transaction in it is open"
+
+    def close(self) -> None:
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()

@@ -1,0 +1,237 @@
+"""Ranges of offsets read as the bytes they came in: which fetch goes where, how much is held, when a range is done.
+
+Like the other cores it knows no clock and no socket: `poll` gives errands, their replies come back, `take` gives
+pieces. Nothing is decoded but the headers of batches. What is held and what is on its way stays within a limit.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from headrace.client.core.admin.routing import LEADER_ERRORS
+from headrace.client.core.calls import Errand
+from headrace.client.core.cluster import Cluster
+from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call
+from headrace.client.errors import (
+    AuthenticationFailed,
+    BadAnswer,
+    BrokerError,
+    ClientError,
+    OffsetOutOfRange,
+    UnsupportedByBroker,
+)
+from headrace.client.types import IsolationLevel
+from headrace.model.errors import RETRIABLE, ErrorCode
+from headrace.model.ids import TopicPartition
+from headrace.wire.errors import ProtocolError
+from headrace.wire.messages import fetch
+from headrace.wire.records.header import BASE_OFFSET, HEADER, LAST_OFFSET_DELTA
+from headrace.wire.records.reader import batches
+
+RETRY_PAUSE_MS = 100
+NAMED_MAX = 3
+"""Ranges that a message names."""
+
+HOPELESS = (UnsupportedByBroker, AuthenticationFailed)
+
+
+class FetchedBytes(NamedTuple):
+    partition: TopicPartition
+    data: memoryview
+    """Whole batches, one behind the other, as the broker has them; their checksums are not looked at."""
+    begin: int
+    """Records below this offset are not asked for: the first batch may begin before it."""
+    end: int
+    """Records from this offset on are not asked for; the next piece of the range begins here."""
+    aborted: tuple[tuple[int, int], ...] | None
+    """Producer ids and first offsets of aborted transactions that reach into it; None where all records are wanted."""
+
+
+class _Range:
+    __slots__ = ("end", "is_asking", "position", "preferred_node", "resume_ms")
+
+    def __init__(self, start: int, end: int) -> None:
+        self.position = start
+        self.end = end
+        self.is_asking = False
+        self.resume_ms = 0.0
+        self.preferred_node: int | None = None
+
+
+class RangeReader:
+    def __init__(
+        self,
+        settings: FetchSettings,
+        cluster: Cluster,
+        ranges: Mapping[TopicPartition, tuple[int, int]],
+        *,
+        held_bytes_max: int,
+    ) -> None:
+        self.steps_count = 0
+        """Grows with every answer that brought a range forward."""
+        self._settings = settings
+        self._is_committed = settings.isolation == IsolationLevel.READ_COMMITTED
+        self._cluster = cluster
+        self._ranges = {place: _Range(start, end) for place, (start, end) in ranges.items() if start < end}
+        """Those that are not fetched to their ends; what got something goes behind the others."""
+        self._held_bytes_max = held_bytes_max
+        self._held_bytes = 0
+        self._asked_bytes: dict[int, int] = {}
+        """By node, how much its next answer may bring."""
+        self._pieces: deque[FetchedBytes] = deque()
+        self._error: ClientError | None = None
+        cluster.want(place.topic for place in self._ranges)
+
+    def is_done(self) -> bool:
+        return not self._ranges and not self._pieces
+
+    def unread(self) -> str:
+        """What is missing, for messages."""
+        named = [f"{place} from {each.position} to {each.end}" for place, each in self._ranges.items()]
+        return ", ".join(named[:NAMED_MAX]) + (f" and {len(named) - NAMED_MAX} more" if named[NAMED_MAX:] else "")
+
+    def take(self) -> FetchedBytes | None:
+        """The next piece, if one has come; raises what went wrong behind the last one."""
+        if self._pieces:
+            piece = self._pieces.popleft()
+            self._held_bytes -= len(piece.data)
+            return piece
+        if self._error is not None:
+            raise self._error
+        return None
+
+    def poll(self, now_ms: float) -> tuple[list[Errand], float]:
+        errands: list[Errand] = []
+        if self._error is not None or not self._ranges:
+            return errands, float("inf")
+        refresh = self._cluster.refresh(now_ms)
+        if refresh is not None:
+            errands.append(Errand(refresh, self._refreshed))
+        wakeup_ms = self._cluster.next_refresh_ms()
+        by_node: dict[int, dict[TopicPartition, int]] = {}
+        for place, wanted in self._ranges.items():
+            if wanted.is_asking:
+                continue
+            if wanted.resume_ms > now_ms:
+                wakeup_ms = min(wakeup_ms, wanted.resume_ms)
+                continue
+            node = self._node_for(place, wanted)
+            if node is None:
+                self._cluster.mark_wrong()
+                wakeup_ms = min(wakeup_ms, self._cluster.next_refresh_ms())
+            elif node not in self._asked_bytes:
+                by_node.setdefault(node, {})[place] = wanted.position
+        for node, positions in by_node.items():
+            room = self._held_bytes_max - self._held_bytes - sum(self._asked_bytes.values())
+            is_only = not self._held_bytes and not self._asked_bytes
+            if room >= self._settings.partition_bytes_max or is_only:
+                errands.append(self._fetch(node, positions, max(room, self._settings.partition_bytes_max)))
+        return errands, wakeup_ms
+
+    def _node_for(self, place: TopicPartition, wanted: _Range) -> int | None:
+        if wanted.preferred_node in self._cluster.brokers:
+            return wanted.preferred_node
+        return self._cluster.leader(place)
+
+    def _fetch(self, node: int, positions: dict[TopicPartition, int], room: int) -> Errand:
+        settings = replace(self._settings, bytes_max=min(self._settings.bytes_max, room))
+        self._asked_bytes[node] = settings.bytes_max
+        for place in positions:
+            self._ranges[place].is_asking = True
+        return Errand(fetch_call(self._cluster, node, positions, settings), partial(self._fetched, node, positions))
+
+    def _refreshed(self, reply: Any, now_ms: float) -> None:
+        if isinstance(reply, ClientError):
+            self._cluster.refresh_failed()
+            if isinstance(reply, HOPELESS):
+                self._error = reply
+        else:
+            self._cluster.refreshed(reply, now_ms)
+
+    def _fetched(self, node: int, positions: dict[TopicPartition, int], reply: Any, now_ms: float) -> None:
+        del self._asked_bytes[node]
+        answers: dict[TopicPartition, fetch.FetchResponsePartition] = {}
+        if isinstance(reply, ClientError):
+            self._cluster.mark_wrong()
+            if isinstance(reply, HOPELESS):
+                self._error = reply
+        else:
+            self._cluster.learn_endpoints(reply.node_endpoints)
+            answers = answers_in(self._cluster, reply)
+        for number, place in enumerate(positions):
+            wanted = self._ranges[place]
+            wanted.is_asking = False
+            answer = answers.get(place)
+            if answer is None:
+                wanted.preferred_node = None
+                wanted.resume_ms = now_ms + RETRY_PAUSE_MS
+            elif answer.error_code:
+                self._refused(place, wanted, answer, now_ms)
+            else:
+                self._advance(place, wanted, answer, is_first=number == 0)
+
+    def _refused(
+        self, place: TopicPartition, wanted: _Range, answer: fetch.FetchResponsePartition, now_ms: float
+    ) -> None:
+        code, leader = answer.error_code, answer.current_leader
+        if wanted.preferred_node is not None:
+            wanted.preferred_node = None  # A replica that cannot serve us: the leader knows better.
+        elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._error = OffsetOutOfRange(place, wanted.position)
+        elif code not in LEADER_ERRORS and code not in RETRIABLE:
+            self._error = BrokerError(code, f"{place} cannot be read at offset {wanted.position}")
+        elif not self._cluster.learn_leader(place, leader.leader_id, leader.leader_epoch):
+            self._cluster.mark_wrong()
+            wanted.resume_ms = now_ms + RETRY_PAUSE_MS
+
+    def _advance(
+        self, place: TopicPartition, wanted: _Range, answer: fetch.FetchResponsePartition, *, is_first: bool
+    ) -> None:
+        if answer.preferred_read_replica >= 0:
+            wanted.preferred_node = answer.preferred_read_replica
+        if not answer.records:
+            known_end = answer.last_stable_offset if self._is_committed else answer.high_watermark
+            # Only the first partition of a request gets its records whatever the limits: it has none if none come.
+            if is_first and known_end >= wanted.end and answer.preferred_read_replica < 0:
+                self._finish(place)
+            return
+        try:
+            size, behind = _bounds(answer.records, wanted.end)
+        except ProtocolError as error:
+            self._error = BadAnswer(f"the records of {place} at {wanted.position} cannot be read: {error}")
+            return
+        begin, wanted.position = wanted.position, max(wanted.position, min(behind, wanted.end))
+        if size and wanted.position > begin:
+            aborted = aborted_in(answer) if self._is_committed else None
+            piece = FetchedBytes(place, memoryview(answer.records)[:size], begin, wanted.position, aborted)
+            self._pieces.append(piece)
+            self._held_bytes += size
+        elif is_first and wanted.position == begin:
+            self._error = BadAnswer(f"the answer for {place} at {begin} has no batch that reaches this offset")
+            return
+        if wanted.position >= wanted.end:
+            self._finish(place)
+        else:
+            self.steps_count += 1
+            self._ranges[place] = self._ranges.pop(place)
+
+    def _finish(self, place: TopicPartition) -> None:
+        self.steps_count += 1
+        del self._ranges[place]
+
+
+def _bounds(records: bytes | bytearray | memoryview, end: int) -> tuple[int, int]:
+    """How many bytes are batches that begin before `end`, and the offset behind all of them.
+
+    A batch that begins at `end` or later says that nothing before it is left.
+    """
+    size, behind = 0, -1
+    for batch in batches(records, allow_truncated_end=True):
+        fields = HEADER.unpack_from(batch)
+        behind = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1
+        if fields[BASE_OFFSET] >= end:
+            break
+        size += len(batch)
+    return size, behind
