@@ -440,3 +440,38 @@ def test_a_stop_while_records_are_being_synced_answers_the_producer():
     broker.machine.stopped()
     broker.boot()
     assert broker.client().read_all("t") == [b"v"]
+
+
+class SlowClock:
+    """Every look at it takes half a millisecond."""
+
+    def __init__(self, clock):
+        self._clock = clock
+        self._looks = 0
+
+    def monotonic_ms(self):
+        self._looks += 1
+        return self._clock.monotonic_ms() + self._looks / 2
+
+    def wall_ms(self):
+        return self._clock.wall_ms()
+
+
+def test_a_turn_with_too_many_ready_connections_leaves_some_to_the_next(monkeypatch):
+    broker = VirtualBroker()
+    clients = [broker.client() for _ in range(60)]
+    broker.steps()
+    monkeypatch.setattr(broker.node.loop, "_clock", SlowClock(broker.machine.clock))
+    asked = [client.send(ApiKey.API_VERSIONS, 0, api_versions.ApiVersionsRequest()) for client in clients]
+    clients[7].connection.close()
+    requests, per_turn = broker.metrics.requests, []
+    while any(
+        not client.has_answer(number) for client, number in zip(clients, asked, strict=True) if client != clients[7]
+    ):
+        before = requests[ApiKey.API_VERSIONS]
+        broker.steps(1)
+        per_turn.append(requests[ApiKey.API_VERSIONS] - before)
+        assert len(per_turn) < 200
+    assert max(per_turn) < 40, "as many as the turn has time for"
+    broker.steps()
+    assert connections(broker) == 59

@@ -110,3 +110,28 @@ def test_every_timer_is_called_once_unless_cancelled_before(steps):
             due.run_due(now)
     due.run_due(now + 51)
     assert called == sorted(expected, key=lambda name: (expected[name], name))
+
+
+def test_a_turn_that_took_long_enough_leaves_the_rest_to_the_next_one_in_order():
+    time, due = timers()
+    called = []
+
+    def slow(name):
+        def call():
+            time.now_ms += 3
+            called.append(name)
+
+        return call
+
+    for name in ("one", "two"):
+        due.at(0, slow(f"due {name}"))
+        due.next_turn(slow(f"next {name}"))
+    due.run_due(time.now_ms, until_ms=time.now_ms + 2)
+    assert called == ["due one"], "the second would begin after the time"
+    due.next_turn(slow("next three"))
+    assert due.wait_ms(time.now_ms) == 0
+    due.run_due(time.now_ms, until_ms=time.now_ms + 2)
+    assert called == ["due one", "due two", "next one"], "one of each comes on, however late it is"
+    due.run_due(time.now_ms, until_ms=time.now_ms + 2)
+    due.run_due(time.now_ms, until_ms=time.now_ms + 2)
+    assert called[3:] == ["next two", "next three"]

@@ -12,7 +12,7 @@ from headrace.cli.main import COMMANDS, cli
 from headrace.client.errors import ClientError
 from headrace.model.configs import ConfigError
 
-HEAVY = ("rich", "structlog", "prometheus_client", "yaml", "headrace.broker", "headrace.client", "headrace.log")
+HEAVY = ("rich", "prometheus_client", "yaml", "headrace.broker", "headrace.client", "headrace.log")
 
 
 def test_help_lists_every_command() -> None:

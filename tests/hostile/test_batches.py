@@ -7,7 +7,7 @@ from headrace.wire.apis import ApiKey
 from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import LENGTH_AT
 from tests.hostile import frames
-from tests.hostile.ground import Ground
+from tests.hostile.ground import ROUNDS_OF_MANY_CASES, Ground
 
 REQUESTS = 20
 BOMB_BYTES = 200 << 20
@@ -34,7 +34,7 @@ def test_a_lying_batch_is_refused_and_counted(ground: Ground, topic: str, lie: s
     request = frames.produce_request(topic, batch)
     refused = ground.metrics().get("headrace_produce_errors_total", 0)
     sent = 0
-    with ground.attacked(rounds=10) as goes_on, ground.connect() as connection:
+    with ground.attacked(rounds=ROUNDS_OF_MANY_CASES) as goes_on, ground.connect() as connection:
         while goes_on():
             for _ in range(REQUESTS):
                 answer = connection.call(ApiKey.PRODUCE, frames.PRODUCE_VERSION, request)
@@ -60,7 +60,7 @@ def _throw(ground: Ground, topic: str, codec: Compression, errors: set[ErrorCode
         inflated //= 2
     before = ground.resident_bytes()
     request = frames.produce_request(topic, batch)
-    with ground.attacked(rounds=10) as goes_on, ground.connect() as connection:
+    with ground.attacked(rounds=ROUNDS_OF_MANY_CASES) as goes_on, ground.connect() as connection:
         while goes_on():
             answer = connection.call(ApiKey.PRODUCE, frames.PRODUCE_VERSION, request)
             assert answer.responses[0].partition_responses[0].error_code in errors

@@ -107,6 +107,22 @@ def test_an_error_tells_its_cause(format: str) -> None:
         assert all(line.startswith("    ") for line in rest)
 
 
-def test_structlog_waits_for_the_first_line() -> None:
-    program = "import sys, headrace.broker.logs; sys.exit('structlog' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+def test_a_field_with_blanks_is_quoted_for_people() -> None:
+    logger, lines, _ = lines_of("console")
+    logger.info("connection closed", peer="127.0.0.1:5", reason='it said "a=b"', code=None)
+    assert lines == [
+        "2023-11-14T22:13:20.123Z [info     ] connection closed node=7 peer=127.0.0.1:5 "
+        "reason='it said \"a=b\"' code=None\n"
+    ]
+
+
+def test_the_first_line_loads_nothing() -> None:
+    """It may be one that a hostile client brought about, and the loop waits for it."""
+    program = (
+        "import sys\nfrom headrace.broker.node import Node\nfrom headrace.broker.logs import NodeLogger\n"
+        "from headrace.ports.real.clock import RealClock\n"
+        "logger = NodeLogger(clock=RealClock(), write=lambda line: None)\nbefore = set(sys.modules)\n"
+        "logger.info('connection closed', peer='x')\nsys.exit(' '.join(sorted(set(sys.modules) - before)) or 0)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr

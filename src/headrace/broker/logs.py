@@ -1,16 +1,17 @@
 """What one node says of itself: an event and its fields, one line each, for people or for machines.
 
-Every node has its own logger; nothing global is configured. structlog, which renders the lines, is slow to import and
-therefore loaded with the first line that is written. Fields often hold what a client sent, so control characters are
-escaped, and one event can write only so many lines in a second.
+Every node has its own logger; nothing global is configured. Fields often hold what a client sent, so control
+characters are escaped, and one event can write only so many lines in a second.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
+
+import msgspec
 
 from headrace.ports.clock import Clock
 
+LEVEL_WIDTH = 9
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
 EVENT_LINES_PER_SECOND_MAX = 20
 """Lines of one event written in a second; the rest are counted, and the count is told with the next one."""
@@ -20,10 +21,6 @@ FIELD_LENGTH_MAX = 1000
 TRACEBACK_LENGTH_MAX = 20_000
 
 FieldValue = str | int | float | bool | None
-
-
-class _Renderer(Protocol):
-    def __call__(self, logger: object, name: str, event: dict[str, object], /) -> str | bytes: ...
 
 
 class NodeLogger:
@@ -43,7 +40,6 @@ class NodeLogger:
         self._format = format
         self._threshold = LEVELS[level]
         self._context = context
-        self._renderer: _Renderer | None = None
         self._recent: dict[str, _Recent] = {}
 
     def debug(self, event: str, **fields: FieldValue) -> None:
@@ -65,33 +61,29 @@ class NodeLogger:
         unsaid = self._admitted(event)
         if unsaid is None:
             return
-        try:
-            text = self._text(level, event, fields, unsaid, cause)
-        except (OSError, ImportError):
-            # What renders a line is loaded with the first, which takes file descriptors that may have run out.
-            told = " ".join(f"{name}={value}" for name, value in fields.items())
-            text = f"[{level}] {_clean(f'{event} {told}', FIELD_LENGTH_MAX)}\n"
+        text = self._text(level, event, fields, unsaid, cause)
         with suppress(OSError, ValueError):  # a log on a full disk, or closed, is no reason to stop serving
             self._write(text)
 
     def _text(
         self, level: str, event: str, fields: dict[str, FieldValue], unsaid: int, cause: BaseException | None
     ) -> str:
-        line: dict[str, object] = {"timestamp": _timestamp(self._clock.wall_ms()), "level": level}
-        line["event"] = _clean(event, FIELD_LENGTH_MAX)
-        for name, value in (*self._context.items(), *fields.items()):
-            line[name] = _clean(value, FIELD_LENGTH_MAX) if isinstance(value, str) else value
+        told: dict[str, object] = {
+            name: _clean(value, FIELD_LENGTH_MAX) if isinstance(value, str) else value
+            for name, value in (*self._context.items(), *fields.items())
+        }
         if unsaid:
-            line["lines_left_out"] = unsaid
+            told["lines_left_out"] = unsaid
         traceback = _traceback_lines(cause) if cause is not None else []
-        if traceback and self._format == "json":
-            line["traceback"] = traceback
-            traceback = []
-        if self._renderer is None:
-            self._renderer = _renderer(self._format)
-        text = self._renderer(None, level, line)
-        shown = text if isinstance(text, str) else text.decode()
-        return "".join(f"{part}\n" for part in (shown, *(f"    {step}" for step in traceback)))
+        timestamp, event = _timestamp(self._clock.wall_ms()), _clean(event, FIELD_LENGTH_MAX)
+        if self._format == "json":
+            line = {"timestamp": timestamp, "level": level, "event": event, **told}
+            if traceback:
+                line["traceback"] = traceback
+            return msgspec.json.encode(line).decode() + "\n"
+        words = (f"{name}={_quoted(value)}" for name, value in told.items())
+        first = " ".join((timestamp, f"[{level:<{LEVEL_WIDTH}}]", event, *words))
+        return "".join(f"{part}\n" for part in (first, *(f"    {step}" for step in traceback)))
 
     def _admitted(self, event: str) -> int | None:
         """How many lines of this event went unsaid before this one; None if this one does too."""
@@ -120,14 +112,10 @@ class _Recent:
         self.unsaid = 0
 
 
-def _renderer(format: str) -> _Renderer:
-    if format == "json":
-        from structlog.processors import JSONRenderer
-
-        return JSONRenderer()
-    from structlog.dev import ConsoleRenderer
-
-    return ConsoleRenderer(colors=False, sort_keys=False, pad_event_to=0)
+def _quoted(value: object) -> str:
+    """A field for people: in quotes where its end could not be told otherwise."""
+    text = str(value)
+    return repr(text) if any(mark in text for mark in " =\"'") else text
 
 
 def _traceback_lines(cause: BaseException) -> list[str]:

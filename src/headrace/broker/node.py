@@ -431,8 +431,7 @@ def real_ports() -> Ports:
 
 def run(config: BrokerConfig, *, on_ready: Callable[[Node], None] = lambda node: None) -> int:
     """Run a broker in this process until a signal ends it; the exit status."""
-    import gc
-
+    from headrace.broker.tidying import Tidying
     from headrace.ports.real.disk import raise_open_file_limit
 
     descriptors_max = raise_open_file_limit()
@@ -453,10 +452,8 @@ def run(config: BrokerConfig, *, on_ready: Callable[[Node], None] = lambda node:
         node.turn(-1)
         if node.ready and not announced:
             announced = True
-            # What lives now lives as long as the node: collections need not look at it again.
-            gc.collect()
-            gc.freeze()
             on_ready(node)
+            Tidying(timers=node.broker.timers, metrics=node.metrics).begin()
     return _end(node)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from math import inf
 
 from headrace.ports.clock import Clock
 
@@ -66,19 +67,26 @@ class Timers:
             return -1.0
         return max(0.0, self._heap[0][0] - now_ms)
 
-    def run_due(self, now_ms: float) -> None:
+    def run_due(self, now_ms: float, until_ms: float = inf) -> None:
+        """Call what is due, and what goes on in this turn, until that time; of both at least one. The rest is next."""
+        clock = self._clock
         while self._heap and self._heap[0][0] <= now_ms:
             timer = heappop(self._heap)[2]
             call, timer.call = timer.call, None
             if call is None:
                 self._cancelled -= 1
-            else:
-                call()
+                continue
+            call()
+            if clock.monotonic_ms() >= until_ms:
+                break
         calls = self._this_turn
         self._this_turn, self._next_turn = self._next_turn, []
         calls.reverse()
         try:
             while calls:
                 calls.pop()()
+                if clock.monotonic_ms() >= until_ms:
+                    break
         finally:
-            self._this_turn.extend(reversed(calls))  # one that failed does not take the others with it
+            # One that failed does not take the others with it, nor does the end of the turn's time.
+            self._this_turn[:0] = reversed(calls)

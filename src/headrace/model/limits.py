@@ -25,6 +25,13 @@ refused. What carries mostly opaque bytes is bounded by socket.request.max.bytes
 
 CONNECTIONS_ACCEPTED_PER_TURN_MAX = 16
 
+TURN_WORK_MS_MAX = 2.0
+"""How long a turn goes on with ready connections, and with work that goes on from turn to turn; the rest waits for the
+next turn, where it comes first. One of each is always done."""
+
+EVENTS_BETWEEN_LOOKS = 4
+"""Ready connections that are served before the loop looks how long its turn has taken."""
+
 FETCH_PARTITIONS_PER_SLICE = 256
 """Partitions of one Fetch read in one turn; the rest follow in later turns."""
 

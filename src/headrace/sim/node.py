@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import structlog.dev  # noqa: F401 - it looks at the real clock when it is imported, so not within a run
-
 from headrace.broker.node import Node
 from headrace.model.configs.values import BrokerConfig
 from headrace.ports.bundle import Ports

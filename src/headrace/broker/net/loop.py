@@ -5,21 +5,25 @@ handed to the Spawner and comes back as an event of a later turn.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.buffers import BufferPool
 from headrace.broker.net.connection import NO_PARTIAL_FRAME, Connection
+from headrace.broker.net.ready import Event, Ready
 from headrace.broker.net.receiver import HandleFrame, Receiver
 from headrace.broker.net.sender import Sender
 from headrace.broker.timers import Timers
 from headrace.model.limits import (
     BESIDE_OTHERS_MS,
     CONNECTIONS_ACCEPTED_PER_TURN_MAX,
+    EVENTS_BETWEEN_LOOKS,
     POOLED_BUFFERS_BYTES_MAX,
     SENT_ALONE_BYTES_MAX,
     SENT_BESIDE_OTHERS_BYTES_MAX,
     SENT_ONCE_BYTES_MIN,
+    TURN_WORK_MS_MAX,
 )
 from headrace.ports.clock import Clock
 from headrace.ports.disk import Disk, FileHandle, Slice
@@ -28,6 +32,7 @@ from headrace.ports.spawner import Spawner
 from headrace.wire.errors import ProtocolError
 
 CONNECTION_CHECK_INTERVAL_MS = 1000
+CONNECTIONS_CHECKED_PER_TURN = 2_000
 ACCEPT_PAUSE_MS = 100
 """How long a listener rests when the process has no file descriptor left for another connection."""
 
@@ -91,6 +96,7 @@ class Loop:
         """Connections with unsent answers that have room for more of them in this turn."""
         self._others_until_ms = 0.0
         """Until then large answers leave in pieces, because somebody else is served."""
+        self._ready = Ready()
         self._unread: list[Connection] = []
         """Connections that may be read again and still hold frames received before they were not."""
         self._now_ms = clock.monotonic_ms()
@@ -126,12 +132,27 @@ class Loop:
     def turn(self, wait_ms_max: float) -> None:
         """Wait for something to happen, at most that long (negative: as long as it takes), and see it through."""
         wait_ms = self._timers.wait_ms(self._now_ms)
-        if self.dirty or self._unread:
+        if self.dirty or self._unread or self._ready:
             wait_ms = 0.0
         elif wait_ms < 0 or 0 <= wait_ms_max < wait_ms:
             wait_ms = wait_ms_max
         events = self._network.poll(wait_ms)
         began_ms = self._now_ms = self._clock.monotonic_ms()
+        if len(events) <= EVENTS_BETWEEN_LOOKS and not self._ready:
+            self._handle(events)
+        else:
+            self._handle_many(events)
+        if self._unread:
+            self._read_again()
+        self._guarded(self._spawner.run_completions)
+        self._guarded(lambda: self._timers.run_due(began_ms, began_ms + TURN_WORK_MS_MAX))
+        self._end_turn()
+        self._send_answers()
+        self._receiver.end_turn()
+        self._feed_starved()
+        self._metrics.loop_turn(self._clock.monotonic_ms() - began_ms)
+
+    def _handle(self, events: Sequence[Event]) -> None:
         connections = self._connections
         for token, event in events:
             connection = connections.get(token)
@@ -146,14 +167,20 @@ class Loop:
                     self._writable.append(connection)
                 if event & READABLE and not connection.closed:
                     self._receive(connection)
-        self._read_again()
-        self._guarded(self._spawner.run_completions)
-        self._guarded(lambda: self._timers.run_due(began_ms))
-        self._end_turn()
-        self._send_answers()
-        self._receiver.end_turn()
-        self._feed_starved()
-        self._metrics.loop_turn(self._clock.monotonic_ms() - began_ms)
+
+    def _handle_many(self, events: Sequence[Event]) -> None:
+        until_ms = self._now_ms + TURN_WORK_MS_MAX
+        groups = self._ready.groups(events, self._is_wanted)
+        for place, group in enumerate(groups):
+            self._handle(group)
+            if self._clock.monotonic_ms() >= until_ms:
+                self._ready.put_off(groups[place + 1 :])
+                return
+
+    def _is_wanted(self, event: Event) -> bool:
+        """Whether what a connection was ready for a turn ago is still waited for."""
+        connection = self._connections.get(event[0])
+        return bool(connection.interest & event[1]) if connection is not None else event[0] in self._other_handlers
 
     def _guarded(self, call: Callable[[], object]) -> None:
         """Events that belong to no connection. A fault of ours in one is told loudly and does not end the node."""
@@ -198,7 +225,11 @@ class Loop:
     def _read_again(self) -> None:
         """Frames that were received before their connection had too many unanswered requests."""
         waiting, self._unread = self._unread, []
-        for connection in waiting:
+        until_ms = self._now_ms + TURN_WORK_MS_MAX
+        for place, connection in enumerate(waiting):
+            if place and self._clock.monotonic_ms() >= until_ms:
+                self._unread[:0] = waiting[place:]
+                return
             if connection.closed:
                 continue
             try:
@@ -386,21 +417,26 @@ class Loop:
             self.close(connection)
 
     def _check_connections(self) -> None:
-        """Close those that are idle, or do not take what they asked for, longer than the limits say."""
+        """Close those that are idle, or do not take what they asked for, longer than the limits say; a slice a turn."""
         self._timers.after(CONNECTION_CHECK_INTERVAL_MS, self._check_connections)
+        self._check_some(iter(tuple(self._connections.values())))
+
+    def _check_some(self, connections: Iterator[Connection]) -> None:
         idle_before = self._now_ms - self.limits.idle_ms_max
         slow_before = self._now_ms - self.limits.slow_ms_max
-        late: Sequence[Connection] = [
-            connection
-            for connection in self._connections.values()
-            if (connection.unsent and connection.unsent_since_ms < slow_before)
-            or (
-                connection.partial_since_ms != NO_PARTIAL_FRAME
-                and connection.partial_since_ms < slow_before
-                and connection.interest == READABLE
-            )
-            or (connection.last_active_ms < idle_before and not connection.answers)
-        ]
-        for connection in late:
-            self._metrics.connections_timed_out += 1
-            self.close(connection)
+        looked_at = 0
+        for connection in islice(connections, CONNECTIONS_CHECKED_PER_TURN):
+            looked_at += 1
+            if not connection.closed and (
+                (connection.unsent and connection.unsent_since_ms < slow_before)
+                or (
+                    connection.partial_since_ms != NO_PARTIAL_FRAME
+                    and connection.partial_since_ms < slow_before
+                    and connection.interest == READABLE
+                )
+                or (connection.last_active_ms < idle_before and not connection.answers)
+            ):
+                self._metrics.connections_timed_out += 1
+                self.close(connection)
+        if looked_at == CONNECTIONS_CHECKED_PER_TURN:
+            self._timers.next_turn(lambda: self._check_some(connections))
