@@ -1,0 +1,63 @@
+"""`headrace pipeline`: write and check pipelines that are files."""
+
+import re
+from pathlib import Path
+
+import click
+
+from headrace.cli.console import count_text, print_json
+from headrace.cli.failures import EXIT_FAILED, Failure
+from headrace.cli.group import CommandGroup
+from headrace.cli.options import json_option
+
+pipeline_argument = click.argument("place", metavar="DIR|FILE", type=click.Path(path_type=Path), default=".")
+
+
+@click.group("pipeline", cls=CommandGroup)
+def command() -> None:
+    """Write and check pipelines: short files that Spark runs."""
+
+
+@command.command("init")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+def init(folder: Path) -> None:
+    """Write a small pipeline that works as it is, with fixtures, into a folder."""
+    from headrace.spark.pipelines.example import write_example
+
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name).strip("-") or "orders"
+    try:
+        written = write_example(folder, name)
+    except FileExistsError as error:
+        raise Failure(f"{error} is there already: choose another folder") from None
+    except OSError as error:
+        raise Failure(f"cannot write {error.filename or folder}: {error.strerror}") from None
+    for path in written:
+        click.echo(f"wrote {path}")
+    click.echo(f"next: headrace pipeline validate {folder}")
+
+
+@command.command("validate")
+@pipeline_argument
+@json_option
+@click.pass_context
+def validate(ctx: click.Context, place: Path, as_json: bool) -> None:
+    """Find mistakes in a pipeline's files without starting Spark; each is told with its line."""
+    from headrace.spark.pipelines.problems import DefinitionError, Problem
+    from headrace.spark.pipelines.reading import find_file, read_pipeline
+
+    pipeline, problems = None, tuple[Problem, ...]()
+    try:
+        pipeline = read_pipeline(place)
+    except DefinitionError as error:
+        problems = error.problems
+    if as_json:
+        found = [{"file": str(each.file), "line": each.line, "text": each.text} for each in problems]
+        print_json({"file": str(find_file(place)), "valid": not problems, "problems": found})
+    else:
+        for problem in problems:
+            click.echo(str(problem), err=True)
+        if pipeline is not None:
+            what = f"{count_text(len(pipeline.sources), 'source')}, {count_text(len(pipeline.sinks), 'sink')}"
+            click.echo(f'{pipeline.file}: pipeline "{pipeline.name}" is valid ({what})')
+    if problems:
+        ctx.exit(EXIT_FAILED)

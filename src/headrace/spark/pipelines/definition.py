@@ -1,0 +1,218 @@
+"""What a pipeline is: the typed form of a `pipeline.yml`, which everything else works on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+PIPELINE_FILE = "pipeline.yml"
+PROJECT_FILE = "spark-pipeline.yml"
+"""A folder with this one is a project of Spark's own declarative pipelines."""
+
+INPUT_VIEW = "input"
+"""What a transform calls the rows of the only source."""
+
+NAME_LENGTH_MAX = 100
+SOURCES_MAX = 8
+SINKS_MAX = 8
+EXPECTATIONS_MAX = 100
+ATTEMPTS_MAX = 1_000
+ROWS_PER_BATCH_MAX = 100_000_000
+
+
+class Format(StrEnum):
+    JSON = "json"
+    STRING = "string"
+    BINARY = "binary"
+
+
+class ReadAs(StrEnum):
+    STREAM = "stream"
+    TABLE = "table"
+    """The newest row of every key, read anew for each batch: what a compacted topic means."""
+
+
+class UnknownFields(StrEnum):
+    """What becomes of a JSON record with fields that the schema does not have."""
+
+    ALLOW = "allow"
+    WARN = "warn"
+    REJECT = "reject"
+
+
+class Action(StrEnum):
+    """What becomes of a row that does not meet an expectation."""
+
+    WARN = "warn"
+    DROP = "drop"
+    FAIL = "fail"
+
+
+class Stage(StrEnum):
+    """Which rows an expectation is about: those of the source, or those of the transform."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+class BadRecordAction(StrEnum):
+    DEAD_LETTER = "dead_letter"
+    DROP = "drop"
+    FAIL = "fail"
+
+
+class Delivery(StrEnum):
+    EXACTLY_ONCE = "exactly-once"
+    AT_LEAST_ONCE = "at-least-once"
+
+
+class DeltaMode(StrEnum):
+    APPEND = "append"
+    UPSERT = "upsert"
+
+
+class SchemaField(NamedTuple):
+    name: str
+    type: str
+    """As Spark's DDL writes it."""
+    is_required: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watermark:
+    column: str
+    delay_ms: int
+    window_ms: int | None = None
+    """Of the windows that the transform makes: a row is late when its window is closed, not when it is old."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    name: str
+    """Of the view that the transform reads."""
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    format: Format = Format.BINARY
+    fields: tuple[SchemaField, ...] = ()
+    unknown_fields: UnknownFields = UnknownFields.ALLOW
+    start: str = "earliest"
+    """earliest, latest, or milliseconds since 1970."""
+    rows_per_batch: int | None = None
+    watermark: Watermark | None = None
+    read_as: ReadAs = ReadAs.STREAM
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class PythonFunction(NamedTuple):
+    file: Path
+    function: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transform:
+    sql: str | None = None
+    sql_file: Path | None = None
+    """Where the text came from, if not from the pipeline file itself."""
+    python: PythonFunction | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    name: str
+    check: str
+    action: Action
+    stage: Stage
+    quarantine: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRecords:
+    action: BadRecordAction = BadRecordAction.FAIL
+    topic: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSink:
+    name: str
+    topic: str | None
+    topic_from: str | None = None
+    topics: tuple[str, ...] = ()
+    """Those that `topic_from` may name, so that they can be made before the first row."""
+    key: str | None = None
+    value: str | None = None
+    """A SQL expression; None: all columns as a JSON object."""
+    headers: str | None = None
+    partition: str | None = None
+    delivery: Delivery = Delivery.EXACTLY_ONCE
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetSink:
+    name: str
+    path: str
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaSink:
+    name: str
+    path: str
+    mode: DeltaMode = DeltaMode.APPEND
+    keys: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleSink:
+    name: str
+    rows: int = 20
+
+
+Sink = TopicSink | ParquetSink | DeltaSink | ConsoleSink
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    interval_ms: int | None
+    """None: all there is, then the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    attempts: int = 3
+    backoff_ms: int = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    master: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    file: Path
+    name: str
+    bootstrap: str | None
+    sources: tuple[Source, ...]
+    transform: Transform
+    expectations: tuple[Expectation, ...]
+    bad_records: BadRecords
+    sinks: tuple[Sink, ...]
+    trigger: Trigger
+    checkpoint: Path
+    restart: Restart
+    spark: Engine
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Of every key, by its path such as `sinks[0].topic`: the line of the key, for texts the line they begin in."""
+
+    @property
+    def folder(self) -> Path:
+        return self.file.parent
+
+    def line_of(self, path: str) -> int:
+        return self.lines.get(path, 0)

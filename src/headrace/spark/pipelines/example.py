@@ -1,0 +1,82 @@
+"""The files that `headrace pipeline init` writes: a small pipeline that works as it is, with records to test it on."""
+
+from pathlib import Path
+
+from headrace.spark.pipelines.definition import PIPELINE_FILE
+
+FIXTURES_FOLDER = "fixtures"
+EXPECTED_FOLDER = "expected"
+
+_PIPELINE = """\
+# One pipeline: records of a topic, through SQL, into another topic.
+name: {name}
+
+source:
+  topic: orders
+  format: json
+  schema: id STRING NOT NULL, country STRING, amount DOUBLE, at TIMESTAMP
+
+transform:
+  sql: |
+    SELECT id, upper(country) AS country, amount, at
+    FROM input
+    WHERE country IS NOT NULL
+
+expectations:
+  - name: amount-is-positive
+    check: amount > 0
+    action: drop
+    quarantine: orders-quarantine
+
+# Records that do not fit the schema go here, with the reason in their headers.
+bad_records:
+  topic: orders-dead
+
+sink:
+  topic: orders-clean
+  key: id
+
+trigger: 1 second
+"""
+_ORDERS = """\
+{"key": "1", "value": {"id": "1", "country": "de", "amount": 12.5, "at": "2026-05-31T12:00:00Z"}}
+{"key": "2", "value": {"id": "2", "country": "fr", "amount": 99.0, "at": "2026-05-31T12:00:01Z"}}
+{"key": "3", "value": {"id": "3", "country": "de", "amount": -1.0, "at": "2026-05-31T12:00:02Z"}}
+{"key": "4", "value": {"country": "it", "amount": 3.0}}
+{"key": "5", "value": "this is not JSON"}
+{"key": "6", "value": {"id": "6", "amount": 7.0}}
+"""
+_CLEAN = """\
+{"key": "1", "value": {"id": "1", "country": "DE", "amount": 12.5, "at": "2026-05-31T12:00:00.000Z"}}
+{"key": "2", "value": {"id": "2", "country": "FR", "amount": 99.0, "at": "2026-05-31T12:00:01.000Z"}}
+"""
+_QUARANTINE = """\
+{"value": {"id": "3", "country": "DE", "amount": -1.0, "at": "2026-05-31T12:00:02.000Z"}}
+"""
+_DEAD = """\
+{"key": "4", "value": {"country": "it", "amount": 3.0}}
+{"key": "5", "value": "this is not JSON"}
+"""
+
+
+def example_files(name: str) -> dict[str, str]:
+    """The text of each file, by its path within the folder."""
+    return {
+        PIPELINE_FILE: _PIPELINE.format(name=name),
+        f"{FIXTURES_FOLDER}/orders.jsonl": _ORDERS,
+        f"{EXPECTED_FOLDER}/orders-clean.jsonl": _CLEAN,
+        f"{EXPECTED_FOLDER}/orders-quarantine.jsonl": _QUARANTINE,
+        f"{EXPECTED_FOLDER}/orders-dead.jsonl": _DEAD,
+    }
+
+
+def write_example(folder: Path, name: str) -> list[Path]:
+    """Write the files; FileExistsError if one of them is there already, and then nothing is written."""
+    files = {folder / path: text for path, text in example_files(name).items()}
+    for path in files:
+        if path.exists():
+            raise FileExistsError(str(path))
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return list(files)

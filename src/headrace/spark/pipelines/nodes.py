@@ -1,0 +1,269 @@
+"""The text of a YAML file as mappings whose keys are asked for one by one, with the line of each.
+
+PyYAML's safe loader parses; nothing of what it would construct is used, so a scalar is what its text says and no more.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
+
+from headrace.spark.pipelines.problems import DefinitionError, Findings, Problem, nearest
+
+FILE_LENGTH_MAX = 256 * 1024
+"""Characters."""
+NODES_MAX = 5_000
+DEPTH_MAX = 20
+
+SHOWN_LENGTH_MAX = 40
+"""Characters of a wrong value that a message repeats."""
+
+_KINDS: Mapping[type[Node], str] = {ScalarNode: "text", SequenceNode: "list", MappingNode: "mapping"}
+_TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
+_INTEGER = re.compile(r"-?[0-9][0-9_]{0,17}")
+
+Choice = TypeVar("Choice", bound=StrEnum)
+T = TypeVar("T")
+
+
+def read_text(file: Path) -> str:
+    """The whole file, if it is text of a sane length."""
+    try:
+        with file.open(encoding="utf-8") as opened:
+            text = opened.read(FILE_LENGTH_MAX + 1)
+    except FileNotFoundError:
+        raise DefinitionError([Problem(file, 0, "there is no such file")]) from None
+    except OSError as error:
+        raise DefinitionError([Problem(file, 0, f"it cannot be read: {error.strerror}")]) from None
+    except UnicodeDecodeError as error:
+        raise DefinitionError([Problem(file, 0, f"it is not UTF-8 text at byte {error.start}")]) from None
+    if len(text) > FILE_LENGTH_MAX:
+        raise DefinitionError([Problem(file, 0, f"it is longer than {FILE_LENGTH_MAX} characters")])
+    return text
+
+
+def parse(file: Path) -> MappingNode:
+    """The mapping that the file is; DefinitionError where it is none."""
+    text = read_text(file)
+    try:
+        _refuse_excess(text, file)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as wrong:
+        line = wrong.problem_mark.line + 1 if wrong.problem_mark is not None else 0
+        raise DefinitionError([Problem(file, line, f"this is not YAML: {wrong.problem}")]) from None
+    except yaml.YAMLError as wrong:
+        raise DefinitionError([Problem(file, 0, f"this is not YAML: {' '.join(str(wrong).split())}")]) from None
+    if not isinstance(root, yaml.MappingNode):
+        raise DefinitionError([Problem(file, 1, "a pipeline is a mapping: begin with `name: ...`")])
+    return root
+
+
+def _refuse_excess(text: str, file: Path) -> None:
+    """Aliases can double at every level until memory is gone, and no pipeline needs them."""
+    depth = 0
+    for nodes, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
+        line = event.start_mark.line + 1 if event.start_mark is not None else 0
+        if isinstance(event, yaml.AliasEvent):
+            raise DefinitionError([Problem(file, line, "aliases are not used here: write the value out")])
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEPTH_MAX or nodes > NODES_MAX:
+            raise DefinitionError(
+                [Problem(file, line, f"deeper than {DEPTH_MAX} levels or more than {NODES_MAX} values")]
+            )
+
+
+def line_of(node: Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def text_line_of(node: Node) -> int:
+    """The line in which the text of a scalar begins: behind the `|` of a block."""
+    return line_of(node) + (1 if getattr(node, "style", None) in ("|", ">") else 0)
+
+
+class Section:
+    """One mapping of the file. Every key is taken by its kind; `finish` tells of those nobody asked for."""
+
+    def __init__(self, node: MappingNode, path: str, findings: Findings, lines: dict[str, int]) -> None:
+        self.node, self.path, self.findings, self.lines = node, path, findings, lines
+        self.line = line_of(node)
+        self._values: dict[str, Node] = {}
+        self._asked: set[str] = set()
+        for key, value in node.value:
+            if not isinstance(key, ScalarNode):
+                findings.add(line_of(key), "a key is a single word")
+            elif key.value in self._values:
+                findings.add(line_of(key), f'"{key.value}" is given twice')
+            else:
+                self._values[key.value] = value
+                lines[self.path_of(key.value)] = text_line_of(value) if isinstance(value, ScalarNode) else line_of(key)
+
+    def path_of(self, key: str) -> str:
+        return f"{self.path}.{key}" if self.path else key
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def line_of(self, key: str) -> int:
+        return self.lines.get(self.path_of(key), self.line)
+
+    def wrong(self, key: str, text: str) -> None:
+        self.findings.add(self.line_of(key), f"{self.path_of(key)}: {text}")
+
+    def missing(self, key: str, example: str) -> None:
+        place = self.path or "the file"
+        self.findings.add(self.line, f"{place} lacks `{key}`: add for example `{example}`")
+
+    def _take(self, key: str) -> Node | None:
+        self._asked.add(key)
+        node = self._values.get(key)
+        return None if node is None or node.tag == "tag:yaml.org,2002:null" else node
+
+    # Scalars
+
+    def text(self, key: str) -> str | None:
+        node = self._take(key)
+        if node is None:
+            return None
+        if not isinstance(node, ScalarNode):
+            self.wrong(key, f"a text is needed here, not a {_kind(node)}")
+            return None
+        text = str(node.value)
+        if not text.strip():
+            self.wrong(key, "the text is empty: write one or leave the key out")
+            return None
+        return text
+
+    def parsed(self, key: str, parse: Callable[[str], T]) -> T | None:
+        """A text that `parse` makes something of, or refuses by ValueError."""
+        text = self.text(key)
+        if text is None:
+            return None
+        try:
+            return parse(text)
+        except ValueError as error:
+            self.wrong(key, str(error))
+            return None
+
+    def integer(self, key: str, *, least: int, most: int) -> int | None:
+        def number(text: str) -> int:
+            if not _INTEGER.fullmatch(text.strip()):
+                raise ValueError(f'a whole number is needed here, not "{text}"')
+            found = int(text)
+            if not least <= found <= most:
+                raise ValueError(f"{found} is not between {least} and {most}")
+            return found
+
+        return self.parsed(key, number)
+
+    def boolean(self, key: str) -> bool | None:
+        def truth(text: str) -> bool:
+            if text.lower() not in (*_TRUE, *_FALSE):
+                raise ValueError(f'true or false is needed here, not "{text}"')
+            return text.lower() in _TRUE
+
+        return self.parsed(key, truth)
+
+    def choice(self, key: str, choices: type[Choice], default: Choice) -> Choice:
+        def chosen(text: str) -> Choice:
+            try:
+                return choices(text.lower())
+            except ValueError:
+                raise ValueError(f'"{text}" is not known: {nearest(text, list(choices))}') from None
+
+        return self.parsed(key, chosen) or default
+
+    # Collections
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts; a single text is a list of one."""
+        node = self._take(key)
+        if node is None:
+            return ()
+        if isinstance(node, ScalarNode):
+            return (str(node.value),)
+        if not isinstance(node, SequenceNode) or any(not isinstance(item, ScalarNode) for item in node.value):
+            self.wrong(key, f"a list of texts is needed here, not a {_kind(node)}")
+            return ()
+        return tuple(str(item.value) for item in node.value)
+
+    def pairs(self, key: str) -> Mapping[str, str]:
+        """A mapping of names to single values, all taken as text."""
+        node = self._take(key)
+        if node is None:
+            return {}
+        if not isinstance(node, MappingNode):
+            self.wrong(key, f"a mapping of names to values is needed here, not a {_kind(node)}")
+            return {}
+        section = Section(node, self.path_of(key), self.findings, self.lines)
+        found = {}
+        for name, value in section._values.items():
+            if not isinstance(value, ScalarNode):
+                section.wrong(name, f"a single value is needed here, not a {_kind(value)}")
+            else:
+                found[name] = str(value.value)
+        return found
+
+    def kind(self, key: str) -> str | None:
+        """text, list or mapping; None where the key is not there."""
+        node = self._values.get(key)
+        return None if node is None else _KINDS[type(node)]
+
+    def section(self, key: str) -> "Section | None":
+        node = self._take(key)
+        if node is None:
+            return None
+        if not isinstance(node, MappingNode):
+            self.wrong(key, f"keys of its own are needed here, not a {_kind(node)}")
+            return None
+        return Section(node, self.path_of(key), self.findings, self.lines)
+
+    def sections(self, key: str, *, most: int) -> list["Section"]:
+        """A list of mappings."""
+        node = self._take(key)
+        if node is None:
+            return []
+        if not isinstance(node, SequenceNode):
+            self.wrong(key, f"a list is needed here (lines that begin with `- `), not a {_kind(node)}")
+            return []
+        if len(node.value) > most:
+            self.wrong(key, f"{len(node.value)} are too many: {most} is the most")
+        found = []
+        for number, item in enumerate(node.value[:most]):
+            path = f"{self.path_of(key)}[{number}]"
+            if not isinstance(item, MappingNode):
+                self.findings.add(line_of(item), f"{path}: keys of its own are needed here, not a {_kind(item)}")
+            else:
+                found.append(Section(item, path, self.findings, self.lines))
+        return found
+
+    def named_sections(self, key: str, *, most: int) -> dict[str, "Section"]:
+        """A mapping of names to mappings."""
+        outer = self.section(key)
+        if outer is None:
+            return {}
+        if len(outer._values) > most:
+            self.wrong(key, f"{len(outer._values)} are too many: {most} is the most")
+        found = {name: outer.section(name) for name in list(outer._values)[:most]}
+        return {name: section for name, section in found.items() if section is not None}
+
+    def finish(self) -> None:
+        for key in self._values:
+            if key not in self._asked:
+                place = f"in {self.path}" if self.path else "here"
+                self.findings.add(self._key_line(key), f'"{key}" is not known {place}: {nearest(key, self._asked)}')
+
+    def _key_line(self, key: str) -> int:
+        return next(line_of(node) for node, _ in self.node.value if isinstance(node, ScalarNode) and node.value == key)
+
+
+def _kind(node: Node) -> str:
+    kind = _KINDS[type(node)]
+    return f'text such as "{str(node.value)[:SHOWN_LENGTH_MAX]}"' if kind == "text" else kind

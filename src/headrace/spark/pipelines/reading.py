@@ -1,0 +1,239 @@
+"""A `pipeline.yml` becomes a `Pipeline`, or an error that tells every mistake in it with its line."""
+
+import re
+from pathlib import Path
+
+from headrace.spark.pipelines.definition import (
+    ATTEMPTS_MAX,
+    EXPECTATIONS_MAX,
+    INPUT_VIEW,
+    NAME_LENGTH_MAX,
+    PIPELINE_FILE,
+    PROJECT_FILE,
+    Action,
+    BadRecordAction,
+    BadRecords,
+    Engine,
+    Expectation,
+    Format,
+    Pipeline,
+    Restart,
+    Source,
+    Stage,
+    TopicSink,
+    Transform,
+    Trigger,
+)
+from headrace.spark.pipelines.durations import EXAMPLES, parse_duration
+from headrace.spark.pipelines.nodes import Section, parse, read_text
+from headrace.spark.pipelines.problems import DefinitionError, Findings
+from headrace.spark.pipelines.python_text import check_function, parse_reference
+from headrace.spark.pipelines.reading_sinks import read_sinks
+from headrace.spark.pipelines.reading_sources import read_sources
+from headrace.spark.pipelines.reading_values import topic_name
+from headrace.spark.pipelines.sql_text import Mistake, check_expression, check_query
+
+CHECKPOINT_DEFAULT = "checkpoint"
+TRIGGER_DEFAULT_MS = 1_000
+ONCE = ("once", "available_now")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_OWN_SETTINGS = {
+    "spark.master": "give it as spark.master beside settings",
+    "spark.app.name": "it is the name of the pipeline",
+    "spark.sql.streaming.checkpointLocation": "give it as checkpoint",
+}
+
+
+def find_file(place: Path) -> Path:
+    """The file that a folder or a path on the command line stands for."""
+    if not place.is_dir():
+        return place
+    if not (place / PIPELINE_FILE).exists() and (place / PROJECT_FILE).exists():
+        return place / PROJECT_FILE
+    return place / PIPELINE_FILE
+
+
+def read_pipeline(place: Path) -> Pipeline:
+    """The definition in a folder or file; DefinitionError tells all mistakes."""
+    file = find_file(place)
+    findings = Findings(file)
+    lines: dict[str, int] = {}
+    root = Section(parse(file), "", findings, lines)
+    name = root.parsed("name", _name)
+    if "name" not in root:
+        root.missing("name", "name: orders-by-country")
+    sources = read_sources(root)
+    pipeline = Pipeline(
+        file=file,
+        name=name or "",
+        bootstrap=root.text("bootstrap"),
+        sources=sources,
+        transform=_transform(root, sources, file),
+        expectations=_expectations(root),
+        bad_records=_bad_records(root, sources),
+        sinks=read_sinks(root),
+        trigger=_trigger(root),
+        checkpoint=file.parent / (root.text("checkpoint") or CHECKPOINT_DEFAULT),
+        restart=_restart(root),
+        spark=_engine(root),
+        lines=lines,
+    )
+    root.finish()
+    _check_loops(root, pipeline)
+    findings.raise_if_any()
+    return pipeline
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text) or len(text) > NAME_LENGTH_MAX:
+        raise ValueError(f'"{text}" cannot be a name: letters, digits, ".", "_" and "-", at most {NAME_LENGTH_MAX}')
+    return text
+
+
+def _transform(root: Section, sources: tuple[Source, ...], file: Path) -> Transform:
+    section = root.section("transform")
+    if section is None:
+        if len(sources) > 1:
+            root.missing("transform", "transform: {sql: SELECT ... FROM a JOIN b ...}")
+        return Transform()
+    sql, sql_file = section.text("sql"), section.text("sql_file")
+    python = section.parsed("python", lambda text: parse_reference(text, file.parent))
+    section.finish()
+    if sql is not None and sql_file is not None:
+        section.wrong("sql_file", "sql is there already: keep one of the two")
+    if sql is None and sql_file is None and "python" not in section:
+        section.missing("sql", "sql: SELECT * FROM input")
+    views = {source.name for source in sources} | ({INPUT_VIEW} if python is not None else set())
+    if sql_file is not None:
+        sql = _sql_of_file(root, section, file.parent / sql_file, views)
+    elif sql is not None:
+        _tell(section.findings, section.line_of("sql"), "transform.sql", check_query(sql, views))
+    if python is not None:
+        if python.file.exists():
+            root.findings.problems.extend(check_function(python, len(sources)))
+        else:
+            section.wrong("python", f"there is no file {python.file}")
+    return Transform(sql=sql, sql_file=file.parent / sql_file if sql_file else None, python=python)
+
+
+def _sql_of_file(root: Section, section: Section, path: Path, views: set[str]) -> str | None:
+    try:
+        text = read_text(path)
+    except DefinitionError as error:
+        section.wrong("sql_file", str(error))
+        return None
+    findings = Findings(path)
+    _tell(findings, 1, "", check_query(text, views))
+    root.findings.problems.extend(findings.problems)
+    return text
+
+
+def _tell(findings: Findings, first_line: int, path: str, mistakes: list[Mistake]) -> None:
+    for mistake in mistakes:
+        findings.add(first_line + mistake.line, f"{path}: {mistake.text}" if path else mistake.text)
+
+
+def _expectations(root: Section) -> tuple[Expectation, ...]:
+    found: dict[str, Expectation] = {}
+    for section in root.sections("expectations", most=EXPECTATIONS_MAX):
+        name = section.parsed("name", _name)
+        if "name" not in section:
+            section.missing("name", "name: amount-is-positive")
+        check = section.text("check")
+        if check is None:
+            section.missing("check", "check: amount > 0")
+        else:
+            _tell(section.findings, section.line_of("check"), f"{section.path}.check", check_expression(check))
+        action = section.choice("action", Action, Action.WARN)
+        quarantine = section.parsed("quarantine", topic_name)
+        stage = section.choice("on", Stage, Stage.OUTPUT)
+        section.finish()
+        if quarantine is not None and action is not Action.DROP:
+            section.wrong("quarantine", f"action {action} keeps no rows back: quarantine needs `action: drop`")
+        if name in found:
+            section.wrong("name", f'"{name}" is the name of two expectations')
+        if name is not None and check is not None:
+            found[name] = Expectation(name=name, check=check, action=action, stage=stage, quarantine=quarantine)
+    return tuple(found.values())
+
+
+def _bad_records(root: Section, sources: tuple[Source, ...]) -> BadRecords:
+    section = root.section("bad_records")
+    if section is None:
+        return BadRecords()
+    topic = section.parsed("topic", topic_name)
+    default = BadRecordAction.DEAD_LETTER if topic else BadRecordAction.FAIL
+    action = section.choice("action", BadRecordAction, default)
+    section.finish()
+    if action is BadRecordAction.DEAD_LETTER and topic is None and "topic" not in section:
+        section.missing("topic", "topic: orders-dead")
+    if action is not BadRecordAction.DEAD_LETTER and topic is not None:
+        section.wrong("topic", f"action {action} writes no dead letters: leave one of the two out")
+    if topic is not None and sources and all(source.format is Format.BINARY for source in sources):
+        section.wrong("topic", "no record of format binary can be bad: choose json or string, or leave this out")
+    return BadRecords(action=action, topic=topic)
+
+
+def _trigger(root: Section) -> Trigger:
+    def trigger(text: str) -> Trigger:
+        if text in ONCE:
+            return Trigger(interval_ms=None)
+        try:
+            return Trigger(interval_ms=0 if text == "0" else parse_duration(text))
+        except ValueError:
+            raise ValueError(f'"{text}" is no trigger: write once, or how often: {EXAMPLES}') from None
+
+    return root.parsed("trigger", trigger) or Trigger(interval_ms=TRIGGER_DEFAULT_MS)
+
+
+def _restart(root: Section) -> Restart:
+    section = root.section("restart")
+    if section is None:
+        return Restart()
+    attempts = section.integer("attempts", least=0, most=ATTEMPTS_MAX)
+    backoff_ms = section.parsed("backoff", parse_duration)
+    section.finish()
+    usual = Restart()
+    return Restart(
+        attempts=usual.attempts if attempts is None else attempts,
+        backoff_ms=usual.backoff_ms if backoff_ms is None else backoff_ms,
+    )
+
+
+def _engine(root: Section) -> Engine:
+    section = root.section("spark")
+    if section is None:
+        return Engine()
+    master, settings = section.text("master"), section.pairs("settings")
+    section.finish()
+    for name in settings:
+        if name in _OWN_SETTINGS:
+            section.wrong(f"settings.{name}", _OWN_SETTINGS[name])
+        elif not name.startswith("spark."):
+            section.wrong(f"settings.{name}", "the names of Spark's settings begin with spark.")
+    return Engine(master=master, settings=settings)
+
+
+def _check_loops(root: Section, pipeline: Pipeline) -> None:
+    """A pipeline that writes what it reads would never end."""
+    read = {topic for source in pipeline.sources for topic in source.topics}
+    for path, topic in written_topics(pipeline):
+        if topic in read:
+            root.findings.add(pipeline.line_of(path), f'{path}: topic "{topic}" is read by this pipeline too')
+
+
+def written_topics(pipeline: Pipeline) -> list[tuple[str, str]]:
+    """Every topic that is named to be written to, behind the path of the key that names it."""
+    found = []
+    if pipeline.bad_records.topic is not None:
+        found.append(("bad_records.topic", pipeline.bad_records.topic))
+    for number, expectation in enumerate(pipeline.expectations):
+        if expectation.quarantine is not None:
+            found.append((f"expectations[{number}].quarantine", expectation.quarantine))
+    for sink in pipeline.sinks:
+        if isinstance(sink, TopicSink):
+            if sink.topic is not None:
+                found.append((f"{sink.name}.topic", sink.topic))
+            found += [(f"{sink.name}.topics", topic) for topic in sink.topics]
+    return found

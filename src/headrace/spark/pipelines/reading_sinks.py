@@ -1,0 +1,109 @@
+"""The sinks of a pipeline file: one under `sink`, or several in a list under `sinks`."""
+
+from headrace.spark.pipelines.definition import (
+    SINKS_MAX,
+    ConsoleSink,
+    Delivery,
+    DeltaMode,
+    DeltaSink,
+    ParquetSink,
+    Sink,
+    TopicSink,
+)
+from headrace.spark.pipelines.nodes import Section
+from headrace.spark.pipelines.problems import nearest
+from headrace.spark.pipelines.reading_values import OPTIONS_OF_RUNNER, topic_name
+from headrace.spark.pipelines.sql_text import check_expression
+
+KINDS = ("topic", "topic_from", "parquet", "delta", "console")
+CONSOLE_ROWS_MAX = 10_000
+JSON_VALUE = "json"
+
+
+def read_sinks(root: Section) -> tuple[Sink, ...]:
+    single, several = root.section("sink"), root.sections("sinks", most=SINKS_MAX)
+    if single is not None and several:
+        root.wrong("sinks", "sink is there already: move it to here")
+    if single is None and not several and "sink" not in root and "sinks" not in root:
+        root.missing("sink", "sink: {topic: orders-clean}")
+    found = [_sink(section) for section in ([single] if single is not None else several)]
+    return tuple(sink for sink in found if sink is not None)
+
+
+def _sink(section: Section) -> Sink | None:
+    kinds = [kind for kind in KINDS if kind in section]
+    if len(kinds) != 1:
+        if kinds:
+            section.wrong(kinds[1], f"a sink is of one kind, and {kinds[0]} is there already: make two sinks")
+        else:
+            section.findings.add(section.line, f"{section.path} does not say what it is: {nearest('', KINDS)}")
+        return None
+    readers = {"parquet": _parquet, "delta": _delta, "console": _console}
+    sink = readers.get(kinds[0], _topic)(section)
+    section.finish()
+    return sink
+
+
+def _topic(section: Section) -> Sink | None:
+    topic = section.parsed("topic", topic_name)
+    topics = section.texts("topics")
+    for text in topics:
+        try:
+            topic_name(text)
+        except ValueError as error:
+            section.wrong("topics", str(error))
+    if topic is not None and topics:
+        section.wrong("topics", "this lists what topic_from may name: with one topic leave it out")
+    value = _expression(section, "value")
+    options = section.pairs("options")
+    for name in options:
+        if name in OPTIONS_OF_RUNNER:
+            section.wrong(f"options.{name}", f"this is what the key `{OPTIONS_OF_RUNNER[name]}` is for")
+    return TopicSink(
+        name=section.path,
+        topic=topic,
+        topic_from=_expression(section, "topic_from"),
+        topics=topics,
+        key=_expression(section, "key"),
+        value=None if value == JSON_VALUE else value,
+        headers=_expression(section, "headers"),
+        partition=_expression(section, "partition"),
+        delivery=section.choice("delivery", Delivery, Delivery.EXACTLY_ONCE),
+        options=options,
+    )
+
+
+def _parquet(section: Section) -> Sink | None:
+    path = section.text("parquet")
+    partition_by, options = section.texts("partition_by"), section.pairs("options")
+    if path is None:
+        return None
+    return ParquetSink(name=section.path, path=path, partition_by=partition_by, options=options)
+
+
+def _delta(section: Section) -> Sink | None:
+    path = section.text("delta")
+    mode, keys = section.choice("mode", DeltaMode, DeltaMode.APPEND), section.texts("keys")
+    partition_by, options = section.texts("partition_by"), section.pairs("options")
+    if mode is DeltaMode.UPSERT and not keys:
+        section.missing("keys", "keys: [id]")
+    if mode is DeltaMode.APPEND and keys:
+        section.wrong("keys", "rows are found by keys in `mode: upsert` only")
+    if path is None:
+        return None
+    return DeltaSink(name=section.path, path=path, mode=mode, keys=keys, partition_by=partition_by, options=options)
+
+
+def _console(section: Section) -> Sink:
+    section.boolean("console")
+    rows = section.integer("rows", least=1, most=CONSOLE_ROWS_MAX)
+    return ConsoleSink(name=section.path) if rows is None else ConsoleSink(name=section.path, rows=rows)
+
+
+def _expression(section: Section, key: str) -> str | None:
+    text = section.text(key)
+    if text is None:
+        return None
+    for mistake in check_expression(text):
+        section.findings.add(section.line_of(key) + mistake.line, f"{section.path_of(key)}: {mistake.text}")
+    return text

@@ -1,0 +1,145 @@
+"""The sources of a pipeline file: one under `source`, or several by name under `sources`."""
+
+import re
+
+from headrace.spark.pipelines.definition import (
+    INPUT_VIEW,
+    ROWS_PER_BATCH_MAX,
+    SOURCES_MAX,
+    Format,
+    ReadAs,
+    SchemaField,
+    Source,
+    UnknownFields,
+    Watermark,
+)
+from headrace.spark.pipelines.durations import parse_duration
+from headrace.spark.pipelines.nodes import Section
+from headrace.spark.pipelines.problems import nearest
+from headrace.spark.pipelines.reading_values import OPTIONS_OF_RUNNER, start_of, topic_name, view_name
+from headrace.spark.pipelines.schema_text import parse_schema
+
+RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+"""What every source has beside the fields of its schema, where those do not take the name."""
+
+
+def read_sources(root: Section) -> tuple[Source, ...]:
+    single, named = root.section("source"), root.named_sections("sources", most=SOURCES_MAX)
+    if single is not None and named:
+        root.wrong("sources", "source is there already: move it to here under a name of its own")
+    if single is None and not named and "source" not in root and "sources" not in root:
+        root.missing("source", "source: {topic: orders, format: json, schema: id STRING}")
+    sections = {INPUT_VIEW: single} if single is not None else named
+    found = tuple(_source(name, section) for name, section in sections.items())
+    if found and all(source.read_as is ReadAs.TABLE for source in found):
+        root.wrong("source" if single is not None else "sources", "one source at least must be read as a stream")
+    return found
+
+
+def _source(name: str, section: Section) -> Source:
+    try:
+        view_name(name)
+    except ValueError as error:
+        section.findings.add(section.line, str(error))
+    topics, pattern = _what(section)
+    form = section.choice("format", Format, Format.BINARY)
+    fields = _fields(section, form)
+    watermark = _watermark(section, fields)
+    source = Source(
+        name=name,
+        topics=topics,
+        pattern=pattern,
+        format=form,
+        fields=fields,
+        unknown_fields=section.choice("unknown_fields", UnknownFields, UnknownFields.ALLOW),
+        start=section.parsed("start", start_of) or "earliest",
+        rows_per_batch=section.integer("rows_per_batch", least=1, most=ROWS_PER_BATCH_MAX),
+        watermark=watermark,
+        read_as=section.choice("read_as", ReadAs, ReadAs.STREAM),
+        options=section.pairs("options"),
+    )
+    section.finish()
+    _contradictions(section, source)
+    return source
+
+
+def _what(section: Section) -> tuple[tuple[str, ...], str | None]:
+    """The topics, or the pattern of their names."""
+    given = [key for key in ("topic", "topics", "pattern") if key in section]
+    if not given:
+        section.missing("topic", "topic: orders")
+    for key in given[1:]:
+        section.wrong(key, f"{given[0]} is there already: keep one of the two")
+    single = section.parsed("topic", topic_name)
+    topics = []
+    for text in section.texts("topics"):
+        try:
+            topics.append(topic_name(text))
+        except ValueError as error:
+            section.wrong("topics", str(error))
+    return ((single,) if single else tuple(topics)), section.parsed("pattern", _pattern)
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f'"{text}" is not a regular expression: {error}') from None
+    return text
+
+
+def _fields(section: Section, form: Format) -> tuple[SchemaField, ...]:
+    """The schema, written as one text or as a mapping of names to types."""
+    if section.kind("schema") == "mapping":
+        pairs = section.pairs("schema")
+        found: list[SchemaField] = []
+        for name, kind in pairs.items():
+            try:
+                found.extend(parse_schema(f"`{name}` {kind}"))
+            except ValueError as error:
+                section.wrong(f"schema.{name}", str(error))
+        fields: tuple[SchemaField, ...] | None = tuple(found)
+    else:
+        fields = section.parsed("schema", parse_schema)
+    if form is Format.JSON and "schema" not in section:
+        section.missing("schema", "schema: id STRING NOT NULL, amount DOUBLE")
+    if form is not Format.JSON and fields:
+        section.wrong("schema", f"format {form} has no schema: choose json, or leave this out")
+    return fields or ()
+
+
+def _watermark(section: Section, fields: tuple[SchemaField, ...]) -> Watermark | None:
+    inner = section.section("watermark")
+    if inner is None:
+        return None
+    column, delay_ms = inner.text("column"), inner.parsed("delay", parse_duration)
+    window_ms = inner.parsed("window", parse_duration)
+    inner.finish()
+    if column is None:
+        inner.missing("column", "column: at")
+    if delay_ms is None and "delay" not in inner:
+        inner.missing("delay", "delay: 10 minutes")
+    if window_ms == 0:
+        inner.wrong("window", "a window has a length")
+    known = {field.name for field in fields} | set(RECORD_COLUMNS)
+    schema_is_read = bool(fields) or "schema" not in section
+    if column is not None and column not in known and schema_is_read:
+        inner.wrong("column", f'the source has no column "{column}": {nearest(column, known)}')
+    types = {field.name: field.type for field in fields}
+    if column in types and not types[column].startswith("timestamp"):
+        inner.wrong("column", f'"{column}" is {types[column]}: a watermark needs a TIMESTAMP')
+    if column is None or delay_ms is None:
+        return None
+    return Watermark(column=column, delay_ms=delay_ms, window_ms=window_ms)
+
+
+def _contradictions(section: Section, source: Source) -> None:
+    if source.read_as is ReadAs.TABLE:
+        for key in ("watermark", "rows_per_batch", "start"):
+            if key in section:
+                section.wrong(key, "a table is read whole: leave this out, or read it as a stream")
+    if source.format is not Format.JSON and source.unknown_fields is not UnknownFields.ALLOW:
+        section.wrong("unknown_fields", f"format {source.format} has no fields")
+    for name in source.options:
+        if name in OPTIONS_OF_RUNNER:
+            section.wrong(f"options.{name}", f"this is what the key `{OPTIONS_OF_RUNNER[name]}` is for")
