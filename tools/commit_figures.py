@@ -1,6 +1,6 @@
 """Plain produce and fetch of an older commit beside this one: brokers of both in turns, a table of their CPU.
 
-    python tools/commit_figures.py COMMIT [--rounds 7] [--seconds 2]
+    python tools/commit_figures.py COMMIT [--rounds 7] [--seconds 2] [--only fetch]
 
 The load, the Python and the packages are the same for both; only `src` is that of the commit.
 """
@@ -18,12 +18,12 @@ from pathlib import Path
 from headrace.bench import processes
 from headrace.bench.brokers import SHARED_SETTINGS, BrokerProcess, HeadraceBroker
 from headrace.bench.consume import REPLAY, ConsumeRounds, SmallFetchRounds
-from headrace.bench.figures import FIGURES, Measurement
+from headrace.bench.figures import FIGURES, Measurement, Round
 from headrace.bench.loads import LARGE, PIPELINED, SINGLE
 from headrace.bench.machine import bench_folder
 from headrace.bench.produce import ProduceRounds
 from headrace.bench.replay import ReplayClient
-from headrace.bench.rounds import Measured, in_turns
+from headrace.bench.rounds import Measured, settle_disk
 
 FETCHED_BYTES = 1_000_000_000
 SMALL_FETCHES = 60_000
@@ -75,6 +75,16 @@ def loads(client: ReplayClient, seconds: float) -> dict[str, Callable[[BrokerPro
     return made
 
 
+def in_changing_turns(load: str, subjects: dict[str, Measured], *, rounds: int) -> list[Measurement]:
+    """A B, B A and so on: brokers this alike differ less than being the first or the second does."""
+    found: dict[str, list[Round]] = {name: [] for name in subjects}
+    for number in range(rounds):
+        for name in list(subjects)[:: -1 if number % 2 else 1]:
+            settle_disk()
+            found[name].append(subjects[name]())
+    return [Measurement(load=load, subject=name, client="", rounds=tuple(each)) for name, each in found.items()]
+
+
 def print_rows(found: list[Measurement]) -> None:
     old, new = found
     for figure in FIGURES_SHOWN:
@@ -92,6 +102,7 @@ def main() -> None:
     parser.add_argument("commit")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--only", default="", help="loads whose name has this text in it")
     asked = parser.parse_args()
     with bench_folder(None) as folder, ExitStack() as stack:
         sources = {"before": source_of(asked.commit, folder / "commit"), "now": ROOT / "src"}
@@ -102,9 +113,10 @@ def main() -> None:
         ]
         print("| load | figure | before | now | change |\n|---|---|---|---|---|", flush=True)
         for load, make in loads(client, asked.seconds).items():
+            if asked.only not in load:
+                continue
             subjects = {broker.name: make(broker) for broker in brokers}
-            found = in_turns(load, subjects, rounds=asked.rounds, client=client.description, tell=lambda _text: None)
-            print_rows(found)
+            print_rows(in_changing_turns(load, subjects, rounds=asked.rounds))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def run_java_client() -> int:
         if shutil.which("javac") is None:
             raise Missing("no javac on the PATH: install a JDK")
     except Missing as lacking:
-        print(f"transactions of the Java client: not run, {lacking}", flush=True)
+        print(f"programs for the Java client: not run, {lacking}", flush=True)
         return 0
     command = [sys.executable, "-m", "pytest", "-q", str(ROOT / "compat" / "java_client")]
     return subprocess.run(command, cwd=ROOT, timeout=TESTS_S_MAX, check=False).returncode
