@@ -1,15 +1,13 @@
 """A whole batch as it was produced, opened only as far as it is asked for."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from headrace.client.core.reading import FetchedBatch, open_batch
-from headrace.client.core.value_columns import values_of
+from headrace.client.core.record_shapes import Plain, keys_of, values_of
 from headrace.client.errors import ClientError
 from headrace.client.types import ConsumerRecord
-from headrace.wire.records.compression import INFLATED_BYTES_MAX
-from headrace.wire.records.header import HEADER, RECORD_COUNT
-from headrace.wire.records.reader import open_records
+from headrace.wire.records.header import RECORD_COUNT
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,7 +42,7 @@ class RecordBatch:
 
     def records(self) -> list[ConsumerRecord]:
         if self._records is None:
-            self._records = list(open_batch(self._batch))
+            self._records = open_batch(self._batch)
         return self._records
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
@@ -52,21 +50,23 @@ class RecordBatch:
 
     def __len__(self) -> int:
         if self._records is None and self._batch.is_whole:
-            count: int = HEADER.unpack_from(self._batch.data)[RECORD_COUNT]
-            return count
+            return self._batch.fields[RECORD_COUNT]
         return len(self.records())
 
     def values(self) -> list[bytes | None]:
-        """Fastest where the records are of one size, as it builds no records."""
-        if self._records is None and self._batch.is_whole:
-            fields, plain = open_records(self._batch.data, INFLATED_BYTES_MAX)
-            values = values_of(plain, fields[RECORD_COUNT])
-            if values is not None:
-                return values
-        return [record.value for record in self.records()]
+        """Fastest where neighbours are of one size, as no records are built then."""
+        found = self._column(values_of)
+        return [record.value for record in self.records()] if found is None else found
 
     def keys(self) -> list[bytes | None]:
-        return [record.key for record in self.records()]
+        found = self._column(keys_of)
+        return [record.key for record in self.records()] if found is None else found
+
+    def _column(self, column_of: Callable[[Plain, int], list[bytes | None] | None]) -> list[bytes | None] | None:
+        batch = self._batch
+        if self._records is not None or not batch.is_whole:
+            return None
+        return column_of(batch.plain(), batch.fields[RECORD_COUNT])
 
     def to_arrow(self) -> "pyarrow.Table":
         """The columns topic, partition, offset, timestamp, key, value and headers; needs pyarrow."""

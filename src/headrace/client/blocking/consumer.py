@@ -156,8 +156,10 @@ class Consumer:
         """A batch that is there, shortly after the network was looked at: nothing else can be due."""
         if self._session.is_closed or self._session.clock.monotonic_ms() >= self._turn_ms:
             return None
+        if self._group is None:
+            return self._core.take_batch()  # Without a group there is no keeper: nobody else drives.
         with self._driver:
-            return self._core.take_batch() if self._group is None or self._group.notice() is None else None
+            return self._core.take_batch() if self._group.notice() is None else None
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         if self._stream is None:

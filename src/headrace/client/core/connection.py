@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from headrace import __version__
 from headrace.client.core.authentication import Exchange
 from headrace.client.core.calls import Call
+from headrace.client.core.incoming import Incoming
 from headrace.client.errors import AuthenticationFailed, BadAnswer, InvalidArgument, UnsupportedByBroker
 from headrace.client.types import ApiRange
 from headrace.model.errors import ErrorCode, error_name
@@ -29,9 +30,6 @@ _SIZE = Struct(">i")
 _ERROR_CODE = Struct(">h")
 _FRAMED_FROM_VERSION = 1
 """From this SaslHandshake on the exchange travels in requests of its own (KIP-152)."""
-
-_LENT_BYTES_MIN = 64 * 1024
-"""Answers from this size on are not copied out of the buffer they were received in."""
 
 _CORRELATION_ID_MASK = 0x7FFFFFFF
 
@@ -64,8 +62,7 @@ class Connection:
         self.versions: dict[int, ApiRange] = {}
         """What the broker serves, by API key; empty until it has said so."""
         self._client_id = client_id
-        self._answer_bytes_max = answer_bytes_max
-        self._received = bytearray()
+        self._incoming = Incoming(address, answer_bytes_max)
         self._awaited: deque[_Awaited] = deque()
         self._next_correlation_id = 0
 
@@ -102,12 +99,21 @@ class Connection:
             )
         return version
 
+    def room(self) -> memoryview | None:
+        """Where to receive into, while a large answer is under way; `filled` is told how many bytes came."""
+        return self._incoming.room()
+
+    def filled(self, count: int) -> tuple[list[Answer], bytes]:
+        return self._read(self._incoming.filled(count))
+
     def receive(self, chunk: bytes | memoryview) -> tuple[list[Answer], bytes]:
         """The answers that are complete with these bytes, and bytes to send because of them (a hello, a proof)."""
-        self._received += chunk
+        return self._read(self._incoming.take(chunk))
+
+    def _read(self, frames: list[Buffer]) -> tuple[list[Answer], bytes]:
         answers: list[Answer] = []
         reaction = b""
-        for frame in self._frames():
+        for frame in frames:
             awaited = self._match(frame)
             if awaited.call.api.API_KEY == ApiKey.API_VERSIONS and not self.is_ready:
                 reaction = self._learn_versions(frame, awaited.version)
@@ -132,32 +138,6 @@ class Connection:
         if call.is_answered:
             self._awaited.append(_Awaited(correlation_id, version, call))
         return frame
-
-    def _frames(self) -> list[Buffer]:
-        """Whole frames, without their sizes, taken off what was received."""
-        received = self._received
-        frames: list[Buffer] = []
-        position = 0
-        while len(received) - position >= SIZE_BYTES:
-            (size,) = _SIZE.unpack_from(received, position)
-            if not SIZE_BYTES <= size <= self._answer_bytes_max:
-                raise BadAnswer(
-                    f"{self.address} announces an answer of {size} bytes, allowed are {self._answer_bytes_max}: "
-                    "is it a Kafka broker, without TLS?"
-                )
-            if len(received) - position - SIZE_BYTES < size:
-                break
-            position += SIZE_BYTES
-            if position + size == len(received) and size >= _LENT_BYTES_MIN:
-                # Nothing follows a large answer: it is given away as it lies, and the next has a buffer of its own.
-                frames.append(memoryview(received)[position:])
-                self._received = bytearray()
-                return frames
-            frames.append(bytes(memoryview(received)[position : position + size]))
-            position += size
-        if position:
-            del received[:position]
-        return frames
 
     def _match(self, frame: Buffer) -> _Awaited:
         if not self._awaited:

@@ -1,8 +1,9 @@
 """The consumer's decisions: which partitions are read from where, what to fetch next, and the records in order.
 
 Without a clock or a socket: `poll` takes the time and gives errands, whose replies come back through `completed`, and
-`take` gives records. A partition is fetched again when little of it is left to be given, so what is held is bounded by
-the fetch sizes; partitions that have records take turns, and drained ones have none.
+`take` gives records. A partition is fetched again when no more than one fetch of it is left to be given, so that the
+next one comes while the application works, and what is held is bounded by twice the fetch size; partitions that have
+records take turns, and drained ones have none.
 """
 
 from collections import deque
@@ -26,9 +27,6 @@ from headrace.wire.messages import fetch
 
 PREFERRED_REPLICA_MS = 300_000
 """How long a nearer replica is read before the leader is asked again (KIP-392)."""
-
-FETCH_AHEAD_SHARE = 2
-"""The next fetch is made when less than this part of one is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +146,7 @@ class ConsumerCore:
         lookups: dict[int, dict[TopicPartition, int]] = {}
         fetches: dict[int, list[TopicPartition]] = {}
         wakeup_ms = self._cluster.next_refresh_ms()
-        bytes_enough = self._settings.fetches.partition_bytes_max // FETCH_AHEAD_SHARE
+        bytes_enough = self._settings.fetches.partition_bytes_max
         for partition, reading in self._readings.items():
             if reading.is_asking or reading.is_paused or reading.needs_committed:
                 continue
@@ -201,8 +199,9 @@ class ConsumerCore:
 
     def take_batch(self) -> FetchedBatch | None:
         """The next whole batch of the partition whose turn it is."""
-        while self._turns:
-            partition = self._turns.popleft()
+        turns = self._turns
+        while turns:
+            partition = turns.popleft()
             reading = self._readings.get(partition)
             if reading is None:
                 continue
@@ -211,7 +210,8 @@ class ConsumerCore:
                 batch = reading.take_batch(check_crcs=self._settings.check_crcs)
             except ProtocolError as error:
                 self._tell_damage(partition, reading, error)
-            self._join_turns(partition, reading)
+            if not reading.is_drained():
+                turns.append(partition)
             if batch is not None:
                 self._records_count += batch.end - batch.begin
                 return batch

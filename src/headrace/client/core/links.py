@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from headrace.client.core.authentication import Exchange
 from headrace.client.core.calls import ANY_BROKER, Call
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.connection import ANSWER_BYTES_MAX, Connection
+from headrace.client.core.connection import ANSWER_BYTES_MAX, Answer, Connection
 from headrace.client.errors import (
     AuthenticationFailed,
     BadAnswer,
@@ -33,6 +33,9 @@ JITTER_PER_MILLE = 200
 """How far a back-off is spread, either way."""
 
 RECEIVE_BYTES = 256 * 1024
+RECEIVES_MAX = 16
+"""How often one connection is read before others have their turn."""
+
 CALLS_WAITING_MAX = 1_000
 """How many calls may wait for one connection to be made."""
 
@@ -325,14 +328,26 @@ class Links:
                 link.outgoing.popleft()
 
     def _receive(self, link: _Link) -> None:
-        try:
-            count = link.transport.recv_into(self._chunk)
-        except BlockingIOError:
-            return
-        if count == 0:
-            raise OSError("the broker closed the connection")
-        self._received_bytes += count
-        answers, reaction = link.connection.receive(self._chunk[:count])
+        """Take what is there; a large answer is received where it stays, in as few calls as it takes."""
+        for _ in range(RECEIVES_MAX):
+            # TLS has bytes of its own that nobody tells of, and wants a place for all of them.
+            room = link.connection.room() if link.secured is None else None
+            place = self._chunk if room is None else room
+            try:
+                count = link.transport.recv_into(place)
+            except BlockingIOError:
+                return
+            if count == 0:
+                raise OSError("the broker closed the connection")
+            self._received_bytes += count
+            if room is None:
+                self._handle_answers(link, *link.connection.receive(place[:count]))
+            else:
+                self._handle_answers(link, *link.connection.filled(count))
+            if count < len(place):
+                return
+
+    def _handle_answers(self, link: _Link, answers: list[Answer], reaction: bytes) -> None:
         if reaction:
             link.outgoing.append(memoryview(reaction))
         for answer in answers:

@@ -4,25 +4,37 @@ With read_committed, batches of aborted transactions are left out, by the list t
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from itertools import count
+from collections.abc import Iterable
+from itertools import count, repeat
 from typing import NamedTuple
 
+from headrace.client.core.record_shapes import columns_of
 from headrace.client.types import ConsumerRecord
 from headrace.model.ids import TopicPartition
 from headrace.wire.errors import ProtocolError
+from headrace.wire.records.compression import INFLATED_BYTES_MAX
 from headrace.wire.records.header import (
     ATTRIBUTES,
     BASE_OFFSET,
+    COMPRESSION_MASK,
     CONTROL_BIT,
     HEADER,
+    HEADER_SIZE,
     LAST_OFFSET_DELTA,
     LEADER_EPOCH,
     PRODUCER_ID,
     TRANSACTIONAL_BIT,
     HeaderFields,
 )
-from headrace.wire.records.reader import ControlType, batches, check_batch, control_type, records
+from headrace.wire.records.reader import (
+    ControlType,
+    batches,
+    check_batch,
+    control_type,
+    decode_records,
+    open_records,
+    records,
+)
 
 UNKNOWN_OFFSET = -1
 _GENERATIONS = count()
@@ -37,12 +49,18 @@ class FetchedBatch(NamedTuple):
     """Records below this offset were given before."""
     end: int
     """The offset behind the batch."""
+    fields: HeaderFields
 
     @property
     def is_whole(self) -> bool:
         """Whether none of its records was given before."""
-        base_offset: int = HEADER.unpack_from(self.data)[BASE_OFFSET]
-        return self.begin <= base_offset
+        return self.begin <= self.fields[BASE_OFFSET]
+
+    def plain(self) -> bytes | memoryview:
+        """The bytes of its records, not compressed; a copy only if they were."""
+        if self.fields[ATTRIBUTES] & COMPRESSION_MASK:
+            return open_records(self.data, INFLATED_BYTES_MAX)[1]
+        return self.data[HEADER_SIZE:]
 
 
 class AbortedTransactions:
@@ -191,7 +209,7 @@ class Reading:
         if batch is None:
             self._opened, self._given_count, self._batch = [], 0, None
             return False
-        opened = list(open_batch(batch))
+        opened = open_batch(batch)
         self._opened, self._given_count, self._batch = opened, 0, batch
         if not opened:
             self.position = batch.end
@@ -209,14 +227,18 @@ class Reading:
             if end > self.position:
                 self.last_epoch = fields[LEADER_EPOCH]
                 if not is_hidden:
-                    return FetchedBatch(self._partition, data, self.position, end)
+                    return FetchedBatch(self._partition, data, self.position, end, fields)
                 self.position = end
         return None
 
 
-def open_batch(batch: FetchedBatch) -> Iterator[ConsumerRecord]:
+def open_batch(batch: FetchedBatch) -> list[ConsumerRecord]:
     """The records of a batch that were not given before."""
     (topic, index), begin, new = batch.partition, batch.begin, tuple.__new__
-    for record in records(batch.data):
-        if record.offset >= begin:
-            yield new(ConsumerRecord, (topic, index, *record))
+    fields, plain = open_records(batch.data, INFLATED_BYTES_MAX)
+    columns = columns_of(fields, plain)
+    if columns is None:
+        opened = [new(ConsumerRecord, (topic, index, *record)) for record in decode_records(fields, plain)]
+    else:
+        opened = list(map(new, repeat(ConsumerRecord), zip(repeat(topic), repeat(index), *columns, strict=False)))
+    return opened if batch.is_whole else [record for record in opened if record.offset >= begin]

@@ -43,7 +43,7 @@ _INT64 = 1 << 63
 _RECORD_BYTES_MIN = 7
 """A record without key, value and headers: its length and six fields of a byte each."""
 
-_ONE_BYTE_NUMBERS = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
+ONE_BYTE_NUMBERS = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
 """What each one-byte zigzag encoding stands for."""
 
 
@@ -136,7 +136,7 @@ def control_type(record: Record) -> ControlType:
 def records(batch: bytes | bytearray | memoryview, *, inflated_bytes_max: int = INFLATED_BYTES_MAX) -> Iterator[Record]:
     """The records of one whole batch; the checksum is not looked at, which is `check_batch`'s part."""
     fields, plain = open_records(batch, inflated_bytes_max)
-    return _decode(fields, plain)
+    return decode_records(fields, plain)
 
 
 def first_at_or_after(
@@ -202,7 +202,7 @@ def record_bounds(fields: HeaderFields, plain: bytes) -> Iterator[tuple[int, int
         position += size
 
 
-def read_varint(plain: bytes, position: int) -> tuple[int, int]:
+def read_varint(plain: bytes | memoryview, position: int) -> tuple[int, int]:
     """A zigzag number and the position after it."""
     byte = plain[position]
     position += 1
@@ -218,13 +218,13 @@ def read_varint(plain: bytes, position: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), position
 
 
-def _decode(fields: HeaderFields, plain: bytes) -> Iterator[Record]:
+def decode_records(fields: HeaderFields, plain: bytes) -> Iterator[Record]:
     """The loop a consumer spends its time in: short numbers, the common case, are read without a call."""
     base_offset = fields[BASE_OFFSET]
     base_timestamp = fields[BASE_TIMESTAMP]
     last_delta = fields[LAST_OFFSET_DELTA]
     log_time = fields[MAX_TIMESTAMP] if fields[ATTRIBUTES] & LOG_APPEND_TIME_BIT else None
-    new, kind, small, varint = tuple.__new__, Record, _ONE_BYTE_NUMBERS, read_varint
+    new, kind, small, varint = tuple.__new__, Record, ONE_BYTE_NUMBERS, read_varint
     position, end = 0, len(plain)
     try:
         for _ in range(fields[RECORD_COUNT]):
@@ -268,7 +268,7 @@ def _decode(fields: HeaderFields, plain: bytes) -> Iterator[Record]:
             if plain[position] == 0:
                 position += 1
             else:
-                headers, position = _read_headers(plain, position, record_end)
+                headers, position = read_headers(plain, position, record_end)
             # A length that lies moves the end of the record away from where its size puts it.
             if position != record_end or not 0 <= delta <= last_delta or size < _RECORD_BYTES_MIN - 1:
                 raise CorruptBatch(f"a record of the batch at offset {base_offset} is not what it declares")
@@ -279,7 +279,7 @@ def _decode(fields: HeaderFields, plain: bytes) -> Iterator[Record]:
         raise CorruptBatch(f"{end - position} bytes follow the last record of the batch at offset {base_offset}")
 
 
-def _read_headers(plain: bytes, position: int, end: int) -> tuple[Headers, int]:
+def read_headers(plain: bytes, position: int, end: int) -> tuple[Headers, int]:
     count, position = read_varint(plain, position)
     if not 0 <= count <= (end - position) // 2:
         raise CorruptBatch(f"a record declares {count} headers in {end - position} bytes")

@@ -1,0 +1,114 @@
+"""Whole frames out of the bytes of one connection; large ones are received where they stay, without a copy.
+
+`room` is where the next bytes may be received, while a large frame is under way; `filled` says how many came. Other
+bytes come through `take`. A large frame is lent out as it lies, and its buffer is used again once nobody looks at it.
+"""
+
+from struct import Struct
+
+from headrace.client.errors import BadAnswer
+from headrace.wire.frames import SIZE_BYTES
+from headrace.wire.primitives.layouts import Buffer
+
+LARGE_BYTES_MIN = 64 * 1024
+"""Frames from this size on have a buffer of their own."""
+
+GROWTH_BYTES = 2 * 1024 * 1024
+"""A buffer begins with at most so much and grows as it is filled: a size that was only announced takes no memory."""
+
+SPARES_MAX = 3
+"""How many buffers are kept to be used again: one is read by the application, one is filled, one is between."""
+
+_SIZE = Struct(">i")
+
+
+class Incoming:
+    __slots__ = ("_address", "_filled", "_frame_bytes_max", "_large", "_size", "_small", "_spares")
+
+    def __init__(self, address: str, frame_bytes_max: int) -> None:
+        self._address = address
+        self._frame_bytes_max = frame_bytes_max
+        self._small = bytearray()
+        """Bytes that are not a whole frame yet, while no large one is under way."""
+        self._large: bytearray | None = None
+        self._size = self._filled = 0
+        """Of the large frame: how many bytes it will have, and has."""
+        self._spares: list[bytearray] = []
+
+    def room(self) -> memoryview | None:
+        """Where to receive next; None if no large frame is under way."""
+        large = self._large
+        if large is None:
+            return None
+        if self._filled == len(large):
+            large.extend(bytes(min(self._size - len(large), len(large))))
+        return memoryview(large)[self._filled : self._size]
+
+    def filled(self, count: int) -> list[Buffer]:
+        """So many bytes were received into the room."""
+        assert self._large is not None
+        self._filled += count
+        if self._filled < self._size:
+            return []
+        frame = memoryview(self._large)[: self._size]
+        if len(self._large) <= GROWTH_BYTES:
+            self._spares = [*self._spares[1 - SPARES_MAX :], self._large]
+        self._large = None
+        return [frame]
+
+    def take(self, chunk: bytes | memoryview) -> list[Buffer]:
+        """The frames that are whole with these bytes, without their sizes."""
+        frames: list[Buffer] = []
+        rest = memoryview(chunk)
+        while (room := self.room()) is not None:
+            count = min(len(room), len(rest))
+            if not count:
+                return frames
+            room[:count] = rest[:count]
+            room.release()
+            frames += self.filled(count)
+            rest = rest[count:]
+        self._small += rest
+        return frames + self._cut()
+
+    def _cut(self) -> list[Buffer]:
+        """Take whole frames off the small bytes; the beginning of a large one moves to a buffer of its own."""
+        small, position = self._small, 0
+        frames: list[Buffer] = []
+        while len(small) - position >= SIZE_BYTES:
+            (size,) = _SIZE.unpack_from(small, position)
+            if not SIZE_BYTES <= size <= self._frame_bytes_max:
+                raise BadAnswer(
+                    f"{self._address} announces an answer of {size} bytes, allowed are {self._frame_bytes_max}: "
+                    "is it a Kafka broker, without TLS?"
+                )
+            begin = position + SIZE_BYTES
+            if len(small) - begin < size:
+                if size >= LARGE_BYTES_MIN:
+                    self._begin_large(size, small[begin:])
+                    position = len(small)
+                break
+            position = begin + size
+            frames.append(bytes(memoryview(small)[begin:position]))
+        del small[:position]
+        return frames
+
+    def _begin_large(self, size: int, beginning: bytearray) -> None:
+        self._size, self._filled = size, len(beginning)
+        self._large = large = self._spare(size) or bytearray(min(size, max(GROWTH_BYTES, len(beginning))))
+        large[: len(beginning)] = beginning
+
+    def _spare(self, size: int) -> bytearray | None:
+        for number, spare in enumerate(self._spares):
+            if len(spare) >= size and _is_free(spare):
+                return self._spares.pop(number)
+        return None
+
+
+def _is_free(buffer: bytearray) -> bool:
+    """Whether nobody looks into the buffer: as long as somebody does, its size cannot change."""
+    try:
+        buffer.append(buffer.pop())
+    except BufferError:
+        return False
+    return True

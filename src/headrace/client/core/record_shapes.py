@@ -1,0 +1,287 @@
+"""The columns of a batch's records, without a step of Python for each byte of their heads.
+
+Records of equal shape (the same sizes and headers, and numbers of the same widths) follow each other at equal
+distances. So a regular expression made for the shape finds a whole run of them and cuts out their values within C, and
+their numbers are slices with a stride. Where records are of mixed shape, `None` is given, and they are read one by one.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import repeat
+from typing import NamedTuple
+
+from headrace.wire.errors import CorruptBatch
+from headrace.wire.records.header import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_TIMESTAMP,
+    LAST_OFFSET_DELTA,
+    LOG_APPEND_TIME_BIT,
+    MAX_TIMESTAMP,
+    RECORD_COUNT,
+    HeaderFields,
+)
+from headrace.wire.records.reader import ONE_BYTE_NUMBERS, Headers, read_headers, read_varint
+
+RUN_RECORDS_MIN = 8
+"""A run is looked for when at least so many records are left; shorter ones are read one by one as quickly."""
+
+SHAPES_MAX = 256
+"""How many shapes are remembered; when there are more, all are forgotten, as they hardly come again."""
+
+Plain = bytes | memoryview
+Run = tuple["Shape", int, int]
+"""The shape of the records, where the first one begins, and how many there are."""
+
+_STEPS = bytes(range(0, 0x80, 2))
+"""How 0, 1, 2 and so on are encoded, as far as one byte goes."""
+
+
+class Columns(NamedTuple):
+    """Each with one entry per record."""
+
+    offsets: list[int]
+    timestamps: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    headers: list[Headers]
+
+
+class _Head(NamedTuple):
+    """Where the parts of one record begin; lengths of -1 are nulls."""
+
+    begin: int
+    time_at: int
+    offset_at: int
+    key_length_at: int
+    key_at: int
+    key_length: int
+    value_length_at: int
+    value_at: int
+    value_length: int
+    headers_at: int
+    end: int
+
+
+class Shape:
+    """How a run of records is taken apart."""
+
+    __slots__ = ("follower", "has_key", "has_value", "headers", "keys", "offset", "run", "stride", "time", "values")
+
+    def __init__(self, plain: Plain, head: _Head) -> None:
+        headers = bytes(plain[head.headers_at : head.end])
+        self.headers, end = read_headers(headers, 0, len(headers))
+        if end != len(headers):
+            raise CorruptBatch("the headers of a record are not what they declare")
+        self.stride = head.end - head.begin
+        self.has_key, self.has_value = head.key_length >= 0, head.value_length >= 0
+        self.time = range(head.time_at - head.begin, head.offset_at - head.begin)
+        self.offset = range(head.offset_at - head.begin, head.key_length_at - head.begin)
+        """Which bytes of a record are its time and its offset, as distances from the batch's."""
+        self.follower: Shape | None = None
+        """The shape that came behind this one the last time."""
+        before = re.escape(bytes(plain[head.begin : head.time_at]))
+        numbers = _number(len(self.time)) + _number(len(self.offset))
+        key_length = re.escape(bytes(plain[head.key_length_at : head.key_at]))
+        key = b".{%d}" % max(head.key_length, 0)
+        value_length = re.escape(bytes(plain[head.value_length_at : head.value_at]))
+        value = b".{%d}" % max(head.value_length, 0)
+        parts = before, numbers, key_length, key, value_length, value, re.escape(headers)
+        self.run = re.compile(b"(?:%b%b%b%b%b%b%b)*+" % parts, re.DOTALL)
+        """As many records as there are."""
+        self.keys = re.compile(b"%b%b%b(%b)%b%b%b" % parts, re.DOTALL)
+        self.values = re.compile(b"%b%b%b%b%b(%b)%b" % parts, re.DOTALL)
+
+
+def _number(width: int) -> bytes:
+    """A number of so many bytes: all but the last have the highest bit."""
+    return b"[\x80-\xff]" * (width - 1) + b"[\x00-\x7f]"
+
+
+class _Shapes:
+    """The shapes seen so far."""
+
+    __slots__ = ("_known", "first")
+
+    def __init__(self) -> None:
+        self.first: Shape | None = None
+        """What the last batch began with."""
+        self._known: dict[tuple[bytes | int, ...], Shape | None] = {}
+        """None for a shape that was seen once: an expression is made when it comes again, as making one costs more
+        than reading a batch one by one."""
+
+    def of(self, plain: Plain, head: _Head) -> Shape | None:
+        same = (
+            bytes(plain[head.begin : head.time_at]),
+            head.offset_at - head.time_at,
+            bytes(plain[head.key_length_at : head.key_at]),
+            bytes(plain[head.value_length_at : head.value_at]),
+            bytes(plain[head.headers_at : head.end]),
+        )
+        shape = self._known.get(same)
+        if shape is None:
+            if same in self._known:
+                shape = self._known[same] = Shape(plain, head)
+            else:
+                if len(self._known) >= SHAPES_MAX:
+                    self._known.clear()
+                self._known[same] = None
+        return shape
+
+
+_SHAPES = _Shapes()
+
+
+def values_of(plain: Plain, count: int) -> list[bytes | None] | None:
+    """The values of the records of a batch after decompression; None if they do not come in known runs."""
+    shape = _SHAPES.first
+    if shape is not None and shape.has_value and len(plain) == count * shape.stride:
+        # Most often all records are like those of the batch before. What is found then leaves no room between.
+        found: list[bytes | None] = shape.values.findall(plain)
+        if len(found) == count:
+            return found
+    runs = _runs(plain, count)
+    return None if runs is None else _values(plain, runs)
+
+
+def keys_of(plain: Plain, count: int) -> list[bytes | None] | None:
+    """The keys, like the values."""
+    runs = _runs(plain, count)
+    return None if runs is None else _keys(plain, runs)
+
+
+def columns_of(fields: HeaderFields, plain: bytes) -> Columns | None:
+    """All columns of the records of a batch after decompression; None as above."""
+    runs = _runs(plain, fields[RECORD_COUNT])
+    if runs is None:
+        return None
+    offsets: list[int] = []
+    timestamps: list[int] = []
+    headers: list[Headers] = []
+    base, time = fields[BASE_OFFSET], fields[BASE_TIMESTAMP]
+    is_log_time = fields[ATTRIBUTES] & LOG_APPEND_TIME_BIT
+    for shape, begin, run in runs:
+        part = plain[begin : begin + run * shape.stride]
+        offsets += _added(base, part, shape.offset, shape.stride)
+        if is_log_time:
+            timestamps += [fields[MAX_TIMESTAMP]] * run
+        else:
+            timestamps += _added(time, part, shape.time, shape.stride)
+        headers += [shape.headers] * run
+    if offsets and (min(offsets) < base or max(offsets) > base + fields[LAST_OFFSET_DELTA]):
+        raise CorruptBatch(f"a record of the batch at offset {base} is not what it declares")
+    return Columns(offsets, timestamps, _keys(plain, runs), _values(plain, runs), headers)
+
+
+def _values(plain: Plain, runs: list[Run]) -> list[bytes | None]:
+    values: list[bytes | None] = []
+    for shape, begin, run in runs:
+        if shape.has_value:
+            found = shape.values.findall(plain, begin, begin + run * shape.stride)
+            values = values + found if values else found
+        else:
+            values += repeat(None, run)
+    return values
+
+
+def _keys(plain: Plain, runs: list[Run]) -> list[bytes | None]:
+    keys: list[bytes | None] = []
+    for shape, begin, run in runs:
+        keys += shape.keys.findall(plain, begin, begin + run * shape.stride) if shape.has_key else repeat(None, run)
+    return keys
+
+
+def _added(base: int, part: bytes, places: range, stride: int) -> Sequence[int]:
+    """A number of each record of a run, which is encoded at these places as the distance from the batch's."""
+    first = part[places.start :: stride]
+    count = len(first)
+    begin = first[0] >> 1
+    if len(places) == 1:
+        if first == _STEPS[begin : begin + count]:
+            return range(base + begin, base + begin + count)
+        return [base + ONE_BYTE_NUMBERS[byte] for byte in first]
+    numbers = [byte & 0x7F for byte in first]
+    for shift, place in enumerate(places[1:], 1):
+        column = part[place::stride]
+        numbers = [number | (byte & 0x7F) << 7 * shift for number, byte in zip(numbers, column, strict=True)]
+    return [base + ((number >> 1) ^ -(number & 1)) for number in numbers]
+
+
+def _runs(plain: Plain, count: int) -> list[Run] | None:
+    """How the records fall into runs of equal shape; None if they do not, or in shapes that are not known yet."""
+    runs: list[Run] = []
+    position, left = 0, count
+    before: Shape | None = None
+    while left > 0:
+        shape = _SHAPES.first if before is None else before.follower
+        end = _run_end(shape, plain, position) if shape is not None else position
+        if end == position:
+            if (shape := _next_shape(plain, position, left)) is None:
+                return None
+            end = _run_end(shape, plain, position)
+            if before is None:
+                _SHAPES.first = shape
+            else:
+                before.follower = shape
+        assert shape is not None
+        run = min((end - position) // shape.stride, left)
+        if run < RUN_RECORDS_MIN <= left:
+            return None
+        runs.append((shape, position, run))
+        position += run * shape.stride
+        left -= run
+        before = shape
+    if position != len(plain):
+        raise CorruptBatch(f"{len(plain) - position} bytes follow the last record of a batch")
+    return runs
+
+
+def _run_end(shape: Shape, plain: Plain, position: int) -> int:
+    match = shape.run.match(plain, position)
+    assert match is not None, "no records at all are a run too"
+    return match.end()
+
+
+def _next_shape(plain: Plain, position: int, left: int) -> Shape | None:
+    """The shape of the record there, if there is a chance that others follow that have it too."""
+    try:
+        head = _read_head(plain, position)
+        if left >= RUN_RECORDS_MIN and not _is_repeated(plain, head):
+            return None
+        return _SHAPES.of(plain, head)
+    except IndexError:
+        raise CorruptBatch("the records of a batch are cut off") from None
+
+
+def _is_repeated(plain: Plain, head: _Head) -> bool:
+    """Whether records of the same size follow, as many as make a run."""
+    stride, size = head.end - head.begin, bytes(plain[head.begin : head.time_at])
+    places = range(head.begin + stride, head.begin + RUN_RECORDS_MIN * stride, stride)
+    return all(plain[at : at + len(size)] == size for at in places)
+
+
+def _read_head(plain: Plain, begin: int) -> _Head:
+    size, after = read_varint(plain, begin)
+    end = after + size
+    time_at = after + 1  # behind the attributes
+    _later, offset_at = read_varint(plain, time_at)
+    _delta, key_length_at = read_varint(plain, offset_at)
+    key_length, key_at = read_varint(plain, key_length_at)
+    value_length_at = key_at + max(key_length, 0)
+    value_length, value_at = read_varint(plain, value_length_at)
+    headers_at = value_at + max(value_length, 0)
+    if size < 0 or key_length < -1 or value_length < -1 or not headers_at < end <= len(plain):
+        raise CorruptBatch("a record is not what it declares")
+    return _Head(
+        begin,
+        time_at,
+        offset_at,
+        key_length_at,
+        key_at,
+        key_length,
+        value_length_at,
+        value_at,
+        value_length,
+        headers_at,
+        end,
+    )
