@@ -2,7 +2,8 @@
 
 import pytest
 
-from headrace.client import Consumer, ConsumerRecord, Producer, TopicPartition
+from headrace.client import Admin, Consumer, ConsumerRecord, Producer, TopicPartition
+from headrace.client.core.cluster import Cluster
 from headrace.client.errors import (
     ClientError,
     DeadlineExceeded,
@@ -19,6 +20,14 @@ PARTITIONS = 2
 @pytest.fixture(scope="module")
 def broker(any_broker: EmbeddedBroker) -> EmbeddedBroker:
     return any_broker
+
+
+@pytest.fixture(autouse=True, params=[1, 2])
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The transaction.version that the client goes by: 1 as towards older clusters, 2 as the broker says (KIP-890)."""
+    if request.param == 1:
+        monkeypatch.setattr(Cluster, "feature", lambda _self, _name: 1)
+    return int(request.param)
 
 
 @pytest.fixture
@@ -129,6 +138,31 @@ def test_a_transaction_with_a_lost_record_can_only_be_aborted(broker: EmbeddedBr
             with producer.transaction():
                 producer.send(topic, b"good %d" % round_number, partition=0)
     assert values(broker, topic) == [b"good 0", b"good 1"]
+
+
+def test_each_transaction_has_an_epoch_of_its_own(broker: EmbeddedBroker, topic: str, level: int) -> None:
+    with transactional(broker, topic) as producer, Admin(broker.bootstrap_servers) as admin:
+        epochs = []
+        for _ in range(3):
+            with producer.transaction():
+                producer.send(topic, b"v", partition=0)
+            described = admin.describe_transactions([f"t-{topic}"])[f"t-{topic}"]
+            epochs.append(described.producer_epoch)
+    assert [epoch - epochs[0] for epoch in epochs] == ([0, 0, 0] if level == 1 else [0, 1, 2])
+    assert len(values(broker, topic)) == 3
+
+
+def test_a_transaction_is_opened_here_written_there_and_ended_elsewhere(broker: EmbeddedBroker, topic: str) -> None:
+    with transactional(broker, topic) as opener:
+        opened = opener.transaction().hand_over()
+    with transactional(broker, topic) as writer:
+        transaction = writer.adopt(opened)
+        writer.send(topic, b"written", partition=1)
+        written = transaction.hand_over()
+    assert written.partitions == (TopicPartition(topic, 1),)
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.end_transaction(written, commit=True)
+    assert values(broker, topic) == [b"written"]
 
 
 def test_what_is_out_of_place(broker: EmbeddedBroker, topic: str) -> None:

@@ -219,6 +219,11 @@ class Producer:
         self._require_transactions()
         return Transaction(self, is_open=False)
 
+    async def adopt(self, prepared: PreparedTransaction) -> "Transaction":
+        """Write in a transaction that was handed over before anything was written; to commit, abort or hand over."""
+        await self._session.run(self._require_transactions().adopt(prepared), self.config.max_block_ms)
+        return Transaction(self)
+
     async def add_transaction_offsets(
         self, offsets: Mapping[Place, int | OffsetAndMetadata], group: GroupIdentity
     ) -> None:

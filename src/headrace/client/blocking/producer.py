@@ -200,6 +200,11 @@ class Producer:
             transactions.begin()
         return Transaction(self)
 
+    def adopt(self, prepared: PreparedTransaction) -> Transaction:
+        """Write in a transaction that was handed over before anything was written; to commit, abort or hand over."""
+        self._run(self._require_transactions().adopt(prepared), self.config.max_block_ms)
+        return Transaction(self)
+
     def add_transaction_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupIdentity
     ) -> None:

@@ -4,7 +4,7 @@ Knowledge comes in whole from Metadata responses. It is asked for again when it 
 wrong, and for topics that are not known yet, but not more often than a back-off allows.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -42,6 +42,8 @@ class Cluster:
         """Why a topic that was asked for is not among the topics."""
         self._names: dict[TopicId, str] = {}
         self._partitions: dict[TopicPartition, PartitionDescription] = {}
+        self._features: dict[str, int] = {}
+        self._features_epoch = -1
         self._wanted: set[str] = set()
         self._wants_all = False
         self._age_ms_max = age_ms_max
@@ -112,6 +114,15 @@ class Cluster:
             self._learn_topic(topic)
         if any(topic not in self.topics for topic in self._wanted):
             self._is_wrong = True
+
+    def learn_features(self, epoch: int, features: Mapping[str, int]) -> None:
+        """The levels that the brokers agreed on; a broker that is behind does not take them back."""
+        if epoch >= self._features_epoch:
+            self._features_epoch, self._features = epoch, dict(features)
+
+    def feature(self, name: str) -> int:
+        """The level of a feature; 0 where nobody has it, or nobody was asked yet."""
+        return self._features.get(name, 0)
 
     def learn_endpoints(self, endpoints: Iterable[Endpoint]) -> None:
         """Brokers that an answer or a coordinator told of, beside Metadata (KIP-951)."""

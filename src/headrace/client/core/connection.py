@@ -61,6 +61,9 @@ class Connection:
         self._exchange = exchange
         self.versions: dict[int, ApiRange] = {}
         """What the broker serves, by API key; empty until it has said so."""
+        self.features_epoch = -1
+        self.features: dict[str, int] = {}
+        """The level of each feature that the whole cluster has (KIP-584), as of that epoch."""
         self._client_id = client_id
         self._incoming = Incoming(address, answer_bytes_max)
         self._awaited: deque[_Awaited] = deque()
@@ -178,6 +181,8 @@ class Connection:
         if error_code != ErrorCode.NONE or not served:
             raise BadAnswer(f"{self.address} does not say which versions it serves: {error_name(error_code)}")
         self.versions = served
+        self.features_epoch = answer.finalized_features_epoch
+        self.features = {each.name: each.max_version_level for each in answer.finalized_features}
         if self._exchange is None:
             return b""
         handshake = sasl_handshake.SaslHandshakeRequest(mechanism=self._exchange.mechanism)

@@ -353,6 +353,7 @@ class Links:
         for answer in answers:
             link.sent.popleft().completed(answer.message)
         if link.waiting and link.connection.is_ready:
+            self.cluster.learn_features(link.connection.features_epoch, link.connection.features)
             self._release(link)
 
     def _release(self, link: _Link) -> None:

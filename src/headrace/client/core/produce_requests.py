@@ -1,6 +1,7 @@
 """Batches as a Produce request for one broker."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from headrace.client.core.calls import Call
 from headrace.client.core.cluster import Cluster
@@ -10,13 +11,19 @@ from headrace.wire.messages import init_producer_id, produce
 from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import compression_of
 
+if TYPE_CHECKING:
+    from headrace.client.core.transactions import Transactions
+
+CONCURRENT_PAUSE_MS = 20
+"""Until the next attempt where the markers of the transaction before are still being written."""
+
 NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
 
 _TOPIC_IDS_FROM_VERSION = 13
 _ZSTD_FROM_VERSION = 7
 _RECORD_BATCHES_FROM_VERSION = 3
-_ADDED_PARTITIONS_MAX_VERSION = 11
-"""From the next version on the broker adds partitions to the transaction by itself (KIP-890)."""
+_IMPLICIT_FROM_VERSION = 12
+"""From this version on the leader adds partitions to the transaction by itself (KIP-890)."""
 
 
 def produce_call(
@@ -26,7 +33,7 @@ def produce_call(
     *,
     acks: int,
     timeout_ms: int,
-    transactional_id: str | None,
+    transactions: "Transactions | None",
 ) -> Call:
     """All batches are encoded."""
     topics: dict[str, list[produce.ProduceRequestPartition]] = {}
@@ -39,7 +46,7 @@ def produce_call(
             produce.ProduceRequestPartition(index=batch.partition.partition, records=batch.encoded)
         )
     request = produce.ProduceRequest(
-        transactional_id=transactional_id,
+        transactional_id=transactions.transactional_id if transactions is not None else None,
         acks=acks,
         timeout_ms=timeout_ms,
         topic_data=tuple(
@@ -49,12 +56,16 @@ def produce_call(
     )
     has_ids = all(cluster.topic_id(topic) != NO_TOPIC_ID for topic in topics)
     max_version = produce.MAX_VERSION if has_ids else _TOPIC_IDS_FROM_VERSION - 1
+    if transactions is not None and transactions.is_implicit:
+        min_version = _IMPLICIT_FROM_VERSION
+    elif transactions is not None:
+        max_version = _IMPLICIT_FROM_VERSION - 1
     return Call(
         produce,
         request,
         node,
         min_version=min_version,
-        max_version=max_version if transactional_id is None else _ADDED_PARTITIONS_MAX_VERSION,
+        max_version=max_version,
         is_answered=acks != 0,
     )
 

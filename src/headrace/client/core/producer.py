@@ -13,7 +13,7 @@ from headrace.client.core.accumulator import Accumulator, ProducerSettings
 from headrace.client.core.calls import Errand
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.partitioners import Choose
-from headrace.client.core.produce_requests import identity_call, produce_call
+from headrace.client.core.produce_requests import CONCURRENT_PAUSE_MS, identity_call, produce_call
 from headrace.client.core.produced_batches import PartitionLine, ProducedBatch
 from headrace.client.errors import (
     BrokerError,
@@ -145,13 +145,13 @@ class ProducerCore:
                 self._cluster.mark_wrong()
                 wakeup_ms = min(wakeup_ms, self._cluster.next_refresh_ms())
                 continue
-            if self._transactions is not None and not self._transactions.includes(place):
-                continue
             if self._requests.get(node, 0) >= limit:
                 continue
             size = sizes.get(node, 0) + batch.builder.plain_bytes
             if node in by_node and size > self._settings.request_bytes_max:
                 wakeup_ms = now_ms
+                continue
+            if self._transactions is not None and not self._transactions.includes(place):
                 continue
             sizes[node] = size
             by_node.setdefault(node, []).append(line.waiting.popleft())
@@ -185,7 +185,7 @@ class ProducerCore:
             batches,
             acks=settings.acks,
             timeout_ms=settings.request_timeout_ms,
-            transactional_id=self._transactions.transactional_id if self._transactions is not None else None,
+            transactions=self._transactions,
         )
         self._requests[node] = self._requests.get(node, 0) + 1
         return Errand(call, partial(self._produced, node, batches))
@@ -252,6 +252,8 @@ class ProducerCore:
         elif code in _IDENTITY_ERRORS or code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             self._fail(batch, error)
             self._renew_identity(batch.producer_id, error, now_ms)
+        elif code == ErrorCode.CONCURRENT_TRANSACTIONS:
+            self._retry(batch, error, now_ms, pause_ms=CONCURRENT_PAUSE_MS)
         elif code in RETRIABLE:
             batch.is_uncertain = batch.is_uncertain or code in _UNCERTAIN_ERRORS
             self._cluster.mark_wrong()

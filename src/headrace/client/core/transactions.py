@@ -1,27 +1,32 @@
 """A producer's transactions: its identity from the coordinator, the partitions in them, offsets, and their end.
 
-The rules of KIP-98 as every broker serves them: a partition is added before its first batch is sent, and an epoch
-fences whoever used the same transactional id before. What goes wrong is either temporary, or ends the transaction
-(abort it and begin another), or ends the producer (make a new one).
+The rules of KIP-98: an epoch fences whoever used the same transactional id before. Where the cluster has
+transaction.version 2 (KIP-890), the leaders add partitions to the transaction, and its end brings the next epoch;
+elsewhere a partition is added before its first batch is sent. What goes wrong is either temporary, or ends the
+transaction (abort it and begin another), or ends the producer (make a new one).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from functools import partial
 from typing import Any
 
-from headrace.client.core.admin.routing import by_topic
 from headrace.client.core.calls import Call, Errand, Operation, Pause
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.groups.coordinator import COORDINATOR_LANE, MOVED_ERRORS, Coordinator, CoordinatorKind
+from headrace.client.core.produce_requests import CONCURRENT_PAUSE_MS
+from headrace.client.core.transaction_calls import (
+    add_offsets_call,
+    add_partitions_call,
+    end_call,
+    is_implicit,
+    offsets_call,
+)
 from headrace.client.errors import BrokerError, ClientError, InvalidArgument, ProducerFenced, TransactionFailed
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import (
-    add_offsets_to_txn,
-    add_partitions_to_txn,
-    end_txn,
     init_producer_id,
     txn_offset_commit,
 )
@@ -29,9 +34,6 @@ from headrace.wire.messages import (
 ATTEMPTS_MAX = 1_000
 """A deadline ends the attempts before that."""
 
-_CLIENTS_ADD_PARTITIONS_MAX_VERSION = 3
-_WITHOUT_EPOCH_BUMP_MAX_VERSION = 4
-_GROUP_MEMBERS_FROM_VERSION = 3
 _FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 _FATAL = frozenset(
     {
@@ -74,6 +76,8 @@ class Transactions:
         self._add_ms = 0.0
         self._has_offsets = False
         self._needs_new_epoch = False
+        self.is_implicit = False
+        """Whether the leaders add the partitions of this transaction (KIP-890)."""
 
     @property
     def is_new(self) -> bool:
@@ -88,6 +92,21 @@ class Transactions:
         if self.state != State.READY:
             raise InvalidArgument("a transaction is open already: commit or abort it first")
         self.state, self.error = State.OPEN, None
+        self.is_implicit = is_implicit(self._cluster)
+
+    def adopt(self, prepared: PreparedTransaction) -> Operation[None]:
+        """Write in a transaction that somebody else opened, and in which nothing is written yet."""
+        if self.state != State.NEW:
+            raise InvalidArgument("only a new producer can adopt a transaction: make another one")
+        if prepared.transactional_id != self.transactional_id:
+            raise InvalidArgument(f"the transaction is of {prepared.transactional_id!r}, not {self.transactional_id!r}")
+        if prepared.partitions:
+            raise InvalidArgument("the numbers of what is written in the transaction are not known: adopt an empty one")
+        yield from self._coordinator.find()  # With its answer comes what the cluster can do.
+        self.producer_id, self.producer_epoch = prepared.producer_id, prepared.producer_epoch
+        self._has_offsets = prepared.has_offsets
+        self.state = State.READY
+        self.begin()
 
     def check_may_send(self) -> None:
         if self.state == State.BROKEN:
@@ -107,6 +126,9 @@ class Transactions:
         """Leave the transaction to somebody else; all batches are settled before this is called."""
         self.check_may_commit()
         self.state = State.AWAY
+        return self._identified()
+
+    def _identified(self) -> PreparedTransaction:
         return PreparedTransaction(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,
@@ -117,6 +139,8 @@ class Transactions:
 
     def includes(self, partition: TopicPartition) -> bool:
         """Whether batches may be sent there; a new partition is added first."""
+        if self.is_implicit:
+            self._added.add(partition)
         if partition in self._added:
             return True
         self._to_add.add(partition)
@@ -140,28 +164,11 @@ class Transactions:
         elif node is not None and self._add_ms <= now_ms:
             self._adds = True
             adding = frozenset(self._to_add)
-            errands.append(Errand(self._add_call(adding, node), partial(self._partitions_added, node, adding)))
+            call = add_partitions_call(self._identified(), adding, node)
+            errands.append(Errand(call, partial(self._partitions_added, node, adding)))
         elif node is not None:
             wakeup_ms = min(wakeup_ms, self._add_ms)
         return errands, wakeup_ms
-
-    def _add_call(self, partitions: Iterable[TopicPartition], node: int) -> Call:
-        request = add_partitions_to_txn.AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self.transactional_id,
-            v3_and_below_producer_id=self.producer_id,
-            v3_and_below_producer_epoch=self.producer_epoch,
-            v3_and_below_topics=tuple(
-                add_partitions_to_txn.AddPartitionsToTxnRequestTopic(name=topic, partitions=tuple(indexes))
-                for topic, indexes in by_topic(sorted(partitions)).items()
-            ),
-        )
-        return Call(
-            add_partitions_to_txn,
-            request,
-            node,
-            max_version=_CLIENTS_ADD_PARTITIONS_MAX_VERSION,
-            lane=COORDINATOR_LANE,
-        )
 
     def _partitions_added(self, node: int, adding: frozenset[TopicPartition], reply: Any, now_ms: float) -> None:
         self._adds = False
@@ -180,6 +187,8 @@ class Transactions:
             self._add_ms = now_ms
         elif codes & MOVED_ERRORS:
             self._coordinator.lost(node, now_ms)
+        elif ErrorCode.CONCURRENT_TRANSACTIONS in codes:
+            self._add_ms = now_ms + CONCURRENT_PAUSE_MS
         else:
             wrong = next((code for code in codes if code not in RETRIABLE and code), None)
             if wrong is not None and wrong != ErrorCode.OPERATION_NOT_ATTEMPTED:
@@ -206,14 +215,11 @@ class Transactions:
         elif self.state not in (State.OPEN, State.DOOMED):
             raise InvalidArgument("there is no transaction to abort")
         if self._added or self._has_offsets:
-            request = end_txn.EndTxnRequest(
-                transactional_id=self.transactional_id,
-                producer_id=self.producer_id,
-                producer_epoch=self.producer_epoch,
-                committed=commit,
-            )
-            call = Call(end_txn, request, max_version=_WITHOUT_EPOCH_BUMP_MAX_VERSION)
-            yield from self._ask(call, f"the transaction cannot be {'committed' if commit else 'aborted'}")
+            call = end_call(self._identified(), commit=commit, is_implicit=self.is_implicit)
+            reply = yield from self._ask(call, f"the transaction cannot be {'committed' if commit else 'aborted'}")
+            if self.is_implicit and reply.producer_id >= 0:
+                self.producer_id, self.producer_epoch = reply.producer_id, reply.producer_epoch
+                self._needs_new_epoch = False
         self._added.clear()
         self._to_add.clear()
         self._has_offsets = False
@@ -224,19 +230,14 @@ class Transactions:
     def add_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupIdentity) -> Operation[None]:
         """Commit a group's offsets with the transaction: they count if and only if it is committed."""
         self.check_may_send()
-        request = add_offsets_to_txn.AddOffsetsToTxnRequest(
-            transactional_id=self.transactional_id,
-            producer_id=self.producer_id,
-            producer_epoch=self.producer_epoch,
-            group_id=group.group_id,
-        )
-        call = Call(add_offsets_to_txn, request, max_version=3)
-        yield from self._ask(call, "offsets cannot be added to the transaction")
+        if not self.is_implicit:
+            call = add_offsets_call(self._identified(), group)
+            yield from self._ask(call, "offsets cannot be added to the transaction")
         self._has_offsets = True
         coordinator = Coordinator(
             CoordinatorKind.GROUP, group.group_id, self._cluster, retry_pause_ms=self._retry_pause_ms
         )
-        commit = _offsets_call(self, offsets, group)
+        commit = offsets_call(self._identified(), offsets, group, is_implicit=self.is_implicit)
         yield from self._ask(commit, "the offsets are not in the transaction", coordinator=coordinator)
 
     def _ask(self, call: Call, what: str, *, coordinator: Coordinator | None = None) -> Operation[Any]:
@@ -260,7 +261,8 @@ class Transactions:
                     self._refused(code, what)
                     assert self.error is not None
                     raise self.error
-            yield Pause(self._retry_pause_ms)
+            is_concurrent = isinstance(trouble, BrokerError) and trouble.code == ErrorCode.CONCURRENT_TRANSACTIONS
+            yield Pause(CONCURRENT_PAUSE_MS if is_concurrent else self._retry_pause_ms)
         raise trouble or BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, what)
 
     def _refused(self, code: int, what: str) -> None:
@@ -287,38 +289,3 @@ def _first_error(reply: Any) -> int:
         return next((each.error_code for topic in reply.topics for each in topic.partitions if each.error_code), 0)
     code: int = reply.error_code
     return code
-
-
-def _offsets_call(
-    transactions: Transactions, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupIdentity
-) -> Call:
-    request = txn_offset_commit.TxnOffsetCommitRequest(
-        transactional_id=transactions.transactional_id,
-        group_id=group.group_id,
-        producer_id=transactions.producer_id,
-        producer_epoch=transactions.producer_epoch,
-        generation_id=group.generation,
-        member_id=group.member_id,
-        group_instance_id=group.instance_id,
-        topics=tuple(
-            txn_offset_commit.TxnOffsetCommitRequestTopic(
-                name=topic,
-                partitions=tuple(
-                    txn_offset_commit.TxnOffsetCommitRequestPartition(
-                        partition_index=index,
-                        committed_offset=offsets[TopicPartition(topic, index)].offset,
-                        committed_leader_epoch=offsets[TopicPartition(topic, index)].leader_epoch,
-                        committed_metadata=offsets[TopicPartition(topic, index)].metadata,
-                    )
-                    for index in indexes
-                ),
-            )
-            for topic, indexes in by_topic(offsets).items()
-        ),
-    )
-    return Call(
-        txn_offset_commit,
-        request,
-        min_version=_GROUP_MEMBERS_FROM_VERSION if group.member_id else 0,
-        max_version=_WITHOUT_EPOCH_BUMP_MAX_VERSION,
-    )

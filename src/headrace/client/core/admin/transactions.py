@@ -12,6 +12,7 @@ from headrace.client.core.admin.partitions import producers
 from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS, ask_leaders
 from headrace.client.core.calls import Call, Operation, Pause
 from headrace.client.core.cluster import Cluster, error_code, fetch_metadata
+from headrace.client.core.transaction_calls import end_call, is_implicit
 from headrace.client.errors import BrokerError, ClientError
 from headrace.client.types import (
     HangingTransaction,
@@ -23,7 +24,6 @@ from headrace.client.types import (
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import describe_transactions as describe_api
-from headrace.wire.messages import end_txn as end_api
 from headrace.wire.messages import init_producer_id as init_api
 from headrace.wire.messages import list_transactions as list_api
 from headrace.wire.messages import write_txn_markers as markers_api
@@ -34,7 +34,6 @@ FENCING_TIMEOUT_MS = 1_000
 
 _DURATION_FROM = 1
 _PATTERN_FROM = 2
-_SAME_EPOCH_MAX_VERSION = 4
 
 
 def list_transactions(
@@ -138,12 +137,6 @@ def end_transaction(cluster: Cluster, prepared: PreparedTransaction, *, commit: 
     """End a transaction that its producer handed over."""
     if not prepared.partitions and not prepared.has_offsets:
         return  # No broker knows of it.
-    request = end_api.EndTxnRequest(
-        transactional_id=prepared.transactional_id,
-        producer_id=prepared.producer_id,
-        producer_epoch=prepared.producer_epoch,
-        committed=commit,
-    )
     what = f'transaction "{prepared.transactional_id}" cannot be {"committed" if commit else "aborted"}'
     for attempt in range(COORDINATOR_ATTEMPTS_MAX):
         if attempt:
@@ -151,7 +144,9 @@ def end_transaction(cluster: Cluster, prepared: PreparedTransaction, *, commit: 
         answers = yield from ask_coordinators(
             cluster,
             [prepared.transactional_id],
-            call=lambda _key, node: Call(end_api, request, node, max_version=_SAME_EPOCH_MAX_VERSION),
+            call=lambda _key, node: end_call(prepared, commit=commit, is_implicit=is_implicit(cluster))._replace(
+                target=node
+            ),
             codes=lambda reply: (reply.error_code,),
             kind=CoordinatorKind.TRANSACTION,
         )
