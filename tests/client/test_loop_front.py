@@ -1,14 +1,16 @@
 """The front for foreign loops, in the simulator: a client and a node on virtual machines, one thread, one seed."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from headrace.client.config import ClientConfig, ConsumerConfig, ProducerConfig
-from headrace.client.core.admin import topics
+from headrace.client.core.admin import groups, topics
 from headrace.client.errors import ClientClosed, InvalidArgument
 from headrace.client.loop import LoopClient, LoopConsumer
-from headrace.client.types import ConsumerRecord, NewTopic
+from headrace.client.types import ConsumerRecord, GroupIdentity, NewTopic
 from tests.broker.virtual import HOST, PORT, VirtualBroker
 
 PARTITIONS = 3
@@ -121,10 +123,44 @@ def test_a_node_that_dies_and_comes_back() -> None:
     assert sorted(each.offset for each in delivered) == [1, 1, 1, 2, 2, 2]
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_transactions(seed: int) -> None:
+    """What a group reads is written, and committed, with what it read; one of three is aborted."""
+    stage = Stage(seed)
+    stage.send(range(9))
+    producer = stage.client.producer(ProducerConfig(transactional_id="id"))
+
+    def done(step: Callable[..., None], *arguments: Any, **options: Any) -> Any:
+        ended: list[Any] = []
+        step(*arguments, **options, ended=ended.append)
+        stage.world.run_until(lambda: bool(ended))
+        return ended[0]
+
+    for number, commit in enumerate((True, False, True)):
+        assert done(producer.begin_transaction) is None
+        for value in range(30):
+            stage.world.run_until(partial(producer.send, "t", b"%d-%d" % (number, value), partition=value % PARTITIONS))
+        if commit:
+            assert done(producer.add_transaction_offsets, {("t", 0): number}, GroupIdentity("g")) is None
+        stage.world.run_until(lambda: producer.unsettled() < PARTITIONS)
+        assert done(producer.end_transaction, commit=commit) is None
+    assert isinstance(done(producer.end_transaction, commit=True), InvalidArgument)
+    with pytest.raises(InvalidArgument, match="within"):
+        producer.send("t", b"v")
+    consumer = stage.client.consumer(ConsumerConfig(auto_offset_reset="earliest", isolation_level="read_committed"))
+    consumer.assign([("t", partition) for partition in range(PARTITIONS)])
+    read = [record.value for record in stage.consume(69, consumer)]
+    assert sorted(read) == sorted(
+        [b"%d" % n for n in range(9)] + [b"%d-%d" % (n, v) for n in (0, 2) for v in range(30)]
+    )
+    offsets = done(partial(stage.client.run, groups.offsets(stage.client.cluster, "g"), timeout_ms=10_000))
+    assert {place.partition: each.offset for place, each in offsets.items()} == {0: 2}
+    with pytest.raises(InvalidArgument, match="transactional_id"):
+        stage.client.producer(ProducerConfig()).begin_transaction(ended=print)
+
+
 def test_what_cannot_be() -> None:
     stage = Stage()
-    with pytest.raises(InvalidArgument, match="a front that waits"):
-        stage.client.producer(ProducerConfig(transactional_id="t"))
     consumer = stage.client.consumer(ConsumerConfig())
     with pytest.raises(InvalidArgument, match="in no group"):
         consumer.commit(None, ended=print)

@@ -5,27 +5,32 @@ client's own); producers and consumers of one client share its connections.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.client.addresses import parse_bootstrap
 from headrace.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from headrace.client.consuming import ChangeCallback, Commits, ConsumerParts, Listener, Place, as_offsets, as_partitions
-from headrace.client.core.calls import Operation
+from headrace.client.core.calls import Operation, Pause
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.engine import Engine
 from headrace.client.core.groups.group import GroupCore
 from headrace.client.core.groups.membership import NoticeKind
 from headrace.client.core.links import Links
 from headrace.client.core.produced_batches import ProducedBatch
-from headrace.client.errors import BufferFull, ClientClosed, InvalidArgument
+from headrace.client.errors import BufferFull, ClientClosed, InvalidArgument, TransactionFailed
 from headrace.client.producing import delivered, make_core
-from headrace.client.types import ConsumerRecord, OffsetAndMetadata
+from headrace.client.types import ConsumerRecord, GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
 from headrace.ports.clock import Clock
 from headrace.ports.entropy import Entropy
 from headrace.ports.network import Network
 
+if TYPE_CHECKING:
+    from headrace.client.core.transactions import Transactions
+
 CONNECT_MS_MAX = 10_000
+SETTLED_LOOK_MS = 2
+"""How often the end of a transaction looks whether all of it is delivered."""
 
 Ended = Callable[[Any], None]
 """Gets the result, or the exception that there is instead."""
@@ -54,7 +59,7 @@ class LoopClient:
         self._engine.start(operation, deadline_ms=self._clock.monotonic_ms() + timeout_ms, ended=ended)
 
     def producer(self, config: ProducerConfig) -> "LoopProducer":
-        producer = LoopProducer(config, self.cluster, self._clock, self._entropy)
+        producer = LoopProducer(config, self, self._clock, self._entropy)
         self._engine.attach(producer)
         return producer
 
@@ -85,11 +90,13 @@ class LoopClient:
 
 
 class LoopProducer:
-    def __init__(self, config: ProducerConfig, cluster: Cluster, clock: Clock, entropy: Entropy) -> None:
-        if config.transactional_id is not None:
-            raise InvalidArgument("transactions need a front that waits: the blocking one, or headrace.aio")
+    """With a `transactional_id` it sends between `begin_transaction` and `end_transaction`."""
+
+    def __init__(self, config: ProducerConfig, client: LoopClient, clock: Clock, entropy: Entropy) -> None:
+        self.config = config
+        self._client = client
         self._clock = clock
-        self._core, _ = make_core(config, cluster, entropy)
+        self._core, self._transactions = make_core(config, client.cluster, entropy)
 
     def send(
         self,
@@ -103,6 +110,8 @@ class LoopProducer:
         ended: Ended | None = None,
     ) -> bool:
         """Hand over a record; False if there is no room or the topic is not known yet: try again in a later turn."""
+        if self._transactions is not None:
+            self._transactions.check_may_send()
         when = self._clock.wall_ms() if timestamp is None else timestamp
         try:
             appended = self._core.append(topic, partition, when, key, value, headers, self._clock.monotonic_ms())
@@ -116,6 +125,45 @@ class LoopProducer:
                 batch.callbacks = []
             batch.callbacks.append(lambda: ended(_outcome(batch, place, when)))
         return True
+
+    def begin_transaction(self, *, ended: Ended) -> None:
+        """What is sent from the end of this on is in the transaction."""
+        transactions = self._require_transactions()
+
+        def begin() -> Operation[None]:
+            if transactions.is_new:
+                yield from transactions.initialize()
+            transactions.begin()
+
+        self._run(begin(), ended)
+
+    def add_transaction_offsets(self, offsets: Commits, group: GroupIdentity, *, ended: Ended) -> None:
+        """Have these offsets of a group committed with the transaction."""
+        self._run(self._require_transactions().add_offsets(as_offsets(offsets), group), ended)
+
+    def end_transaction(self, *, commit: bool, ended: Ended) -> None:
+        """Commit the transaction once all of it is delivered, or abort it; send nothing until this has ended."""
+        transactions = self._require_transactions()
+
+        def end() -> Operation[None]:
+            if commit:
+                transactions.check_may_commit()
+            else:
+                self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
+            self._core.fill()
+            while self._core.unsettled():
+                yield Pause(SETTLED_LOOK_MS)
+            yield from transactions.end(commit=commit)
+
+        self._run(end(), ended)
+
+    def _run(self, operation: Operation[None], ended: Ended) -> None:
+        self._client.run(operation, timeout_ms=self.config.max_block_ms, ended=ended)
+
+    def _require_transactions(self) -> "Transactions":
+        if self._transactions is None:
+            raise InvalidArgument("transactions need a transactional_id: give the producer one that is its own")
+        return self._transactions
 
     def unsettled(self) -> int:
         """Batches that are neither delivered nor given up."""
@@ -181,6 +229,11 @@ class LoopConsumer:
         group = self._require_group()
         wanted = as_offsets(offsets) if offsets is not None else group.uncommitted()
         self._client.run(group.commit(wanted), timeout_ms=timeout_ms or self.config.request_timeout_ms, ended=ended)
+
+    def group_identity(self) -> GroupIdentity:
+        """For offsets that are committed by a transaction."""
+        group = self._require_group()
+        return GroupIdentity(group.settings.group_id, *group.identity())
 
     def leave(self, *, ended: Ended) -> None:
         """Say farewell to the group; nothing is taken afterwards."""
