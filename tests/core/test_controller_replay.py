@@ -15,6 +15,8 @@ from headrace.core.controller.commands import (
 from headrace.core.controller.delta import MetadataDelta, apply_with_delta
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import (
+    EPOCH_VERSION,
+    EPOCH_VERSION_LATEST,
     GROUP_VERSION,
     GROUP_VERSION_LATEST,
     METADATA_VERSION,
@@ -218,6 +220,7 @@ class TestBrokers:
             METADATA_VERSION: METADATA_VERSION_LATEST,
             GROUP_VERSION: GROUP_VERSION_LATEST,
             TRANSACTION_VERSION: TRANSACTION_VERSION_LATEST,
+            EPOCH_VERSION: EPOCH_VERSION_LATEST,
         }
 
     def test_producer_ids_are_given_in_blocks_that_never_overlap(self) -> None:

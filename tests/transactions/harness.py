@@ -9,7 +9,7 @@ from headrace.core.transactions.commands import (
     ProducerResult,
 )
 from headrace.core.transactions.coordinator import TransactionCoordinator
-from headrace.core.transactions.records import TransactionRecord, TransactionRecords
+from headrace.core.transactions.records import Transaction, TransactionRecord, TransactionRecords
 from headrace.core.transactions.settings import TransactionSettings
 from headrace.core.transactions.states import AT_REST, ENDING, PRECEDING
 from headrace.model.errors import ErrorCode
@@ -55,19 +55,22 @@ class Harness(PassingTime):
 
     def run(self, decide):
         """Decide, write, check that the log tells the same, and hand out the answers as (ticket, response)."""
-        known = dict(self.machine.transactions)
+        known: dict[str, Transaction | None] = dict(self.machine.transactions)
         decision = decide(self.machine, self.now())
         for record in decision.records:
-            before = known.get(record.transactional_id)
-            check_follows(before, record.transaction)
-            at_rest = before is None or before.state in AT_REST
-            self.begun += at_rest and record.transaction is not None and record.transaction.state not in AT_REST
-            known[record.transactional_id] = record.transaction
+            if isinstance(record, TransactionRecord):
+                before = known.get(record.transactional_id)
+                check_follows(before, record.transaction)
+                at_rest = before is None or before.state in AT_REST
+                self.begun += at_rest and record.transaction is not None and record.transaction.state not in AT_REST
+                known[record.transactional_id] = record.transaction
             key, value = FORMAT.encode(record)
             assert FORMAT.decode(key, value) == record
             self.log.append((key, value))
         for machine in (self.replayed(), self.replayed(compacted=True)):
             assert machine.transactions == self.machine.transactions
+            assert machine.epochs.owners == self.machine.epochs.owners
+            assert machine.epochs.pools.by_owner == self.machine.epochs.pools.by_owner
         for ticket, response in decision.answers:
             if ticket.kind == "markers":
                 self.endings += response

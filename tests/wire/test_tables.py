@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kafka.protocol.schemas import load_json
 
-from headrace.wire.apis import APIS, NEVER, ApiKey, codec
+from headrace.wire.apis import APIS, NEVER, PRIVATE_FROM, ApiKey, codec
 from headrace.wire.generator.__main__ import stale, tables
 from headrace.wire.generator.classes import literal
 from headrace.wire.schemas import notation
@@ -19,7 +19,7 @@ NOT_IN_KAFKA_PYTHON = {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe"}
 DEFINED = [
     pytest.param(message, id=name)
     for name, message in samples.MESSAGES.items()
-    if message.api_name not in NOT_IN_KAFKA_PYTHON
+    if message.api_name not in NOT_IN_KAFKA_PYTHON and message.api_key < PRIVATE_FROM
 ]
 
 

@@ -1,13 +1,14 @@
 """What one node counts, and its text for Prometheus.
 
-The hot path only adds to plain integers: attributes, and lists indexed by API key or error code. Names, labels and
+The hot path only adds to plain integers: attributes, and tables by API key or error code. Names, labels and
 text exist only while a scrape is answered, a slice of lines at a time, because the number of lines grows with the
 number of partitions. The text format is a page of rules, so it is written here: a library would bring a lock per
 increment and a registry of its own.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from headrace.model.errors import error_name
@@ -17,8 +18,6 @@ LINES_PER_SLICE = 100
 """Lines of a scrape that are rendered in one turn."""
 
 PRODUCE_KEY = 0
-API_KEYS_MAX = 128
-"""Requests with a key from here on are counted as the last one."""
 ERROR_CODES_MAX = 256
 """Codes from -1 (the last place of the list) to one below this."""
 
@@ -68,10 +67,11 @@ class Metrics:
     """The counters of one node. Whoever sees a thing happen adds to the attribute of its name."""
 
     def __init__(self) -> None:
-        self.requests = [0] * API_KEYS_MAX
-        self.request_errors = [0] * API_KEYS_MAX
+        self.requests: defaultdict[int, int] = defaultdict(int)
+        """By API key, of those that are served."""
+        self.request_errors: defaultdict[int, int] = defaultdict(int)
         """Requests answered with an error at the top or in any part."""
-        self.latencies: list[Histogram | None] = [None] * API_KEYS_MAX
+        self.latencies: defaultdict[int, Histogram] = defaultdict(Histogram)
         self.produce_errors = [0] * ERROR_CODES_MAX
         self.fetch_errors = [0] * ERROR_CODES_MAX
         self.records_appended = 0
@@ -107,11 +107,7 @@ class Metrics:
 
     def request_answered(self, api_key: int, elapsed_ms: float, times: int = 1) -> None:
         """How long a request took, from its last byte in to its answer's first byte out."""
-        place = api_key if 0 <= api_key < API_KEYS_MAX else API_KEYS_MAX - 1
-        histogram = self.latencies[place]
-        if histogram is None:
-            histogram = self.latencies[place] = Histogram()
-        histogram.observe(elapsed_ms, times)
+        self.latencies[api_key].observe(elapsed_ms, times)
 
     def render(self, collectors: Iterable[Iterable[Family]] = ()) -> Iterator[bytes]:
         """The scrape's text in slices of LINES_PER_SLICE lines; `collectors` give what lives elsewhere (log sizes)."""
@@ -128,9 +124,8 @@ class Metrics:
         for family in self._families():
             yield from _family_lines(family)
         yield from _heading("headrace_request_seconds", "histogram", "Time from request to answer, by API.")
-        for api_key, histogram in enumerate(self.latencies):
-            if histogram is not None:
-                yield from histogram.lines("headrace_request_seconds", (("api", _api_name(api_key)),), 0.001)
+        for api_key, histogram in sorted(self.latencies.items()):
+            yield from histogram.lines("headrace_request_seconds", (("api", _api_name(api_key)),), 0.001)
         yield from _heading("headrace_loop_turn_seconds", "histogram", "Time one turn of the loop took, waiting aside.")
         yield from self.turns.lines("headrace_loop_turn_seconds", NO_LABELS, 0.001)
         for collector in collectors:
@@ -180,8 +175,8 @@ def _gauge(name: str, help_text: str, value: float) -> Family:
     return Family(name, "gauge", help_text, ((NO_LABELS, value),))
 
 
-def _by_api(counts: list[int]) -> Iterator[tuple[Labels, float]]:
-    for api_key, count in enumerate(counts):
+def _by_api(counts: Mapping[int, int]) -> Iterator[tuple[Labels, float]]:
+    for api_key, count in sorted(counts.items()):
         if count:
             yield (("api", _api_name(api_key)),), count
 

@@ -91,6 +91,10 @@ class ProducerFenced(ClientError):
     """Another producer with the same transactional id has taken over; this one can do nothing more."""
 
 
+class EpochFenced(ClientError):
+    """A newer run of the same owner has taken over; this run can write and commit nothing more."""
+
+
 class SerializationError(ClientError, ValueError):
     """A key or value that its serializer cannot make into bytes; nothing was sent."""
 

@@ -68,6 +68,18 @@ class ApiKey(IntEnum):
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
 
+    # Headrace's own, far from Kafka's, which has keys below 100.
+    BEGIN_EPOCH_MEMBER = 32_000
+    COMMIT_EPOCH = 32_001
+    ABORT_EPOCH = 32_002
+    DESCRIBE_EPOCHS = 32_003
+    SCAN_MANIFEST = 32_010
+    SCAN_RELEASE = 32_011
+
+
+PRIVATE_FROM = 32_000
+"""Keys from here on are Headrace's own."""
+
 
 class Api(NamedTuple):
     module: str
@@ -129,6 +141,12 @@ APIS: dict[int, Api] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: Api("consumer_group_describe", 1, 0),
     ApiKey.LIST_CONFIG_RESOURCES: Api("list_config_resources", 1, 0),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Api("describe_topic_partitions", 0, 0),
+    ApiKey.BEGIN_EPOCH_MEMBER: Api("begin_epoch_member", 0, 0),
+    ApiKey.COMMIT_EPOCH: Api("commit_epoch", 0, 0),
+    ApiKey.ABORT_EPOCH: Api("abort_epoch", 0, 0),
+    ApiKey.DESCRIBE_EPOCHS: Api("describe_epochs", 0, 0),
+    ApiKey.SCAN_MANIFEST: Api("scan_manifest", 0, 0),
+    ApiKey.SCAN_RELEASE: Api("scan_release", 0, 0),
 }
 """Versions begin at 0 everywhere."""
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.registry import SERVED
 from headrace.core.controller.records import (
+    EPOCH_VERSION,
+    EPOCH_VERSION_LATEST,
     GROUP_VERSION,
     GROUP_VERSION_LATEST,
     METADATA_VERSION,
@@ -61,6 +63,7 @@ def _served(broker: "Broker", error: ErrorCode) -> ApiVersionsResponse:
             ApiVersionsResponseSupportedFeature(
                 name=TRANSACTION_VERSION, min_version=0, max_version=TRANSACTION_VERSION_LATEST
             ),
+            ApiVersionsResponseSupportedFeature(name=EPOCH_VERSION, min_version=0, max_version=EPOCH_VERSION_LATEST),
         ),
         finalized_features_epoch=broker.image.version,
         finalized_features=tuple(

@@ -29,8 +29,15 @@ from headrace.core.transactions.commands import (
     ProducerResult,
 )
 from headrace.core.transactions.coordinator import TransactionCoordinator, TransactionDecision
+from headrace.core.transactions.epoch_commands import (
+    AbortEpoch,
+    BeginMember,
+    CommitEpoch,
+    DescribedEpochs,
+    EpochResult,
+)
 from headrace.core.transactions.names import owner_of
-from headrace.core.transactions.records import Partition, TransactionRecord, TransactionRecords
+from headrace.core.transactions.records import CoordinatorRecord, Partition, TransactionRecords
 from headrace.core.transactions.settings import IDS_PER_SLICE, TransactionSettings
 from headrace.core.transactions.states import AT_REST, TransactionState
 from headrace.model.errors import ErrorCode
@@ -47,8 +54,8 @@ COMMIT_WAIT_MS_MAX = 30_000
 ENDINGS_RETRY_MS = 100
 """Until a machine that cannot be asked now is asked again."""
 
-TransactionHost = CoordinatorHost[TransactionCoordinator, TransactionRecord]
-TransactionDecide = Decide[TransactionCoordinator, TransactionRecord]
+TransactionHost = CoordinatorHost[TransactionCoordinator, CoordinatorRecord]
+TransactionDecide = Decide[TransactionCoordinator, CoordinatorRecord]
 
 
 class Transactions:
@@ -60,7 +67,8 @@ class Transactions:
         self._marked: set[tuple[str, Producer, int]] = set()
         """Endings whose markers are on their way."""
         self.timed_out = 0
-        self.topic: CoordinatedTopic[TransactionCoordinator, TransactionRecord] = CoordinatedTopic(
+        self.epochs_committed = 0
+        self.topic: CoordinatedTopic[TransactionCoordinator, CoordinatorRecord] = CoordinatedTopic(
             TRANSACTIONS_TOPIC,
             broker,
             new_machine=self._new_machine,
@@ -167,6 +175,32 @@ class Transactions:
             return machine.init_producer(_with_fresh_id(command, fresh), ticket, now)
 
         return self._with_producer_id(command.transactional_id, decide)
+
+    def begin_member(self, command: BeginMember) -> Proposal[EpochResult]:
+        def decide(
+            fresh: ProducerId | None, machine: TransactionCoordinator, ticket: Ticket, now: Now
+        ) -> TransactionDecision:
+            return machine.epochs.begin(_with_fresh_id(command, fresh), ticket, now)
+
+        return self._with_producer_id(command.owner, decide)
+
+    def commit_epoch(self, command: CommitEpoch) -> Proposal[EpochResult]:
+        def count(result: EpochResult | ProposalFailed) -> None:
+            committed = isinstance(result, EpochResult) and result == EpochResult(ErrorCode.NONE)
+            self.epochs_committed += committed
+            answered.complete(result)
+
+        answered: Proposal[EpochResult] = Proposal()
+        self.propose(command.owner, lambda machine, ticket, now: machine.epochs.commit(command, ticket, now)).then(
+            count
+        )
+        return answered
+
+    def abort_epoch(self, command: AbortEpoch) -> Proposal[EpochResult]:
+        return self.propose(command.owner, lambda machine, ticket, now: machine.epochs.abort(command, ticket, now))
+
+    def describe_epochs(self, owner: str) -> Proposal[DescribedEpochs]:
+        return self.propose(owner, lambda machine, ticket, _now: machine.epochs.describe(owner, ticket))
 
     def end(self, command: EndTransaction) -> Proposal[ProducerResult]:
         def decide(
@@ -288,11 +322,37 @@ class Transactions:
             "Transactions aborted because their time was up.",
             (((), self.timed_out),),
         )
+        yield from self._epoch_families()
         yield Family(
             "headrace_transaction_markers_unwritten",
             "gauge",
             "Markers of ended transactions that partitions have not committed yet.",
             (((), self.markers.unwritten),),
+        )
+
+    def _epoch_families(self) -> Iterator[Family]:
+        machines = [host.machine for host in self.topic if host.machine is not None]
+        pools = [pool for machine in machines for pool in tuple(machine.epochs.pools.by_owner.values())]
+        yield Family(
+            "headrace_epoch_owners",
+            "gauge",
+            "Owners of epochs that are known: sinks of queries, each with the last batch it has committed.",
+            (((), sum(len(machine.epochs.owners) for machine in machines)),),
+        )
+        yield Family(
+            "headrace_epoch_members",
+            "gauge",
+            "Transactional ids of the owners' pools: lent and not ended yet, and all.",
+            (
+                ((("state", "open"),), sum(len(pool.open) for pool in pools)),
+                ((("state", "all"),), sum(len(pool.slots) for pool in pools)),
+            ),
+        )
+        yield Family(
+            "headrace_epochs_committed_total",
+            "counter",
+            "Batches that were committed as one.",
+            (((), self.epochs_committed),),
         )
 
     def _states(self) -> tuple[dict[TransactionState, int], int | None]:
@@ -313,7 +373,7 @@ def _key(ending: Ending) -> tuple[str, Producer, int]:
     return ending.transactional_id, ending.producer, ending.decided_at_ms
 
 
-Command = TypeVar("Command", InitProducer, EndTransaction)
+Command = TypeVar("Command", InitProducer, EndTransaction, BeginMember)
 
 
 def _with_fresh_id(command: Command, fresh: ProducerId | None) -> Command:

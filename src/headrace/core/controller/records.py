@@ -30,6 +30,11 @@ TRANSACTION_VERSION = "transaction.version"
 """The feature that tells clients of transactions whose epoch is bumped by every end (KIP-890)."""
 
 TRANSACTION_VERSION_LATEST = 2
+
+EPOCH_VERSION = "headrace.epoch.version"
+"""The feature that tells clients of epochs: BeginEpochMember and what belongs to it."""
+
+EPOCH_VERSION_LATEST = 1
 RECORD_BYTES_MAX = 1 << 20
 """One encoded record; larger ones are refused before they are decoded."""
 

@@ -20,7 +20,10 @@ from headrace.core.transactions.commands import (
     ProducerResult,
 )
 from headrace.core.transactions.ends import bumping_end_error, plain_end_error
-from headrace.core.transactions.records import Partition, Transaction, TransactionRecord
+from headrace.core.transactions.epochs import Effects, Epochs
+from headrace.core.transactions.names import owner_of
+from headrace.core.transactions.owner_records import OwnerRecord
+from headrace.core.transactions.records import CoordinatorRecord, Partition, Transaction, TransactionRecord
 from headrace.core.transactions.settings import (
     COMPLETION_WAIT_MS_MAX,
     DEADLINES_PER_TURN,
@@ -39,8 +42,7 @@ from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 _NONE = ErrorCode.NONE
 _ONGOING = TransactionState.ONGOING
 
-TransactionDecision = Decision[TransactionRecord]
-Effects = Outcome[TransactionRecord]
+TransactionDecision = Decision[CoordinatorRecord]
 
 
 class Wait(IntEnum):
@@ -70,30 +72,40 @@ class TransactionCoordinator:
         """Who waits for the end of a transaction, to begin the next one."""
         self._to_look_at: list[str] = []
         """Ids that the round of expiry that is under way has not looked at yet."""
+        self.epochs = Epochs(self)
 
     # Records
 
-    def apply(self, record: TransactionRecord) -> None:
-        if record.transaction is None:
-            self.transactions.pop(record.transactional_id, None)
+    def apply(self, record: CoordinatorRecord) -> None:
+        if isinstance(record, OwnerRecord):
+            self.epochs.apply(record)
+            return
+        transactional_id, after = record
+        before = self.transactions.get(transactional_id)
+        self.epochs.pools.follow(transactional_id, before, after)
+        if after is None:
+            self.transactions.pop(transactional_id, None)
         else:
-            self.transactions[record.transactional_id] = record.transaction
+            self.transactions[transactional_id] = after
 
-    def _write(self, out: Effects, transactional_id: str, transaction: Transaction) -> None:
+    def write(self, out: Effects, transactional_id: str, transaction: Transaction) -> None:
         out.write(TransactionRecord(transactional_id, transaction))
 
     # Time
 
     def loaded(self, now: Now) -> None:
+        self.epochs.loaded(now)
         for transactional_id, transaction in self.transactions.items():
-            if transaction.state is _ONGOING:
+            if steps.is_open_member(transaction):
+                self.await_end(transactional_id, transaction.timeout_ms, now)
+            elif transaction.state is _ONGOING:
                 spent_ms = min(max(now.wall_ms - transaction.started_at_ms, 0), transaction.timeout_ms)
-                self._await_end(transactional_id, transaction.timeout_ms - spent_ms, now)
+                self.await_end(transactional_id, transaction.timeout_ms - spent_ms, now)
             elif transaction.state in ENDING:
                 self._endings[transactional_id] = False
         self._deadlines.set(Waiting(Wait.EXPIRY), now.monotonic_ms + self.settings.expiry_interval_ms)
 
-    def _await_end(self, transactional_id: str, wait_ms: float, now: Now) -> None:
+    def await_end(self, transactional_id: str, wait_ms: float, now: Now) -> None:
         interval_ms = self.settings.abort_interval_ms
         due_ms = ceil((now.monotonic_ms + wait_ms) / interval_ms) * interval_ms
         self._deadlines.set(Waiting(Wait.TIMEOUT, transactional_id), due_ms)
@@ -102,7 +114,7 @@ class TransactionCoordinator:
         return self._deadlines.next_ms()
 
     def expire(self, now: Now) -> TransactionDecision:
-        out = self._outcome()
+        out = self.outcome()
         for waiting in self._deadlines.take_due(now.monotonic_ms, DEADLINES_PER_TURN):
             if waiting.wait is Wait.EXPIRY:
                 self._look_at_expiry(out, now)
@@ -110,19 +122,33 @@ class TransactionCoordinator:
             if waiting.wait is Wait.COMPLETION:
                 self._begin_next_ones(waiting.transactional_id, out, now)
                 continue
-            transaction = self.transactions.get(waiting.transactional_id)
-            if transaction is not None and transaction.state is _ONGOING:
-                self._fence(waiting.transactional_id, transaction, out, now, timed_out=True)
+            self._time_is_up(waiting.transactional_id, out, now)
         return out.decision()
+
+    def _time_is_up(self, transactional_id: str, out: Effects, now: Now) -> None:
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            return
+        if steps.is_open_member(transaction):
+            left_ms = self.epochs.left_ms(owner_of(transactional_id), transaction, now)
+            if left_ms > 0:
+                self.await_end(transactional_id, left_ms, now)
+                return
+        elif transaction.state is not _ONGOING:
+            return
+        self._fence(transactional_id, transaction, out, now, timed_out=True)
 
     def _look_at_expiry(self, out: Effects, now: Now) -> None:
         """Some ids of this round; the next ones in the next turn, and the next round after the interval."""
         if not self._to_look_at:
-            self._to_look_at = list(reversed(self.transactions))
+            self._to_look_at = [*reversed(self.epochs.owners), *reversed(self.transactions)]
         for _ in range(min(IDS_PER_SLICE, len(self._to_look_at))):
-            transactional_id = self._to_look_at.pop()
+            name = self._to_look_at.pop()
+            if name in self.epochs.owners and self.epochs.is_forgotten(name, now):
+                out.write(OwnerRecord(name, None))
+            transactional_id = name
             transaction = self.transactions.get(transactional_id)
-            if transaction is None or transaction.state not in AT_REST:
+            if transaction is None or transaction.state not in AT_REST or steps.is_open_member(transaction):
                 continue
             if now.wall_ms - transaction.updated_at_ms >= self.settings.id_expiration_ms:
                 out.write(TransactionRecord(transactional_id, None))
@@ -133,7 +159,7 @@ class TransactionCoordinator:
 
     def init_producer(self, command: InitProducer, ticket: Ticket, now: Now) -> TransactionDecision:
         """Answered with a ProducerResult, or with ProducerIdNeeded."""
-        out = self._outcome()
+        out = self.outcome()
         out.answer(ticket, self._init_producer(command, out, now))
         return out.decision()
 
@@ -161,7 +187,7 @@ class TransactionCoordinator:
         if command.fresh_producer_id is None:
             return ProducerIdNeeded()
         transaction = steps.created(command.fresh_producer_id, command.timeout_ms, now.wall_ms)
-        self._write(out, command.transactional_id, transaction)
+        self.write(out, command.transactional_id, transaction)
         return ProducerResult(_NONE, _producer_of(transaction))
 
     def _reinitialize(
@@ -184,14 +210,14 @@ class TransactionCoordinator:
         transaction = steps.reinitialized(
             before, producer=producer, last_epoch=last_epoch, timeout_ms=command.timeout_ms, now_ms=now.wall_ms
         )
-        self._write(out, command.transactional_id, transaction)
+        self.write(out, command.transactional_id, transaction)
         return ProducerResult(_NONE, producer)
 
     # Partitions
 
     def add_partitions(self, command: AddPartitions, ticket: Ticket, now: Now) -> TransactionDecision:
         """Answered with an ErrorCode, for all of them."""
-        out = self._outcome()
+        out = self.outcome()
         error = self._add_partitions(command, out, now)
         if error is not ErrorCode.CONCURRENT_TRANSACTIONS or not self._awaits_completion(command, ticket, now):
             out.answer(ticket, error)
@@ -218,23 +244,27 @@ class TransactionCoordinator:
         error = _refusal(before, command.producer)
         if before is None or error is not _NONE:
             return error
+        if before.member is not None:
+            self.epochs.heard_of(owner_of(command.transactional_id), now)
         if before.state is _ONGOING and command.partitions <= before.partitions:
             return _NONE
         after = steps.with_partitions(
             before, command.partitions, client_version=command.client_version, now_ms=now.wall_ms
         )
-        if len(after.partitions) > PARTITIONS_PER_TRANSACTION_MAX:
+        more = len(after.partitions) - len(before.partitions)
+        is_full = before.member is not None and not self.epochs.has_room(owner_of(command.transactional_id), more)
+        if is_full or len(after.partitions) > PARTITIONS_PER_TRANSACTION_MAX:
             return ErrorCode.UNKNOWN_SERVER_ERROR  # what Kafka makes of a record that is too large
         if before.state is not _ONGOING:
-            self._await_end(command.transactional_id, after.timeout_ms, now)
-        self._write(out, command.transactional_id, after)
+            self.await_end(command.transactional_id, after.timeout_ms, now)
+        self.write(out, command.transactional_id, after)
         return _NONE
 
     def verify_partitions(
         self, transactional_id: str, producer: Producer, partitions: Iterable[Partition], ticket: Ticket
     ) -> TransactionDecision:
         """Answered with an ErrorCode for each: NONE if it is part of the transaction."""
-        out = self._outcome()
+        out = self.outcome()
         transaction = self.transactions.get(transactional_id)
         error = _refusal(transaction, producer)
         if transaction is None or error is not _NONE:
@@ -248,7 +278,7 @@ class TransactionCoordinator:
 
     def end(self, command: EndTransaction, ticket: Ticket, now: Now) -> TransactionDecision:
         """Answered with a ProducerResult, or with ProducerIdNeeded."""
-        out = self._outcome()
+        out = self.outcome()
         out.answer(ticket, self._end(command, out, now))
         return out.decision()
 
@@ -256,6 +286,8 @@ class TransactionCoordinator:
         before = self.transactions.get(command.transactional_id)
         if before is None:
             return ProducerResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        if command.commit and steps.is_open_member(before):
+            return ProducerResult(ErrorCode.INVALID_TXN_STATE)  # its owner commits, with the others of the batch
         if command.client_version < EPOCH_BUMPED_FROM:
             error = plain_end_error(before, command)
             if error is _NONE and before.state is _ONGOING:
@@ -303,10 +335,22 @@ class TransactionCoordinator:
         self._begin_end(transactional_id, after, out, timed_out=timed_out)
 
     def _begin_end(self, transactional_id: str, after: Transaction, out: Effects, *, timed_out: bool = False) -> None:
+        self._enlist_end(transactional_id, after, out, timed_out=timed_out)
+        self._hand_out_if_awaited(out)
+
+    def begin_ends(self, ended: Iterable[tuple[str, Transaction]], out: Effects) -> None:
+        """Of many at once."""
+        for transactional_id, after in ended:
+            self._enlist_end(transactional_id, after, out)
+        self._hand_out_if_awaited(out)
+
+    def _enlist_end(self, transactional_id: str, after: Transaction, out: Effects, *, timed_out: bool = False) -> None:
         self._deadlines.drop(Waiting(Wait.TIMEOUT, transactional_id))
-        self._write(out, transactional_id, after)
+        self.write(out, transactional_id, after)
         self._endings[transactional_id] = timed_out
-        if self._marking is not None:
+
+    def _hand_out_if_awaited(self, out: Effects) -> None:
+        if self._marking is not None and self._endings:
             ticket, self._marking = self._marking, None
             self._hand_out_endings(ticket, out)
 
@@ -317,7 +361,7 @@ class TransactionCoordinator:
 
         Only one may wait here. `again` gives all that are not completed, also those that were given before.
         """
-        out = self._outcome()
+        out = self.outcome()
         if again:
             ending = [key for key, transaction in self.transactions.items() if transaction.state in ENDING]
             self._endings = dict.fromkeys(ending, False)
@@ -349,7 +393,7 @@ class TransactionCoordinator:
 
     def complete(self, ending: Ending, fresh_producer_id: int | None, ticket: Ticket, now: Now) -> TransactionDecision:
         """Every partition has its marker. Answered with an ErrorCode, or with ProducerIdNeeded."""
-        out = self._outcome()
+        out = self.outcome()
         transactional_id = ending.transactional_id
         before = self.transactions.get(transactional_id)
         if before is None or not _is_the_end_of(before, ending):
@@ -359,7 +403,7 @@ class TransactionCoordinator:
         else:
             fresh = fresh_producer_id if steps.needs_fresh_id(before) else None
             self._endings.pop(transactional_id, None)
-            self._write(out, transactional_id, steps.completed(before, now_ms=now.wall_ms, fresh_producer_id=fresh))
+            self.write(out, transactional_id, steps.completed(before, now_ms=now.wall_ms, fresh_producer_id=fresh))
             out.answer(ticket, _NONE)
             if transactional_id in self._next_ones:
                 self._begin_next_ones(transactional_id, out, now)
@@ -369,7 +413,7 @@ class TransactionCoordinator:
 
     def describe(self, transactional_id: str, ticket: Ticket) -> TransactionDecision:
         """Answered with a DescribedTransaction."""
-        out = self._outcome()
+        out = self.outcome()
         found = self.transactions.get(transactional_id)
         if found is None:
             out.answer(ticket, DescribedTransaction(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id))
@@ -390,7 +434,7 @@ class TransactionCoordinator:
 
     def list_transactions(self, transactional_ids: Iterable[str], ticket: Ticket) -> TransactionDecision:
         """Answered with a ListedTransaction for each of these ids that is known."""
-        out = self._outcome()
+        out = self.outcome()
         listed = []
         for transactional_id in transactional_ids:
             found = self.transactions.get(transactional_id)
@@ -399,7 +443,7 @@ class TransactionCoordinator:
         out.answer(ticket, listed)
         return out.decision()
 
-    def _outcome(self) -> Effects:
+    def outcome(self) -> Effects:
         return Outcome(self.apply)
 
 

@@ -6,3 +6,12 @@ SLOT_MARK = "#"
 
 def owner_of(transactional_id: str) -> str:
     return transactional_id.partition(SLOT_MARK)[0]
+
+
+def member_id(owner: str, slot: int) -> str:
+    return f"{owner}{SLOT_MARK}{slot}"
+
+
+def slot_of(transactional_id: str) -> int:
+    """Of an id that `member_id` made."""
+    return int(transactional_id.partition(SLOT_MARK)[2])

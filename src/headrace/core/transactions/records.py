@@ -1,13 +1,15 @@
 """The records of `__transaction_state`, in Kafka's own formats, so that tools which read that topic understand them.
 
 A key holds the transactional id; a missing value is a tombstone. Both versions of the value are read. Which one is
-written depends on transaction.version: from level 1 on, the flexible one.
+written depends on transaction.version: from level 1 on, the flexible one. What is ours alone travels in tags, and in
+keys of a version that other readers pass over.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from headrace.core.coordination.machine import RecordRefused
+from headrace.core.transactions.owner_records import OWNER_KEY_VERSION, OwnerRecord, decode_owner, encode_owner
 from headrace.core.transactions.states import NUMBERED_STATES, STATE_NUMBERS, TransactionState
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from headrace.wire.errors import ProtocolError
@@ -46,10 +48,26 @@ _CLIENT_VERSION_TAG = 2
 _LAST_EPOCH_TAG = 10_000
 """Our own, far from Kafka's: readers pass over tags they do not know."""
 
+_MEMBER_TAG = 10_001
+
 _TOPIC_BYTES_MIN = 2
+
+NO_BATCH = -1
 
 Partition = tuple[str, int]
 Partitions = frozenset[Partition]
+
+
+class Member(NamedTuple):
+    """Who writes under an id of a pool: one attempt of one task, for one batch of one run."""
+
+    run: str
+    batch_id: int
+    task_attempt_id: int
+
+
+IN_POOL = Member("", NO_BATCH, NO_BATCH)
+"""Lent to nobody."""
 
 
 class Transaction(NamedTuple):
@@ -70,6 +88,8 @@ class Transaction(NamedTuple):
     """The epoch before the last bump that its own producer asked for: a retry of that request still comes with it."""
     client_version: int = 0
     """The transaction.version that the producer's last request went by."""
+    member: Member | None = None
+    """Whom an owner's pool has lent the id to; None for an id of a producer of its own."""
 
 
 class TransactionRecord(NamedTuple):
@@ -78,13 +98,18 @@ class TransactionRecord(NamedTuple):
     """None forgets the id."""
 
 
+CoordinatorRecord = TransactionRecord | OwnerRecord
+
+
 class TransactionRecords:
     """The format of `__transaction_state`."""
 
     def __init__(self, value_version: int = FLEXIBLE_VALUE_VERSION) -> None:
         self._value_version = value_version
 
-    def encode(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
+    def encode(self, record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
+        if isinstance(record, OwnerRecord):
+            return encode_owner(record)
         key: list[Buffer] = [INT16.pack(KEY_VERSION)]
         write_string(key.append, record.transactional_id)
         if record.transaction is None:
@@ -92,9 +117,11 @@ class TransactionRecords:
         flexible = self._value_version >= FLEXIBLE_VALUE_VERSION
         return b"".join(key), (_flexible_value if flexible else _plain_value)(record.transaction)
 
-    def decode(self, key: bytes, value: bytes | None) -> TransactionRecord | None:
+    def decode(self, key: bytes, value: bytes | None) -> CoordinatorRecord | None:
         try:
             version, position = read_number(key, 0, INT16)
+            if version == OWNER_KEY_VERSION:
+                return decode_owner(key, position, value)
             if version != KEY_VERSION:
                 return None  # of a later release: Kafka passes over them too
             transactional_id, _ = read_string(key, position)
@@ -151,8 +178,23 @@ def _flexible_value(transaction: Transaction) -> bytes:
         tags.append((_CLIENT_VERSION_TAG, INT16.pack(transaction.client_version)))
     if transaction.last_producer_epoch != NO_PRODUCER_EPOCH:
         tags.append((_LAST_EPOCH_TAG, INT16.pack(transaction.last_producer_epoch)))
+    if transaction.member is not None:
+        tags.append((_MEMBER_TAG, _member_value(transaction.member)))
     write_tags(write, tags)
     return b"".join(value)
+
+
+def _member_value(member: Member) -> bytes:
+    value: list[Buffer] = []
+    write_compact_string(value.append, member.run)
+    return b"".join((*value, INT64.pack(member.batch_id), INT64.pack(member.task_attempt_id)))
+
+
+def _read_member(value: bytes, position: int) -> Member:
+    run, position = read_compact_string(value, position)
+    batch_id, position = read_number(value, position, INT64)
+    task_attempt_id, position = read_number(value, position, INT64)
+    return Member(run, batch_id, task_attempt_id)
 
 
 def _write_flexible_topic(write: Write, topic: tuple[str, tuple[int, ...]]) -> None:
@@ -212,4 +254,6 @@ def _with_tags(transaction: Transaction, value: bytes, position: int) -> Transac
             transaction = transaction._replace(client_version=read_number(value, start, INT16)[0])
         elif tag == _LAST_EPOCH_TAG:
             transaction = transaction._replace(last_producer_epoch=read_number(value, start, INT16)[0])
+        elif tag == _MEMBER_TAG:
+            transaction = transaction._replace(member=_read_member(value, start))
     return transaction

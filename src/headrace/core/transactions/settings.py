@@ -27,6 +27,23 @@ WAITING_PER_ID_MAX = 1_000
 ENDINGS_PER_ANSWER = 1_000
 """Transactions whose markers are asked for at once."""
 
+OWNERS_MAX = 100_000
+"""Owners of epochs, of one coordinator."""
+
+EPOCH_MEMBERS_MAX = 10_000
+"""Members that an owner has open at once; a commit ends them all in one batch of records."""
+
+EPOCH_PARTITIONS_MAX = 200_000
+"""Of the open members of one owner together, each counted once for every member that writes to it."""
+
+OLDER_RUNS_MAX = 32
+"""Runs of an owner that are known to be over; one from before these would be taken for a new one."""
+
+MEMBER_TIMEOUT_MS_DEFAULT = 900_000
+"""How long nothing is heard of an owner's run before its open members are aborted, unless a member asks for another."""
+
+MEMBER_TIMEOUT_MS_MAX = 24 * 3_600_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSettings:

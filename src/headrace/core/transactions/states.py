@@ -40,6 +40,9 @@ AT_REST = frozenset({_EMPTY, _COMPLETE_COMMIT, _COMPLETE_ABORT})
 ENDING = frozenset({_PREPARE_COMMIT, _PREPARE_ABORT})
 """The outcome is decided, markers are on their way."""
 
+OPEN = frozenset({_EMPTY, _ONGOING})
+"""Where a producer that was given the id may write."""
+
 PRECEDING: Mapping[TransactionState, frozenset[TransactionState]] = {
     _EMPTY: AT_REST,
     _ONGOING: AT_REST | {_ONGOING},

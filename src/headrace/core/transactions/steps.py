@@ -6,8 +6,8 @@ the one before. Then the id is used up and the transactional id goes on with a f
 
 from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.commands import EPOCH_BUMPED_FROM
-from headrace.core.transactions.records import Partitions, Transaction
-from headrace.core.transactions.states import AT_REST, ENDING, PRECEDING, TransactionState
+from headrace.core.transactions.records import IN_POOL, Member, Partitions, Transaction
+from headrace.core.transactions.states import AT_REST, ENDING, OPEN, PRECEDING, TransactionState
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 
 EPOCH_MAX = 2**15 - 1
@@ -48,7 +48,33 @@ def reinitialized(
         partitions=_NO_PARTITIONS,
         started_at_ms=NO_TIMESTAMP,
         updated_at_ms=now_ms,
+        member=_back_in_pool(before),
     )
+
+
+def created_in_pool(producer_id: int, member: Member, timeout_ms: int, now_ms: int) -> Transaction:
+    return created(producer_id, timeout_ms, now_ms)._replace(member=member)
+
+
+def lent(
+    before: Transaction, *, fresh_producer_id: int | None, member: Member, timeout_ms: int, now_ms: int
+) -> Transaction:
+    """An id of the pool at rest, under an epoch that nobody ever had."""
+    if fresh_producer_id is not None:
+        producer = Producer(fresh_producer_id, 0)
+    else:
+        producer = Producer(before.producer_id, before.producer_epoch + 1)
+    taken = reinitialized(before, producer=producer, last_epoch=NO_PRODUCER_EPOCH, timeout_ms=timeout_ms, now_ms=now_ms)
+    return taken._replace(member=member)
+
+
+def is_open_member(transaction: Transaction) -> bool:
+    """Lent, and its end is not decided."""
+    return transaction.member not in (None, IN_POOL) and transaction.state in OPEN
+
+
+def _back_in_pool(before: Transaction) -> Member | None:
+    return None if before.member is None else IN_POOL
 
 
 def with_partitions(before: Transaction, partitions: Partitions, *, client_version: int, now_ms: int) -> Transaction:
@@ -120,6 +146,7 @@ def completed(before: Transaction, *, now_ms: int, fresh_producer_id: int | None
         next_producer_id=NO_PRODUCER_ID,
         partitions=_NO_PARTITIONS,
         updated_at_ms=now_ms,
+        member=_back_in_pool(before),
     )
 
 

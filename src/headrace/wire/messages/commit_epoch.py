@@ -1,0 +1,140 @@
+"""CommitEpoch (32001), versions 0 to 0.
+
+Generated from wire/schemas/commit_epoch.py by `python -m headrace.wire.generator`.
+Change the table, not this file.
+"""
+
+from dataclasses import dataclass
+from struct import Struct
+
+from headrace.wire.codec import decode, encode
+from headrace.wire.primitives.layouts import BOOL, INT64, Buffer
+from headrace.wire.primitives.reading import (
+    read_compact_array,
+    read_compact_nullable_string,
+    read_compact_string,
+    skip_tags,
+)
+from headrace.wire.primitives.writing import (
+    NO_TAGS,
+    Write,
+    write_compact_array,
+    write_compact_nullable_string,
+    write_compact_string,
+)
+
+API_KEY = 32001
+MIN_VERSION = 0
+MAX_VERSION = 0
+FLEXIBLE_FROM = 0
+
+_FX = Struct(">?x")
+_IH = Struct(">ih")
+_QH = Struct(">qh")
+_QHX = Struct(">qhx")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitEpochRequestMember:
+    transactional_id: str = ""
+    producer_id: int = 0
+    producer_epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitEpochRequest:
+    owner: str = ""
+    run: str = ""
+    batch_id: int = 0
+    members: tuple[CommitEpochRequestMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitEpochResponse:
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    already_committed: bool = False
+
+
+def _read_request_member_v0(body: Buffer, position: int) -> tuple[CommitEpochRequestMember, int]:
+    transactional_id, position = read_compact_string(body, position)
+    producer_id, producer_epoch = _QH.unpack_from(body, position)
+    position += 10
+    position = skip_tags(body, position) if body[position] else position + 1
+    message = CommitEpochRequestMember(
+        transactional_id=transactional_id,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    )
+    return message, position
+
+
+def _write_request_member_v0(write: Write, message: CommitEpochRequestMember) -> None:
+    write_compact_string(write, message.transactional_id)
+    write(_QHX.pack(message.producer_id, message.producer_epoch))
+
+
+def _read_request_v0(body: Buffer, position: int) -> tuple[CommitEpochRequest, int]:
+    owner, position = read_compact_string(body, position)
+    run, position = read_compact_string(body, position)
+    (batch_id,) = INT64.unpack_from(body, position)
+    position += 8
+    members, position = read_compact_array(body, position, 12, _read_request_member_v0)
+    position = skip_tags(body, position) if body[position] else position + 1
+    message = CommitEpochRequest(owner=owner, run=run, batch_id=batch_id, members=members)
+    return message, position
+
+
+def _write_request_v0(write: Write, message: CommitEpochRequest) -> None:
+    write_compact_string(write, message.owner)
+    write_compact_string(write, message.run)
+    write(INT64.pack(message.batch_id))
+    write_compact_array(write, message.members, _write_request_member_v0)
+    write(NO_TAGS)
+
+
+def _read_response_v0(body: Buffer, position: int) -> tuple[CommitEpochResponse, int]:
+    throttle_time_ms, error_code = _IH.unpack_from(body, position)
+    position += 6
+    error_message, position = read_compact_nullable_string(body, position)
+    (already_committed,) = BOOL.unpack_from(body, position)
+    position += 1
+    position = skip_tags(body, position) if body[position] else position + 1
+    message = CommitEpochResponse(
+        throttle_time_ms=throttle_time_ms,
+        error_code=error_code,
+        error_message=error_message,
+        already_committed=already_committed,
+    )
+    return message, position
+
+
+def _write_response_v0(write: Write, message: CommitEpochResponse) -> None:
+    write(_IH.pack(message.throttle_time_ms, message.error_code))
+    write_compact_nullable_string(write, message.error_message)
+    write(_FX.pack(message.already_committed))
+
+
+_REQUEST_READERS = (_read_request_v0,)
+_REQUEST_WRITERS = (_write_request_v0,)
+
+
+def decode_request(buffer: Buffer, position: int, end: int, version: int) -> CommitEpochRequest:
+    return decode(_REQUEST_READERS, "CommitEpochRequest", buffer, position, end, version)
+
+
+def encode_request(message: CommitEpochRequest, version: int) -> bytes:
+    return encode(_REQUEST_WRITERS, "CommitEpochRequest", message, version)
+
+
+_RESPONSE_READERS = (_read_response_v0,)
+_RESPONSE_WRITERS = (_write_response_v0,)
+
+
+def decode_response(buffer: Buffer, position: int, end: int, version: int) -> CommitEpochResponse:
+    return decode(_RESPONSE_READERS, "CommitEpochResponse", buffer, position, end, version)
+
+
+def encode_response(message: CommitEpochResponse, version: int) -> bytes:
+    return encode(_RESPONSE_WRITERS, "CommitEpochResponse", message, version)

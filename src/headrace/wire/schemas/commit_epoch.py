@@ -1,0 +1,36 @@
+"""CommitEpoch, Headrace's own: commit what the named members of a batch have written, all of it or nothing."""
+
+from headrace.wire.schemas.notation import BOOL, INT16, INT32, INT64, STRING, array, field, request, response
+
+REQUEST = request(
+    32001,
+    "CommitEpoch",
+    versions="0",
+    flexible="0+",
+    fields=[
+        field("owner", STRING),
+        field("run", STRING),
+        field("batch_id", INT64),
+        array(
+            "members",
+            [
+                field("transactional_id", STRING),
+                field("producer_id", INT64),
+                field("producer_epoch", INT16),
+            ],
+        ),
+    ],
+)
+
+RESPONSE = response(
+    32001,
+    "CommitEpoch",
+    versions="0",
+    flexible="0+",
+    fields=[
+        field("throttle_time_ms", INT32),
+        field("error_code", INT16),
+        field("error_message", STRING, nullable="0+", default=None),
+        field("already_committed", BOOL),
+    ],
+)

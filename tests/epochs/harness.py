@@ -1,0 +1,88 @@
+"""A transaction machine with owners of epochs, and tasks that remember what they were lent."""
+
+from headrace.core.coordination.machine import Producer
+from headrace.core.transactions.epoch_commands import AbortEpoch, BeginMember, CommitEpoch, EpochResult, NamedMember
+from headrace.model.errors import ErrorCode
+from tests.transactions.harness import Harness
+
+OWNER = "q"
+
+
+class Task:
+    """What one attempt of a task was told."""
+
+    def __init__(self, name):
+        self.name = name
+        self.transactional_id = ""
+        self.producer = Producer(-1, -1)
+        self.already_committed = False
+
+    @property
+    def named(self):
+        return NamedMember(self.transactional_id, self.producer)
+
+
+class EpochHarness(Harness):
+    def __init__(self, **settings):
+        self.tasks = {}
+        super().__init__(**settings)
+
+    def task(self, name):
+        return self.tasks.setdefault(name, Task(name))
+
+    def begin(self, name, *, run, batch, attempt=0, owner=OWNER, timeout_ms=0):
+        def decide(machine, fresh, ticket, now):
+            command = BeginMember(
+                owner=owner,
+                run=run,
+                batch_id=batch,
+                task_attempt_id=attempt,
+                timeout_ms=timeout_ms,
+                fresh_producer_id=fresh,
+            )
+            return machine.epochs.begin(command, ticket, now)
+
+        result = self._asked(name, "begin", decide)
+        if result.error is ErrorCode.NONE:
+            task = self.task(name)
+            task.already_committed = result.already_committed
+            if not result.already_committed:
+                task.transactional_id, task.producer = result.transactional_id, result.producer
+        return result
+
+    def write(self, name, *partitions, producer=None):
+        task = self.task(name)
+        return self.add(
+            name, *partitions, transactional_id=task.transactional_id, producer=producer or task.producer, version=2
+        )
+
+    def finish(self, name, *, commit):
+        """What no member should do by itself."""
+        task = self.task(name)
+        return self.end(name, commit=commit, transactional_id=task.transactional_id, producer=task.producer)
+
+    def commit_epoch(self, *names, run, batch, owner=OWNER):
+        command = CommitEpoch(
+            owner=owner, run=run, batch_id=batch, members=frozenset(self.task(name).named for name in names)
+        )
+        return self._asked(f"run {run}", "commit", lambda machine, _, *rest: machine.epochs.commit(command, *rest))
+
+    def abort_epoch(self, *, run, batch, owner=OWNER):
+        command = AbortEpoch(owner=owner, run=run, batch_id=batch)
+        return self._asked(f"run {run}", "abort", lambda machine, _, *rest: machine.epochs.abort(command, *rest))
+
+    def written_batch(self, batch, *, run="1", tasks=("a", "b"), partitions=(("x", 0),)):
+        """A whole batch, committed and marked."""
+        for attempt, name in enumerate(tasks):
+            assert self.begin(name, run=run, batch=batch, attempt=batch * 100 + attempt).error is ErrorCode.NONE
+            assert self.write(name, *partitions) is ErrorCode.NONE
+        assert self.commit_epoch(*tasks, run=run, batch=batch) == EpochResult(ErrorCode.NONE)
+        self.complete()
+
+    @property
+    def owner(self):
+        return self.machine.epochs.owners.get(OWNER)
+
+    @property
+    def pool(self):
+        return self.machine.epochs.pools.of(OWNER)

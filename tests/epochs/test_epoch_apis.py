@@ -1,0 +1,195 @@
+"""Epochs through a whole node: what readers of committed records see, and when."""
+
+import pytest
+
+from headrace.broker.coordinators import transactions
+from headrace.core.controller.records import EPOCH_VERSION
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.apis import ApiKey
+from headrace.wire.messages.api_versions import ApiVersionsRequest
+from tests.epochs.wire import OWNER, EpochClient
+from tests.transactions.test_transactions import committed, stable_offset
+from tests.transactions.wire import known, machine_of, transaction_broker, wait_loaded
+
+NONE = ErrorCode.NONE
+DONE, ALREADY = (NONE, False), (NONE, True)
+
+
+@pytest.fixture
+def broker():
+    return transaction_broker()
+
+
+@pytest.fixture
+def driver(broker):
+    return EpochClient(broker)
+
+
+def task(broker, **options):
+    return EpochClient(broker).begun(**options)
+
+
+def settle(broker):
+    """Until no member is on its way to its end."""
+    broker.run_until(
+        lambda: not any(each.state.startswith("Prepare") for each in machine_of(broker, OWNER).transactions.values())
+    )
+
+
+def test_two_tasks_become_visible_together(broker, driver):
+    first, second = task(broker, attempt=1), task(broker, attempt=2)
+    assert first.write(b"a") is second.write(b"b") is first.write(b"c") is NONE
+    assert stable_offset(broker) == 0
+    assert driver.commit_epoch(first, second) == DONE
+    settle(broker)
+    assert committed(broker) == [b"a", b"b", b"c"]
+    assert driver.commit_epoch(first, second) == ALREADY
+    assert first.markers() == ["COMMIT", "COMMIT"]
+
+
+def test_the_attempt_that_was_not_named_is_never_seen(broker, driver):
+    winner, loser, idle = (task(broker, attempt=number) for number in range(3))
+    assert winner.write(b"right") is loser.write(b"wrong") is NONE
+    assert driver.commit_epoch(winner) == DONE
+    settle(broker)
+    assert loser.write(b"late") in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
+    assert idle.write(b"later") in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
+    assert committed(broker) == [b"right"]
+
+
+def test_members_may_add_their_partitions_themselves(broker, driver):
+    """As clients of before transaction.version 2 do."""
+    old = task(broker)
+    assert old.add(0) == [NONE]
+    assert old.write(b"v", version=11) is NONE
+    assert driver.commit_epoch(old) == DONE
+    settle(broker)
+    assert committed(broker) == [b"v"]
+
+
+def test_a_member_cannot_commit_by_itself(broker, driver):
+    member = task(broker)
+    member.write(b"v")
+    assert member.commit() is ErrorCode.INVALID_TXN_STATE
+    assert member.abort() is NONE
+    assert driver.commit_epoch(member) == (ErrorCode.TRANSACTION_ABORTABLE, False)
+    settle(broker)
+    assert committed(broker) == []
+
+
+def test_a_newer_run_aborts_the_older_one(broker, driver):
+    zombie = task(broker, run="1")
+    zombie.write(b"old")
+    fresh = task(broker, run="2")
+    fresh.write(b"new")
+    assert zombie.write(b"old") in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
+    assert driver.commit_epoch(zombie, run="1") == (ErrorCode.PRODUCER_FENCED, False)
+    assert driver.commit_epoch(fresh, run="2") == DONE
+    settle(broker)
+    assert committed(broker) == [b"new"]
+    assert driver.begin(run="3").already_committed
+
+
+def test_a_crash_between_the_commit_and_its_markers(broker, driver, monkeypatch):
+    monkeypatch.setattr(transactions.MarkerSender, "send", lambda sender, marker, done: None)
+    first, second, other = (task(broker, attempt=number) for number in range(3))
+    assert first.write(b"a") is second.write(b"b") is other.write(b"never") is NONE
+    assert driver.commit_epoch(first, second) == DONE
+    assert (committed(broker), known(broker, "q#0").state) == ([], "PrepareCommit")
+    monkeypatch.undo()
+    broker.machine.kill()
+    broker.boot()
+    wait_loaded(broker)
+    settle(broker)
+    assert committed(broker) == [b"a", b"b"]
+    again = EpochClient(broker)
+    assert again.begin(run="2", attempt=9).already_committed
+    assert again.commit_epoch(run="2") == ALREADY
+    assert again.abort_epoch(run="2") == (NONE, True, 0)
+
+
+def test_a_commit_that_could_not_be_written_was_not_decided(broker, driver):
+    member = task(broker)
+    member.write(b"v")
+    broker.machine.disk.faults.fail("write_vector", code=28, path_contains="__transaction_state")
+    assert driver.commit_epoch(member) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, False)
+    wait_loaded(broker)
+    assert known(broker, "q#0").state == "Ongoing"
+    assert driver.commit_epoch(member) == DONE
+    settle(broker)
+    assert committed(broker) == [b"v"]
+
+
+def test_what_an_operator_sees(broker, driver):
+    first, second = task(broker, attempt=1), task(broker, attempt=2)
+    first.write(b"a")
+    found = driver.describe_epochs()
+    assert (found.run, found.committed_batch_id) == ("1", -1)
+    assert [(each.transactional_id, each.state, each.batch_id, each.task_attempt_id) for each in found.members] == [
+        ("q#0", "Ongoing", 0, 1),
+        ("q#1", "Empty", 0, 2),
+    ]
+    (described,) = driver.describe("q#0")
+    assert (described.transaction_state, described.producer_id) == ("Ongoing", first.producer_id)
+    assert {each.transactional_id for each in driver.transactions(pattern="q#.*").transaction_states} == {"q#0", "q#1"}
+    driver.commit_epoch(first, second)
+    settle(broker)
+    found = driver.describe_epochs()
+    assert (found.committed_batch_id, found.committed_run, {each.run for each in found.members}) == (0, "1", {""})
+    assert driver.describe_epochs("nobody").error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert driver.describe_epochs("").error_code == ErrorCode.INVALID_REQUEST
+    assert "headrace_epoch_owners 1" in metrics_text(broker)
+
+
+def metrics_text(broker):
+    families = broker.node.broker.transactions.families()
+    return "\n".join(f"{family.name} {value}" for family in families for _labels, value in family.samples)
+
+
+def test_permissions_are_those_of_transactional_ids(broker, driver, monkeypatch):
+    asked = []
+
+    def refuse(principal, operation, resource_type, name):
+        asked.append((operation, resource_type, name))
+        return False
+
+    monkeypatch.setattr(broker.node.broker.access, "authorize", refuse)
+    refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert driver.begin().error_code == refused
+    assert driver.commit_epoch() == (refused, False)
+    assert driver.abort_epoch() == (refused, False, 0)
+    assert driver.describe_epochs().error_code == refused
+    write, describe = (
+        (operation, ResourceType.TRANSACTIONAL_ID, OWNER) for operation in (Operation.WRITE, Operation.DESCRIBE)
+    )
+    assert asked == [write, write, write, describe]
+
+
+def test_the_feature_can_be_off(broker, driver):
+    assert broker.node.broker.image.features[EPOCH_VERSION] == 1
+    answer = driver.ask(
+        ApiKey.API_VERSIONS, 3, ApiVersionsRequest(client_software_name="t", client_software_version="1")
+    )
+    assert EPOCH_VERSION in {each.name for each in answer.finalized_features}
+    broker.node.broker.image.features[EPOCH_VERSION] = 0
+    assert driver.begin().error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert driver.commit_epoch() == (ErrorCode.UNSUPPORTED_VERSION, False)
+
+
+BATCHES = 300
+
+
+def test_many_batches_leave_little_behind(broker, driver):
+    """The ids of the pool are all that a partition ever sees. Whole batches of 5,000 are in test_epochs.py."""
+    tasks = [EpochClient(broker) for _ in range(3)]
+    for batch in range(BATCHES):
+        for number, each in enumerate(tasks):
+            each.begun(batch=batch, attempt=batch * 3 + number)
+            assert each.write(b"%d" % batch) is NONE
+        assert driver.commit_epoch(*tasks[:2], batch=batch) == DONE
+    settle(broker)
+    pool = driver.describe_epochs().members
+    assert len(pool) <= 9, "three at work, and three of each of the two batches before whose markers are on their way"
+    assert len(broker.partition("t").log.producers) <= len(pool)
+    assert committed(broker) == [b"%d" % batch for batch in range(BATCHES) for _ in range(2)]
