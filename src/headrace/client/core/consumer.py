@@ -15,7 +15,8 @@ from typing import Any
 from headrace.client.core.admin.routing import LEADER_ERRORS
 from headrace.client.core.calls import Errand
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call
+from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call, wanted_from
+from headrace.client.core.fetch_sessions import SESSION_ERRORS, FetchSession, Plan
 from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
 from headrace.client.core.reading import FetchedBatch, Reading
 from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
@@ -52,6 +53,8 @@ class ConsumerCore:
         self._turns: deque[TopicPartition] = deque()
         """The partitions that have something to give, each once."""
         self._fetching: set[int] = set()
+        self._sessions: dict[int, FetchSession] = {}
+        """By node; there are never more than nodes."""
         self._errors: deque[ClientError] = deque()
 
     def subscribe(self, topics: Iterable[str]) -> None:
@@ -294,24 +297,33 @@ class ConsumerCore:
             assert position is not None
             positions[partition] = position
         self._fetching.add(node)
-        call = fetch_call(self._cluster, node, positions, self._settings.fetches)
-        return Errand(call, partial(self._fetched, node, self._ask(partitions)))
+        wanted = wanted_from(self._cluster, positions, self._settings.fetches)
+        session = self._sessions.setdefault(node, FetchSession())
+        plan = session.plan(wanted)
+        call = fetch_call(node, wanted, plan, self._settings.fetches)
+        return Errand(call, partial(self._fetched, node, session, plan, self._ask(partitions)))
 
-    def _fetched(self, node: int, asked: dict[TopicPartition, int], reply: Any, now_ms: float) -> None:
+    def _fetched(
+        self, node: int, session: FetchSession, plan: Plan, asked: dict[TopicPartition, int], reply: Any, now_ms: float
+    ) -> None:
         self._fetching.discard(node)
         self._fetches_count += 1
         answers: dict[TopicPartition, fetch.FetchResponsePartition] = {}
         is_failure = isinstance(reply, ClientError)
         if is_failure:
+            session.broken()
             self._cluster.mark_wrong()
             if isinstance(reply, UnsupportedByBroker):
                 self._errors.append(reply)
         else:
+            session.answered(plan, reply)
             self._cluster.learn_endpoints(reply.node_endpoints)
             answers = answers_in(self._cluster, reply)
         for partition, reading in self._answered(asked):
             answer = answers.get(partition)
             if answer is None:
+                if not is_failure and plan.is_incremental and reply.error_code in SESSION_ERRORS:
+                    continue  # The next request names everything, and may go at once.
                 if is_failure or reply.error_code:
                     reading.preferred_node = None
                     self._pause(reading, now_ms)

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from headrace.client.core.admin.routing import by_topic
 from headrace.client.core.calls import Call
 from headrace.client.core.cluster import Cluster
+from headrace.client.core.fetch_sessions import NO_SESSION, SESSIONLESS_EPOCH, Asked, Plan
 from headrace.client.types import IsolationLevel
 from headrace.model.ids import NO_TOPIC_ID, TopicPartition
 from headrace.wire.messages import fetch
 
 _BATCHES_V2_FROM_VERSION = 4
+_SESSIONS_FROM_VERSION = 7
 _TOPIC_IDS_FROM_VERSION = 13
 
 
@@ -24,39 +26,61 @@ class FetchSettings:
     rack: str = ""
 
 
-def fetch_call(cluster: Cluster, node: int, positions: Mapping[TopicPartition, int], settings: FetchSettings) -> Call:
-    """Ask this node for the records of partitions from these offsets on."""
-    has_ids = all(cluster.topic_id(partition.topic) != NO_TOPIC_ID for partition in positions)
+def wanted_from(
+    cluster: Cluster, positions: Mapping[TopicPartition, int], settings: FetchSettings
+) -> dict[TopicPartition, Asked]:
+    """What to ask of partitions that are to be read from these offsets on."""
+    return {
+        place: Asked(cluster.topic_id(place.topic), cluster.leader_epoch(place), position, settings.partition_bytes_max)
+        for place, position in positions.items()
+    }
+
+
+def fetch_call(node: int, wanted: Mapping[TopicPartition, Asked], plan: Plan | None, settings: FetchSettings) -> Call:
+    """Ask this node for all that is wanted: by name, or as far as it differs from what its session has."""
+    has_ids = all(asked.topic_id != NO_TOPIC_ID for asked in wanted.values())
+    plan = plan or Plan(NO_SESSION, SESSIONLESS_EPOCH, wanted, {})
     request = fetch.FetchRequest(
         max_wait_ms=settings.wait_ms_max,
         min_bytes=settings.bytes_min,
         max_bytes=settings.bytes_max,
         isolation_level=settings.isolation,
+        session_id=plan.session_id,
+        session_epoch=plan.epoch,
         rack_id=settings.rack,
         topics=tuple(
             fetch.FetchRequestTopic(
                 topic=topic,
-                topic_id=cluster.topic_id(topic),
-                partitions=tuple(
-                    fetch.FetchRequestPartition(
-                        partition=index,
-                        current_leader_epoch=cluster.leader_epoch(TopicPartition(topic, index)),
-                        fetch_offset=positions[TopicPartition(topic, index)],
-                        partition_max_bytes=settings.partition_bytes_max,
-                    )
-                    for index in indexes
-                ),
+                topic_id=plan.named[TopicPartition(topic, indexes[0])].topic_id,
+                partitions=tuple(_asked(index, plan.named[TopicPartition(topic, index)]) for index in indexes),
             )
-            for topic, indexes in by_topic(positions).items()
+            for topic, indexes in by_topic(plan.named).items()
+        ),
+        forgotten_topics_data=tuple(
+            fetch.FetchRequestForgottenTopic(
+                topic=topic,
+                topic_id=plan.forgotten[TopicPartition(topic, indexes[0])],
+                partitions=tuple(indexes),
+            )
+            for topic, indexes in by_topic(plan.forgotten).items()
         ),
     )
     return Call(
         fetch,
         request,
         node,
-        min_version=_BATCHES_V2_FROM_VERSION,
+        min_version=_SESSIONS_FROM_VERSION if plan.is_incremental else _BATCHES_V2_FROM_VERSION,
         max_version=fetch.MAX_VERSION if has_ids else _TOPIC_IDS_FROM_VERSION - 1,
         wait_ms_max=settings.wait_ms_max,
+    )
+
+
+def _asked(index: int, asked: Asked) -> fetch.FetchRequestPartition:
+    return fetch.FetchRequestPartition(
+        partition=index,
+        current_leader_epoch=asked.leader_epoch,
+        fetch_offset=asked.offset,
+        partition_max_bytes=asked.bytes_max,
     )
 
 

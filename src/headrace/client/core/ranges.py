@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from headrace.client.core.admin.routing import LEADER_ERRORS
 from headrace.client.core.calls import Errand
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call
+from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call, wanted_from
 from headrace.client.errors import (
     AuthenticationFailed,
     BadAnswer,
@@ -140,7 +140,8 @@ class RangeReader:
         self._asked_bytes[node] = settings.bytes_max
         for place in positions:
             self._ranges[place].is_asking = True
-        return Errand(fetch_call(self._cluster, node, positions, settings), partial(self._fetched, node, positions))
+        call = fetch_call(node, wanted_from(self._cluster, positions, settings), None, settings)
+        return Errand(call, partial(self._fetched, node, positions))
 
     def _refreshed(self, reply: Any, now_ms: float) -> None:
         if isinstance(reply, ClientError):
