@@ -45,7 +45,7 @@ class RecordColumns(NamedTuple):
     values: Column
     headers: "Column | None" = None
 
-    def taken(self, rows: Column) -> "RecordColumns":
+    def taken(self, rows: NDArray[Any]) -> "RecordColumns":
         keys, headers = (None if column is None else column.take(rows) for column in (self.keys, self.headers))
         return RecordColumns(keys, self.values.take(rows), headers)
 

@@ -1,0 +1,60 @@
+"""Connections that a Python worker keeps from task to task, since Spark uses its workers again."""
+
+import os
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from headrace.client.errors import ClientError
+from headrace.client.types import ConfigResource, ResourceType
+from headrace.spark.sink.options import SinkOptions
+
+KEPT_MAX = 4
+"""Of each kind: as many clusters as one worker writes to in turn."""
+
+TOPIC_LIMIT = "max.message.bytes"
+
+
+class Closable(Protocol):
+    def close(self) -> None: ...
+
+
+K = TypeVar("K", bound=Closable)
+
+_kept: dict[tuple[int, str, Any], Any] = {}
+
+
+def kept(kind: str, settings: Any, make: Callable[[], K]) -> K:
+    """The one of this kind with these settings; a forked worker makes its own."""
+    key = (os.getpid(), kind, settings)
+    found: K | None = _kept.get(key)
+    if found is None:
+        same_kind = [each for each in _kept if each[:2] == key[:2]]
+        if len(same_kind) >= KEPT_MAX:
+            drop(kind, same_kind[0][2])
+        found = _kept[key] = make()
+    return found
+
+
+def drop(kind: str, settings: Any) -> None:
+    """After a failure: the next task begins with a new one."""
+    found = _kept.pop((os.getpid(), kind, settings), None)
+    if found is not None:
+        try:
+            found.close()
+        except ClientError:
+            pass  # it failed before, which is why it is dropped
+
+
+def topic_batch_bytes_max(options: SinkOptions, topic: str) -> int:
+    """How large a batch may be: as it is set here, and no larger than the topic takes, if the broker tells."""
+    from headrace.client.blocking.admin import Admin
+
+    config = options.producer_config()
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    admin = kept("admin", options.client, lambda: Admin(config=options.admin_config()))
+    try:
+        entries = admin.describe_configs([resource])[resource]
+    except ClientError:
+        return config.batch_size
+    limits = [int(entry.value) for entry in entries if entry.name == TOPIC_LIMIT and entry.value is not None]
+    return min(config.batch_size, *limits) if limits else config.batch_size

@@ -1,0 +1,162 @@
+"""A Delta table: tasks put Parquet files into its folder, the driver adds them to its log in one commit.
+
+The commit carries the owner as its application id and the epoch as that application's version, as Delta means it for
+exactly this. A commit that meets another one is decided anew: the version is read again first.
+"""
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.spark.sink.identity import Identity
+from headrace.spark.sink.options import OptionError
+from headrace.spark.sink.tables.epochs import CommittedEpoch, FileReport, is_repeat
+from headrace.spark.sink.tables.files import WrittenFile, sync_folder
+from headrace.spark.sink.tables.options import TableOptions
+
+COMMIT_ATTEMPTS_MAX = 50
+HISTORY_SEARCHED = 100
+"""Commits that are looked through for the run that wrote an epoch."""
+
+_OWNER, _EPOCH, _RUN, _WRITE = "headrace.owner", "headrace.epoch", "headrace.run", "headrace.write"
+
+
+class DeltaFolder:
+    def __init__(self, options: TableOptions, schema: "pa.Schema") -> None:
+        self._options = options
+        self._schema = schema
+
+    def check(self) -> None:
+        """Refuse rows that do not fit the table, before any is written."""
+        table = self._load()
+        if table is None:
+            return
+        wanted = {field.name: str(field.type) for field in _delta_schema(self._schema).fields}
+        found = {field.name: str(field.type) for field in table.schema().fields}
+        if wanted != found:
+            differing = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+            raise OptionError(
+                f"the rows do not fit the Delta table {self._options.path}: other or missing are the columns "
+                f"{', '.join(differing)}; select and cast them"
+            )
+        columns = tuple(table.metadata().partition_columns)
+        if columns != self._options.partition_columns:
+            raise OptionError(
+                f"the Delta table {self._options.path} is partitioned by {', '.join(columns) or 'nothing'}: set the "
+                f"option partitionColumns to that"
+            )
+
+    def staging_folder(self, identity: Identity | None, write_id: str) -> str:
+        os.makedirs(self._options.path, exist_ok=True)
+        return self._options.path
+
+    def committed(self, owner: str) -> CommittedEpoch | None:
+        table = self._load()
+        return None if table is None else _committed(table, owner)
+
+    def commit(self, reports: Sequence[FileReport], identity: Identity | None, write_id: str) -> None:
+        from deltalake import CommitProperties, Transaction
+        from deltalake.exceptions import CommitFailedError
+
+        files = [each for report in reports for each in report.files]
+        if not files:
+            return
+        self._sync(files)
+        properties = CommitProperties(max_commit_retries=0)
+        if identity is not None:
+            properties.custom_metadata = {
+                _OWNER: identity.owner,
+                _EPOCH: str(identity.batch_id),
+                _RUN: identity.run,
+                _WRITE: write_id,
+            }
+            properties.app_transactions = [Transaction(identity.owner, identity.batch_id)]
+        for attempt in range(COMMIT_ATTEMPTS_MAX):
+            try:
+                table = self._load() or self._create()
+                if identity is not None and is_repeat(_committed(table, identity.owner), identity, write_id):
+                    self.discard(reports)
+                    return
+                table.create_write_transaction(
+                    [_add_action(each) for each in files],
+                    mode="append",
+                    schema=_delta_schema(self._schema),
+                    partition_by=list(self._options.partition_columns),
+                    commit_properties=properties,
+                )
+                return
+            except CommitFailedError:
+                if attempt == COMMIT_ATTEMPTS_MAX - 1:
+                    raise
+
+    def settle(self, identity: Identity) -> None:
+        """Nothing: a commit of Delta is one step."""
+
+    def discard(self, reports: Sequence[FileReport]) -> None:
+        discard_files(self._options.path, reports)
+
+    def _sync(self, files: Sequence[WrittenFile]) -> None:
+        for folder in {os.path.dirname(os.path.join(self._options.path, each.path)) for each in files}:
+            sync_folder(folder)
+
+    def _load(self) -> Any:
+        table_class = _delta_table_class()
+        return table_class(self._options.path) if table_class.is_deltatable(self._options.path) else None
+
+    def _create(self) -> Any:
+        return _delta_table_class().create(
+            self._options.path,
+            schema=_delta_schema(self._schema),
+            mode="ignore",
+            partition_by=list(self._options.partition_columns),
+        )
+
+
+def discard_files(folder: str, reports: Sequence[FileReport]) -> None:
+    for report in reports:
+        for each in report.files:
+            try:
+                os.unlink(os.path.join(folder, each.path))
+            except FileNotFoundError:
+                pass  # another try of the same abort has removed it
+
+
+def _delta_table_class() -> Any:
+    try:
+        from deltalake import DeltaTable
+    except ImportError:
+        raise OptionError("Delta tables need the package deltalake: pip install 'headrace[delta]'") from None
+    return DeltaTable
+
+
+def _delta_schema(schema: "pa.Schema") -> Any:
+    from deltalake import Schema
+
+    return Schema.from_arrow(pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def _committed(table: Any, owner: str) -> CommittedEpoch | None:
+    version = table.transaction_version(owner)
+    if version is None:
+        return None
+    for entry in table.history(HISTORY_SEARCHED):
+        if entry.get(_OWNER) == owner and entry.get(_EPOCH) == str(version):
+            return CommittedEpoch(version, entry[_RUN], entry[_WRITE])
+    return CommittedEpoch(version, "", "")
+
+
+def _add_action(each: WrittenFile) -> Any:
+    from deltalake.transaction import AddAction
+
+    return AddAction(
+        path=each.path,
+        size=each.size_bytes,
+        partition_values=dict(each.partition_values),
+        modification_time=time.time_ns() // 1_000_000,
+        data_change=True,
+        stats=json.dumps({"numRecords": each.records}),
+    )

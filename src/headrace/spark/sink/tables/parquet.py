@@ -1,0 +1,134 @@
+"""A folder of Parquet files: staged beside the others under a name that readers skip, then listed, then moved.
+
+The list of an epoch's files is its commit: it is written whole and appears in one step. Moving the files follows, and
+whoever finds a list whose files are not all moved finishes that first. So a kill at any moment leaves every epoch
+either without a list, and then its files are never seen, or with one, and then all of them are.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from headrace.spark.sink.identity import Identity
+from headrace.spark.sink.tables.epochs import CommittedEpoch, FileReport, is_repeat
+from headrace.spark.sink.tables.files import sync_folder
+from headrace.spark.sink.tables.options import TableOptions
+
+OWN_FOLDER = "_headrace"
+"""Readers of Parquet folders skip names that begin with an underscore."""
+
+_STAGING, _EPOCHS = "staging", "epochs"
+
+
+class ParquetFolder:
+    def __init__(self, options: TableOptions) -> None:
+        self._folder = options.path
+
+    def staging_folder(self, identity: Identity | None, write_id: str) -> str:
+        name = write_id if identity is None else f"{identity.batch_id}-{write_id}"
+        owner = "once" if identity is None else identity.owner
+        return os.path.join(self._folder, OWN_FOLDER, _STAGING, owner, name)
+
+    def committed(self, owner: str) -> CommittedEpoch | None:
+        newest = max(self._epochs(owner), default=None)
+        if newest is None:
+            return None
+        listed = self._read(owner, newest)
+        return CommittedEpoch(newest, listed["run"], listed["write"])
+
+    def commit(self, reports: Sequence[FileReport], identity: Identity | None, write_id: str) -> None:
+        source = self.staging_folder(identity, write_id)
+        files = [each.path for report in reports for each in report.files]
+        if not files:
+            return
+        if identity is None:
+            self._move(source, files)
+            shutil.rmtree(source, ignore_errors=True)
+            return
+        self._finish_moves(identity.owner)
+        if not is_repeat(self.committed(identity.owner), identity, write_id):
+            listing = {"run": identity.run, "write": write_id, "staging": os.path.basename(source), "files": files}
+            if not self._list(identity.owner, identity.batch_id, listing):
+                # Another driver of the same query was faster: what it listed counts.
+                is_repeat(self.committed(identity.owner), identity, write_id)
+        self._finish_moves(identity.owner)
+        self._clean(identity.owner)
+
+    def settle(self, identity: Identity) -> None:
+        self._finish_moves(identity.owner)
+
+    def discard(self, reports: Sequence[FileReport]) -> None:
+        for report in reports:
+            shutil.rmtree(self.staging_folder(report.identity, report.write_id), ignore_errors=True)
+
+    # Lists
+
+    def _lists(self, owner: str) -> str:
+        return os.path.join(self._folder, OWN_FOLDER, _EPOCHS, owner)
+
+    def _epochs(self, owner: str) -> Iterator[int]:
+        try:
+            names = os.listdir(self._lists(owner))
+        except FileNotFoundError:
+            return
+        for name in names:
+            if name.endswith(".json"):
+                yield int(name.removesuffix(".json"))
+
+    def _read(self, owner: str, epoch: int) -> dict[str, Any]:
+        with open(os.path.join(self._lists(owner), f"{epoch}.json"), encoding="utf-8") as file:
+            listed: dict[str, Any] = json.load(file)
+        return listed
+
+    def _list(self, owner: str, epoch: int, listing: dict[str, Any]) -> bool:
+        """False if the epoch has a list already."""
+        folder = self._lists(owner)
+        os.makedirs(folder, exist_ok=True)
+        part = os.path.join(folder, f"{epoch}-{listing['write']}.part")
+        with open(part, "w", encoding="utf-8") as file:
+            json.dump(listing, file)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(part, os.path.join(folder, f"{epoch}.json"))  # unlike a rename, it does not replace another's
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(part)
+        sync_folder(folder)
+        return True
+
+    def _finish_moves(self, owner: str) -> None:
+        """Of the newest list: those before it were finished before it was written."""
+        newest = max(self._epochs(owner), default=None)
+        if newest is None:
+            return
+        listed = self._read(owner, newest)
+        source = os.path.join(self._folder, OWN_FOLDER, _STAGING, owner, listed["staging"])
+        self._move(source, listed["files"])
+
+    def _move(self, source: str, files: Sequence[str]) -> None:
+        folders = set()
+        for path in files:
+            target = os.path.join(self._folder, path)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            try:
+                os.rename(os.path.join(source, path), target)
+            except FileNotFoundError:
+                assert os.path.exists(target), f"{path} is neither staged nor in its place"
+            folders.add(os.path.dirname(target))
+        for folder in folders:
+            sync_folder(folder)
+
+    def _clean(self, owner: str) -> None:
+        """Staged files of epochs that are over, and lists before the newest."""
+        newest = max(self._epochs(owner))
+        staging = os.path.join(self._folder, OWN_FOLDER, _STAGING, owner)
+        for name in os.listdir(staging) if os.path.isdir(staging) else ():
+            if int(name.split("-")[0]) <= newest:
+                shutil.rmtree(os.path.join(staging, name), ignore_errors=True)
+        for epoch in list(self._epochs(owner)):
+            if epoch < newest:
+                os.unlink(os.path.join(self._lists(owner), f"{epoch}.json"))

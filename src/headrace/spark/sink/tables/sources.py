@@ -1,0 +1,49 @@
+"""The formats `headrace-delta` and `headrace-parquet`: for writing; Spark and others read what is written as usual."""
+
+from collections.abc import MutableMapping
+
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter
+from pyspark.sql.types import StructType
+
+from headrace.spark.sink.options import OptionError
+from headrace.spark.sink.tables.options import parse_table_options
+
+
+class _FileSink(DataSource):
+    KIND = ""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._parsed = parse_table_options(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return f"headrace-{cls.KIND}"
+
+    def schema(self) -> StructType:
+        return StructType([])
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        from headrace.spark.sink.tables.writers import FileWriter
+
+        _refuse_overwrite(overwrite)
+        return FileWriter(self.KIND, self._parsed, schema)  # type: ignore[arg-type]  # subclasses name a kind
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        from headrace.spark.sink.tables.writers import FileStreamWriter
+
+        _refuse_overwrite(overwrite)
+        return FileStreamWriter(self.KIND, self._parsed, schema)  # type: ignore[arg-type]
+
+
+def _refuse_overwrite(overwrite: bool) -> None:
+    if overwrite:
+        raise OptionError('files are only added: use mode("append"), and remove what is to go by other means')
+
+
+class DeltaSink(_FileSink):
+    KIND = "delta"
+
+
+class ParquetSink(_FileSink):
+    KIND = "parquet"

@@ -1,0 +1,146 @@
+"""Spark's writers of files: tasks write whole Parquet files, the driver makes them visible together."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DateType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+)
+
+from headrace.spark.sink.identity import task_identity
+from headrace.spark.sink.options import OptionError
+from headrace.spark.sink.rows import chunks
+from headrace.spark.sink.said import say_once
+from headrace.spark.sink.tables.delta import DeltaFolder
+from headrace.spark.sink.tables.epochs import FileReport, Table, is_repeat
+from headrace.spark.sink.tables.files import RollingFiles
+from headrace.spark.sink.tables.options import TableOptions
+from headrace.spark.sink.tables.parquet import ParquetFolder
+
+TableKind = Literal["delta", "parquet"]
+Messages = Sequence[WriterCommitMessage | None]
+
+PARTITION_TYPES = (StringType, BooleanType, ByteType, ShortType, IntegerType, LongType, DateType)
+
+
+class _FileWriter:
+    """What batch and stream writers have in common. It travels to the tasks, so it holds plain values only."""
+
+    def __init__(self, kind: TableKind, options: TableOptions, schema: StructType) -> None:
+        _check_partition_columns(options, schema)
+        self._kind: TableKind = kind
+        self._options = options
+        self._schema = schema
+        self._write_id = uuid.uuid4().hex
+        if kind == "delta":
+            self._delta().check()
+
+    def _delta(self) -> DeltaFolder:
+        return DeltaFolder(self._options, to_arrow_schema(self._schema, timezone="UTC"))
+
+    def _table(self) -> Table:
+        return self._delta() if self._kind == "delta" else ParquetFolder(self._options)
+
+    def _write(self, iterator: Iterator["pa.RecordBatch"]) -> FileReport:
+        options, table = self._options, self._table()
+        identity = task_identity(options, write_id=self._write_id)
+        if identity is None:
+            say_once("files are written at least once: a batch job without the option idempotenceKey may repeat rows")
+        elif is_repeat(table.committed(identity.owner), identity, self._write_id):
+            for _ in iterator:
+                pass  # operators before the sink count on their rows being taken
+            return FileReport(identity=identity, write_id=self._write_id, files=(), is_skipped=True)
+        files = RollingFiles(
+            table.staging_folder(identity, self._write_id),
+            target_bytes=options.target_file_bytes,
+            partition_columns=options.partition_columns,
+            compression=options.compression,
+        )
+        try:
+            for rows in chunks(iterator):
+                files.write(rows)
+            written = tuple(files.close())
+        except BaseException:
+            files.discard()
+            raise
+        return FileReport(identity=identity, write_id=self._write_id, files=written, is_skipped=False)
+
+    def _commit(self, messages: Messages) -> None:
+        reports = _reports(messages)
+        if not reports:
+            return
+        table, first = self._table(), reports[0]
+        counted = [report for report in reports if not report.is_skipped]
+        if len(counted) < len(reports):
+            assert first.identity is not None, "only epochs are skipped"
+            table.discard(counted)  # the epoch was committed while some of the tasks ran
+            table.settle(first.identity)
+            return
+        table.commit(counted, first.identity, first.write_id)
+
+    def _abort(self, messages: Messages) -> None:
+        """Spark calls this also after a commit that raised: files that are part of the table stay."""
+        reports = _reports(messages)
+        if not reports:
+            return
+        table, first = self._table(), reports[0]
+        if first.identity is not None:
+            found = table.committed(first.identity.owner)
+            if found is not None and found.batch_id >= first.identity.batch_id:
+                return
+        table.discard(reports)
+
+
+class FileWriter(_FileWriter, DataSourceArrowWriter):
+    """One write of a batch job, or of a function given to foreachBatch."""
+
+    def write(self, iterator: Iterator[Any]) -> FileReport:
+        return self._write(iterator)
+
+    def commit(self, messages: Messages) -> None:
+        self._commit(messages)
+
+    def abort(self, messages: Messages) -> None:
+        self._abort(messages)
+
+
+class FileStreamWriter(_FileWriter, DataSourceStreamArrowWriter):
+    """One micro-batch of a query."""
+
+    def write(self, iterator: Iterator[Any]) -> FileReport:
+        return self._write(iterator)
+
+    def commit(self, messages: Messages, batchId: int) -> None:
+        self._commit(messages)
+
+    def abort(self, messages: Messages, batchId: int) -> None:
+        self._abort(messages)
+
+
+def _reports(messages: Messages) -> list[FileReport]:
+    return [message for message in messages if isinstance(message, FileReport)]
+
+
+def _check_partition_columns(options: TableOptions, schema: StructType) -> None:
+    types = {field.name: field.dataType for field in schema.fields}
+    for name in options.partition_columns:
+        if name not in types:
+            raise OptionError(f"option partitionColumns names {name!r}; the rows have {', '.join(types)}")
+        if not isinstance(types[name], PARTITION_TYPES):
+            raise OptionError(
+                f"column `{name}` of partitionColumns is {types[name].simpleString()}: a string, a whole number, a "
+                "boolean or a date can be one"
+            )
+    if options.partition_columns and len(options.partition_columns) == len(types):
+        raise OptionError("option partitionColumns names every column: leave at least one for the files")

@@ -1,0 +1,74 @@
+"""Options are checked before anything is written, and every error names the option."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+from headrace.spark.sink.options import BATCH_BYTES_DEFAULT, OptionError, parse_sink_options
+from headrace.wire.records.compression import Compression
+
+SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9"}
+
+
+def test_what_is_not_said_is_left_to_defaults() -> None:
+    options = parse_sink_options(SERVERS)
+    assert (options.topic, options.delivery, options.sink_name, options.idempotence_key) == (None, None, "sink", None)
+    config = options.producer_config()
+    assert (config.bootstrap_servers, config.acks, config.batch_size) == ("127.0.0.1:9", "all", BATCH_BYTES_DEFAULT)
+    assert options.compression == Compression.NONE
+
+
+def test_options_as_spark_gives_them() -> None:
+    given = {
+        "bootstrap.servers": "h:1,i:2",
+        "topic": "t",
+        "sinkname": "second",
+        "idempotencekey": "nightly-7",
+        "idempotenceepoch": "3",
+        "kafka.compression.type": "zstd",
+        "kafka.transaction.timeout.ms": "1800000",
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.username": "me",
+        "checkpointlocation": "/x",
+        "queryname": "q",
+    }
+    options = pickle.loads(pickle.dumps(parse_sink_options(given)))
+    assert (options.topic, options.sink_name, options.idempotence_key, options.idempotence_epoch) == (
+        "t",
+        "second",
+        "nightly-7",
+        3,
+    )
+    assert options.compression == Compression.ZSTD
+    config = options.producer_config(transactional_id="x")
+    assert (config.transaction_timeout_ms, config.transactional_id) == (1_800_000, "x")
+    assert (options.admin_config().security_protocol, options.admin_config().sasl_username) == ("SASL_SSL", "me")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "option kafka.bootstrap.servers is missing"),
+        ({**SERVERS, "bootstrap.servers": "other:1"}, "name different brokers"),
+        ({**SERVERS, "topic": ""}, "option topic is empty"),
+        ({**SERVERS, "delivery": "twice"}, "option delivery is one of exactly-once, at-least-once, not 'twice'"),
+        ({**SERVERS, "delivery": "at-least-once", "idempotencekey": "k"}, "leave one of the two out"),
+        ({**SERVERS, "idempotenceepoch": "1"}, "give that too"),
+        ({**SERVERS, "idempotencekey": "k", "idempotenceepoch": "-1"}, "option idempotenceEpoch is a whole number"),
+        ({**SERVERS, "delivery": "exactly-once", "kafka.acks": "1"}, "needs kafka.acks=all"),
+        ({**SERVERS, "sinkname": "a#b"}, "option sinkName has 1 to 100 letters"),
+        ({**SERVERS, "idempotencekey": ""}, "option idempotenceKey has 1 to 100 letters"),
+        (
+            {**SERVERS, "kafka.compresion.type": "lz4"},
+            "unknown option kafka.compresion.type: did you mean kafka.compre",
+        ),
+        ({**SERVERS, "kafka.compression.type": "lzma"}, "there is no compression 'lzma'"),
+        ({**SERVERS, "kafka.transactional.id": "x"}, "option kafka.transactional.id is not for a sink"),
+        ({**SERVERS, "kafka.key.serializer": "x"}, "option kafka.key.serializer is not for a sink"),
+        ({**SERVERS, "kafka.batch.size": "0"}, "batch_size must be above zero"),
+    ],
+)
+def test_a_wrong_option_says_what_to_do(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        parse_sink_options(given)
