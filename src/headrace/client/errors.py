@@ -83,6 +83,23 @@ class OffsetOutOfRange(BrokerError):
         super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition} cannot be read at offset {offset}")
 
 
+class LogTruncated(ClientError):
+    """A partition lost records that were read already, when a leader without them took over.
+
+    `diverged_at` is the first offset that is not what was read, if that is known.
+    """
+
+    def __init__(self, partition: "TopicPartition", offset: int, diverged_at: int | None) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.diverged_at = diverged_at
+        where = f"from offset {diverged_at} on" if diverged_at is not None else "from an unknown offset on"
+        super().__init__(
+            f"{partition} lost records {where} that were read up to {offset}, as a leader without them took over: "
+            "undo what they led to and seek there, or set auto_offset_reset"
+        )
+
+
 class TransactionFailed(ClientError):
     """Something in a transaction failed, so that it can only be aborted; leaving its `with` block by this does so."""
 

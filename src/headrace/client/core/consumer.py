@@ -19,7 +19,8 @@ from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answe
 from headrace.client.core.fetch_sessions import SESSION_ERRORS, FetchSession, Plan
 from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
 from headrace.client.core.reading import FetchedBatch, Reading
-from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
+from headrace.client.core.truncations import divergence, epoch_ends_call, epoch_ends_in
+from headrace.client.errors import BadAnswer, BrokerError, ClientError, LogTruncated, UnsupportedByBroker
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, IsolationLevel, OffsetAt
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
@@ -28,6 +29,9 @@ from headrace.wire.messages import fetch
 
 PREFERRED_REPLICA_MS = 300_000
 """How long a nearer replica is read before the leader is asked again (KIP-392)."""
+
+ERRORS_MAX = 100
+"""Errors that wait for the application; more are not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,19 +129,20 @@ class ConsumerCore:
         """The partitions that begin where their group committed, which is not known yet."""
         return tuple(partition for partition, reading in self._readings.items() if reading.needs_committed)
 
-    def begin_at_committed(self, partition: TopicPartition, offset: int) -> None:
+    def begin_at_committed(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
         """What the group committed; -1 if nothing, and the reset decides."""
         reading = self._readings.get(partition)
         if reading is not None and reading.needs_committed:
             reading.needs_committed = False
             if offset >= 0:
-                reading.position = offset
+                reading.move(offset, None, epoch=leader_epoch)
             else:
                 self._require_start(partition, reading)
 
     def tell(self, error: ClientError) -> None:
         """Something that the application is to know before it gets more records."""
-        self._errors.append(error)
+        if len(self._errors) < ERRORS_MAX:
+            self._errors.append(error)
 
     def poll(self, now_ms: float) -> tuple[list[Errand], float]:
         """What to ask now, and when to call again at the latest, unless a reply comes first."""
@@ -147,6 +152,7 @@ class ConsumerCore:
             errands.append(Errand(refresh, self._refreshed))
         self.follow_topics()
         lookups: dict[int, dict[TopicPartition, int]] = {}
+        checks: dict[int, dict[TopicPartition, int]] = {}
         fetches: dict[int, list[TopicPartition]] = {}
         wakeup_ms = self._cluster.next_refresh_ms()
         bytes_enough = self._settings.fetches.partition_bytes_max
@@ -165,11 +171,14 @@ class ConsumerCore:
             elif reading.position is None:
                 if reading.start is not None:
                     lookups.setdefault(leader, {})[partition] = reading.start
+            elif self._needs_check(partition, reading):
+                checks.setdefault(leader, {})[partition] = reading.fetched_epoch
             else:
                 node = self._source(reading, leader, now_ms)
                 if node not in self._fetching:
                     fetches.setdefault(node, []).append(partition)
         errands.extend(self._lookup(leader, times) for leader, times in lookups.items())
+        errands.extend(self._check(leader, epochs) for leader, epochs in checks.items())
         errands.extend(self._fetch(node, partitions) for node, partitions in fetches.items())
         return errands, wakeup_ms
 
@@ -229,7 +238,7 @@ class ConsumerCore:
     def _tell_damage(self, partition: TopicPartition, reading: Reading, error: ProtocolError) -> None:
         position = reading.position
         reading.move(position, None)
-        self._errors.append(BadAnswer(f"{partition} is damaged at offset {position}: {error}; seek behind it to go on"))
+        self.tell(BadAnswer(f"{partition} is damaged at offset {position}: {error}; seek behind it to go on"))
 
     def counters(self) -> dict[str, float]:
         return {
@@ -255,7 +264,7 @@ class ConsumerCore:
     def _require_start(self, partition: TopicPartition, reading: Reading) -> None:
         if reading.start is None:
             what = f"where to begin reading {partition} is not said"
-            self._errors.append(BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, what))
+            self.tell(BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, what))
 
     def _refreshed(self, reply: Any, now_ms: float) -> None:
         if isinstance(reply, ClientError):
@@ -290,6 +299,55 @@ class ConsumerCore:
         else:
             reading.start = LATEST  # Nothing is as new as the time asked for.
 
+    def _needs_check(self, partition: TopicPartition, reading: Reading) -> bool:
+        epoch = self._cluster.leader_epoch(partition)
+        if epoch <= reading.checked_epoch:
+            return False
+        if reading.fetched_epoch < 0:
+            reading.checked_epoch = epoch  # Nothing was read, so nothing can be missing.
+            return False
+        return True
+
+    def _check(self, leader: int, epochs: dict[TopicPartition, int]) -> Errand:
+        current = {partition: self._cluster.leader_epoch(partition) for partition in epochs}
+        call = epoch_ends_call(self._cluster, leader, epochs)
+        return Errand(call, partial(self._checked, current, self._ask(epochs)))
+
+    def _checked(
+        self, current: dict[TopicPartition, int], asked: dict[TopicPartition, int], reply: Any, now_ms: float
+    ) -> None:
+        found = {} if isinstance(reply, ClientError) else epoch_ends_in(reply)
+        for partition, reading in self._answered(asked):
+            answer = found.get(partition)
+            if isinstance(reply, UnsupportedByBroker):
+                reading.checked_epoch = current[partition]  # An old broker cannot be asked.
+            elif answer is None:
+                self._cluster.mark_wrong()
+                self._pause(reading, now_ms)
+            elif answer.error_code:
+                self._stumble(partition, reading, answer.error_code, now_ms)
+            else:
+                end = reading.fetch_position()
+                assert end is not None
+                diverged_at = divergence(answer, end)
+                if diverged_at == end:
+                    reading.checked_epoch = current[partition]
+                else:
+                    self._truncated(partition, reading, diverged_at, now_ms)
+
+    def _truncated(self, partition: TopicPartition, reading: Reading, diverged_at: int | None, now_ms: float) -> None:
+        """Of what was read, the leader has less: go on where the two part, if the application leaves it to us."""
+        assert reading.position is not None
+        if diverged_at is not None and diverged_at >= reading.position:
+            reading.move(reading.position, None)  # The application has nothing of what was cut off.
+        elif self._settings.reset_to is None:
+            self._pause(reading, now_ms)
+            self.tell(LogTruncated(partition, reading.position, diverged_at))
+        elif diverged_at is not None:
+            reading.move(diverged_at, None)
+        else:
+            reading.move(None, self._settings.reset_to)
+
     def _fetch(self, node: int, partitions: list[TopicPartition]) -> Errand:
         positions: dict[TopicPartition, int] = {}
         for partition in partitions:
@@ -314,7 +372,7 @@ class ConsumerCore:
             session.broken()
             self._cluster.mark_wrong()
             if isinstance(reply, UnsupportedByBroker):
-                self._errors.append(reply)
+                self.tell(reply)
         else:
             session.answered(plan, reply)
             self._cluster.learn_endpoints(reply.node_endpoints)
@@ -349,7 +407,7 @@ class ConsumerCore:
         except ProtocolError as error:
             reading.move(reading.position, None)
             self._pause(reading, now_ms)
-            self._errors.append(BadAnswer(f"the records of {partition} at {reading.position} cannot be read: {error}"))
+            self.tell(BadAnswer(f"the records of {partition} at {reading.position} cannot be read: {error}"))
             return
         # Those that just got something are asked for last, so that one answer's limit does not starve the others.
         self._readings[partition] = self._readings.pop(partition)
@@ -391,4 +449,4 @@ class ConsumerCore:
         elif code in LEADER_ERRORS or code in RETRIABLE:
             self._cluster.mark_wrong()
         else:
-            self._errors.append(BrokerError(code, f"{partition} cannot be read at offset {reading.position}"))
+            self.tell(BrokerError(code, f"{partition} cannot be read at offset {reading.position}"))

@@ -93,7 +93,9 @@ class Reading:
         "_opened",
         "_partition",
         "_waiting",
+        "checked_epoch",
         "fetched_bytes",
+        "fetched_epoch",
         "generation",
         "high_watermark",
         "is_asking",
@@ -126,6 +128,10 @@ class Reading:
         self.high_watermark = self.last_stable_offset = self.log_start = UNKNOWN_OFFSET
         self.last_epoch = -1
         """The leader epoch of the last batch given."""
+        self.fetched_epoch = -1
+        """The leader epoch of the last batch fetched, or of what was committed."""
+        self.checked_epoch = -1
+        """The newest leader epoch whose leader has all that was read (KIP-320)."""
         self.preferred_node: int | None = None
         """A replica nearer than the leader, by the leader's own word (KIP-392)."""
         self.preferred_until_ms = 0.0
@@ -137,8 +143,10 @@ class Reading:
         """What was opened."""
         self._damage: ProtocolError | None = None
 
-    def move(self, position: int | None, start: int | None, *, needs_committed: bool = False) -> None:
-        self.position, self.start, self.needs_committed = position, start, needs_committed
+    def move(self, position: int | None, start: int | None, *, epoch: int = -1) -> None:
+        """Go on from there; `epoch` is that of the record before, where it is known."""
+        self.position, self.start, self.needs_committed = position, start, False
+        self.last_epoch = self.fetched_epoch = epoch
         self.generation = next(_GENERATIONS)
         self.is_asking = False
         self.resume_ms = 0.0
@@ -163,6 +171,8 @@ class Reading:
         filter_ = AbortedTransactions(aborted) if aborted is not None else None
         self._waiting.extend((batch, filter_) for batch in whole)
         self.fetched_bytes += sum(map(len, whole))
+        if whole:
+            self.fetched_epoch = HEADER.unpack_from(whole[-1])[LEADER_EPOCH]
 
     def take(self, count_max: int, *, check_crcs: bool) -> list[ConsumerRecord]:
         """The next records, at most so many; raises CorruptBatch with the position before the damage."""

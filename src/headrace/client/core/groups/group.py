@@ -163,7 +163,7 @@ class GroupCore:
             found, code = commits.looked_up(reply)
             if not code:
                 for partition, offset in found.items():
-                    self._consumer.begin_at_committed(partition, offset.offset)
+                    self._consumer.begin_at_committed(partition, offset.offset, offset.leader_epoch)
                     if offset.offset >= 0:
                         self._committed[partition] = offset.offset
                 return

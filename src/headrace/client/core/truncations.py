@@ -1,0 +1,55 @@
+"""Whether a partition still has what was read of it, asked of a leader with a newer epoch (KIP-320).
+
+Records that only a former leader had are cut off when another takes over without them. A reader that was given some of
+them is behind the end of their epoch then.
+"""
+
+from collections.abc import Mapping
+
+from headrace.client.core.admin.routing import by_topic
+from headrace.client.core.calls import Call
+from headrace.client.core.cluster import Cluster
+from headrace.model.ids import TopicPartition
+from headrace.wire.messages import offset_for_leader_epoch as epochs_api
+
+_CONSUMER = -1
+_OUR_EPOCH_FROM_VERSION = 2
+
+
+def epoch_ends_call(cluster: Cluster, leader: int, epochs: Mapping[TopicPartition, int]) -> Call:
+    """Where does the leader's log leave these epochs?"""
+    request = epochs_api.OffsetForLeaderEpochRequest(
+        replica_id=_CONSUMER,
+        topics=tuple(
+            epochs_api.OffsetForLeaderEpochRequestTopic(
+                topic=topic,
+                partitions=tuple(
+                    epochs_api.OffsetForLeaderEpochRequestPartition(
+                        partition=index,
+                        current_leader_epoch=cluster.leader_epoch(TopicPartition(topic, index)),
+                        leader_epoch=epochs[TopicPartition(topic, index)],
+                    )
+                    for index in indexes
+                ),
+            )
+            for topic, indexes in by_topic(epochs).items()
+        ),
+    )
+    return Call(epochs_api, request, leader, min_version=_OUR_EPOCH_FROM_VERSION)
+
+
+def epoch_ends_in(
+    response: epochs_api.OffsetForLeaderEpochResponse,
+) -> dict[TopicPartition, epochs_api.OffsetForLeaderEpochResponsePartition]:
+    return {
+        TopicPartition(topic.topic, answer.partition): answer
+        for topic in response.topics
+        for answer in topic.partitions
+    }
+
+
+def divergence(answer: epochs_api.OffsetForLeaderEpochResponsePartition, end: int) -> int | None:
+    """Where the leader's log and what was read up to `end` part; `end` if they do not, None if nobody knows."""
+    if answer.leader_epoch < 0 or answer.end_offset < 0:
+        return None
+    return min(answer.end_offset, end)
