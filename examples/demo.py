@@ -1,4 +1,4 @@
-"""Start a broker, send messages with a stock Kafka client, read them back alone and as a group (`make demo`)."""
+"""Start a broker, send a million messages, read them back alone and as a group (`make demo`)."""
 
 import argparse
 import os
@@ -15,11 +15,13 @@ from functools import partial
 from pathlib import Path
 
 import demo_group
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from headrace import Admin, Consumer, Producer
+from headrace.client import NewTopic
+from headrace.client.errors import ClientError
 
 MESSAGES_DEFAULT = 1_000_000
 GROUP_MESSAGES = 100_000
@@ -27,20 +29,10 @@ MESSAGE_BYTES = 100
 PARTITIONS = 4
 START_SECONDS_MAX = 20
 STOP_SECONDS_MAX = 20
-QUIET_SECONDS_MAX = 30  # a client that hears nothing for this long has lost its broker
-READ_AT_ONCE = 10_000
+QUIET_MS_MAX = 30_000  # a client that hears nothing for this long has lost its broker
+BATCH_BYTES = 128 * 1024
+LINGER_MS = 20
 REPORT_EVERY = 20_000
-
-QUIET = {"log_level": 5}  # notices and worse: a client that ends in good order is no news
-PRODUCER = {
-    **QUIET,
-    "enable.idempotence": True,
-    "linger.ms": 20,
-    "batch.size": 500_000,
-    "queue.buffering.max.messages": 500_000,
-    "delivery.report.only.error": True,
-}
-CONSUMER = {"group.id": "demo", "enable.auto.commit": False, "check.crcs": True, "queued.min.messages": 1_000_000}
 
 Report = Callable[[int], None]
 
@@ -110,8 +102,8 @@ def running_broker(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def create_topic(bootstrap: str, topic: str) -> None:
-    admin = AdminClient({**QUIET, "bootstrap.servers": bootstrap})  # it stops answering when nobody holds it
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(START_SECONDS_MAX)
+    with Admin(bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, partitions=PARTITIONS)])[topic].check(f"topic {topic}")
 
 
 def value_of(number: int) -> bytes:
@@ -120,57 +112,43 @@ def value_of(number: int) -> bytes:
 
 def send(bootstrap: str, topic: str, count: int, report: Report) -> tuple[int, ...]:
     """Send `count` messages round robin and wait until the broker has acknowledged every one."""
-    refused: list[KafkaError] = []
-
-    def not_delivered(error: KafkaError | None, _message: Message) -> None:
-        if error is not None:
-            refused.append(error)
-
-    producer = Producer({**PRODUCER, "bootstrap.servers": bootstrap, "on_delivery": not_delivered})
     checksums = [0] * PARTITIONS
-    for number in range(count):
-        partition, value = number % PARTITIONS, value_of(number)
-        checksums[partition] = zlib.crc32(value, checksums[partition])
-        while True:
-            try:
-                producer.produce(topic, value, partition=partition)
-                break
-            except BufferError:  # the client's own queue is full: the broker is the slower of the two
-                producer.poll(0.1)
-        if number % REPORT_EVERY == 0:
-            producer.poll(0)
-            report(number - len(producer))
-    waiting = producer.flush(QUIET_SECONDS_MAX)
-    if waiting or refused:
-        raise DemoFailure(f"{waiting} messages were never acknowledged, {len(refused)} were refused: {refused[:1]}")
+    with Producer(bootstrap, batch_size=BATCH_BYTES, linger_ms=LINGER_MS) as producer:
+        for number in range(count):
+            partition, value = number % PARTITIONS, value_of(number)
+            checksums[partition] = zlib.crc32(value, checksums[partition])
+            producer.send(topic, value, partition=partition)
+            if number % REPORT_EVERY == 0:
+                report(number)
+        producer.flush(QUIET_MS_MAX)
+        refused = producer.metrics()["record-error-total"]
+    if refused:
+        raise DemoFailure(f"{refused:,.0f} messages were not acknowledged")
     report(count)
     return tuple(checksums)
 
 
 def read_back(bootstrap: str, topic: str, count: int, report: Report) -> tuple[int, ...]:
     """Read every partition from its beginning until `count` messages have come."""
-    consumer = Consumer({**CONSUMER, "bootstrap.servers": bootstrap})
-    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
     checksums = [0] * PARTITIONS
-    received, heard = 0, time.monotonic()
-    try:
-        while received < count:
-            messages = consumer.consume(min(READ_AT_ONCE, count - received), timeout=0.2)
-            for message in messages:
-                if message.error() is not None:
-                    raise KafkaException(message.error())
-                partition, value = message.partition(), message.value()
-                assert partition is not None
+    received = reported = 0
+    with Consumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        for batch in consumer.batches(QUIET_MS_MAX):
+            values = batch.values()
+            checksum = checksums[batch.partition]
+            for value in values:
                 assert value is not None
-                checksums[partition] = zlib.crc32(value, checksums[partition])
-            received += len(messages)
-            report(received)
-            now = time.monotonic()
-            heard = now if messages else heard
-            if now - heard > QUIET_SECONDS_MAX:
-                raise DemoFailure(f"{received:,} of {count:,} messages came back, then nothing more")
-    finally:
-        consumer.close()
+                checksum = zlib.crc32(value, checksum)
+            checksums[batch.partition] = checksum
+            received += len(values)
+            if received >= count:
+                break
+            if received - reported >= REPORT_EVERY:
+                reported = received
+                report(received)
+    if received != count:
+        raise DemoFailure(f"{received:,} of {count:,} messages came back")
+    report(received)
     return tuple(checksums)
 
 
@@ -225,26 +203,31 @@ def show(console: Console, folder: Path, count: int) -> None:
         console.print(f"broker at [bold]{bootstrap}[/bold], process {broker.pid}")
         first_message(bootstrap)
         console.print(f"first message sent and read [bold]{time.time() - began:.1f} s[/bold] after the start{counted}")
-        create_topic(bootstrap, "demo")
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=console) as progress:
-            bars = {"send": count, "read": count, "read as a group": GROUP_MESSAGES}
-            reports = [
-                partial(lambda bar, done: progress.update(bar, completed=done), progress.add_task(name, total=total))
-                for name, total in bars.items()
-            ]
-            sent = measured("send", broker.pid, partial(send, bootstrap, "demo", count, reports[0]))
-            read = measured("read", broker.pid, partial(read_back, bootstrap, "demo", count, reports[1]))
-            group = read_as_group(bootstrap, reports[2])
-        if sent.checksums != read.checksums:
-            raise DemoFailure(f"what was read is not what was sent: checksums {sent.checksums} and {read.checksums}")
-        console.print(results((sent, read), count, cost_of(broker.pid)))
-        console.print(group)
-        console.print("every message came back once, in order, with the checksum of what was sent", style="green")
-        console.print("the group read every message, though one of its members died", style="green")
+        show_many_messages(console, broker.pid, bootstrap, count)
         if os.environ.get("KEEP") == "1":
             console.print(f"the broker stays at {bootstrap}; Ctrl-C stops it and removes its data")
             broker.wait()
+
+
+def show_many_messages(console: Console, broker_pid: int, bootstrap: str, count: int) -> None:
+    """Send and read many messages, then share some in a group of which one member is killed."""
+    create_topic(bootstrap, "demo")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        bars = {"send": count, "read": count, "read as a group": GROUP_MESSAGES}
+        reports = [
+            partial(lambda bar, done: progress.update(bar, completed=done), progress.add_task(name, total=total))
+            for name, total in bars.items()
+        ]
+        sent = measured("send", broker_pid, partial(send, bootstrap, "demo", count, reports[0]))
+        read = measured("read", broker_pid, partial(read_back, bootstrap, "demo", count, reports[1]))
+        group = read_as_group(bootstrap, reports[2])
+    if sent.checksums != read.checksums:
+        raise DemoFailure(f"what was read is not what was sent: checksums {sent.checksums} and {read.checksums}")
+    console.print(results((sent, read), count, cost_of(broker_pid)))
+    console.print(group)
+    console.print("every message came back once, in order, with the checksum of what was sent", style="green")
+    console.print("the group read every message, though one of its members died", style="green")
 
 
 def main() -> int:
@@ -256,7 +239,7 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
             show(console, Path(folder), count)
-    except (DemoFailure, demo_group.GroupFailure, KafkaException) as failure:
+    except (DemoFailure, demo_group.GroupFailure, ClientError) as failure:
         console.print(f"demo failed: {failure}", style="red", markup=False)
         return 1
     except KeyboardInterrupt:

@@ -13,27 +13,22 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
 from rich.table import Table
+
+from headrace import Consumer
 
 MEMBERS = 3
 VICTIM = 1
 GROUP = "demo-group"
 SESSION_MS = 2_000  # after so much silence a member is dead
+HEARTBEAT_MS = 300
+POLL_MS = 100
 READ_AT_ONCE = 2_000
 QUIET_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 10
 
 BROKER_SETTINGS = ("group.min.session.timeout.ms=1000", "group.initial.rebalance.delay.ms=500")
 """So that the demo need not wait: the defaults are Kafka's six and three seconds."""
-CONSUMER = {
-    "group.id": GROUP,
-    "auto.offset.reset": "earliest",
-    "enable.auto.commit": False,
-    "session.timeout.ms": SESSION_MS,
-    "heartbeat.interval.ms": 300,
-    "partition.assignment.strategy": "cooperative-sticky",
-}
 
 
 class GroupFailure(Exception):
@@ -49,24 +44,25 @@ def main(bootstrap: str, topic: str) -> int:
     """One member. It says what it read, then commits: what one that dies in between has read is read again."""
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
-    consumer = Consumer({**CONSUMER, "bootstrap.servers": bootstrap})
-    consumer.subscribe([topic], on_assign=lambda _consumer, given: say("joined") if given else None)
-    while not stopped:
-        messages = consumer.consume(READ_AT_ONCE, timeout=0.1)
-        read: dict[int, list[int]] = {}
-        for message in messages:
-            if message.error() is not None:
-                raise KafkaException(message.error())
-            partition, offset = message.partition(), message.offset()
-            assert partition is not None
-            assert offset is not None
-            read.setdefault(partition, []).append(offset)
-        for partition, offsets in read.items():
-            say(f"read {partition} {offsets[0]} {offsets[-1] + 1}")
-        if read:
-            ends = [TopicPartition(topic, partition, offsets[-1] + 1) for partition, offsets in read.items()]
-            consumer.commit(offsets=ends, asynchronous=False)
-    consumer.close()
+    with Consumer(
+        bootstrap_servers=bootstrap,
+        group_id=GROUP,
+        auto_offset_reset="earliest",
+        partition_assignment_strategy="cooperative-sticky",
+        max_poll_records=READ_AT_ONCE,
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        enable_auto_commit=False,
+    ) as consumer:
+        consumer.subscribe(topic, on_assigned=lambda given: say("joined") if given else None)
+        while not stopped:
+            read: dict[int, list[int]] = {}
+            for record in consumer.poll(timeout_ms=POLL_MS):
+                read.setdefault(record.partition, []).append(record.offset)
+            for partition, offsets in read.items():
+                say(f"read {partition} {offsets[0]} {offsets[-1] + 1}")
+            if read:
+                consumer.commit({(topic, partition): offsets[-1] + 1 for partition, offsets in read.items()})
     return 0
 
 

@@ -91,7 +91,7 @@ def create_venv() -> None:
 
 
 def demo(arguments: Sequence[str]) -> int:
-    """Start a broker, send and read back 1,000,000 messages with a stock client (KEEP=1: leave the broker running)."""
+    """Start a broker, send and read 1,000,000 messages, kill a member of a group (KEEP=1: leave the broker running)."""
     began = time.time()
     environment(requirements="core")
     return run(PYTHON, "examples/demo.py", *arguments, DEMO_BEGAN=str(began))
@@ -160,7 +160,7 @@ def lock(arguments: Sequence[str]) -> int:
 
 def bench(arguments: Sequence[str]) -> int:
     """Measure every load beside Apache Kafka and write docs/performance.md (ARGS=--quick: two minutes, not written)."""
-    environment(requirements="core")
+    environment(requirements="dev")  # with the clients that are measured too
     page = () if "--quick" in arguments else ("--write", "docs/performance.md")
     return run(VENV / "bin" / "headrace", "bench", "compare", *page, *arguments)
 

@@ -27,7 +27,6 @@ def feed(incoming: Incoming, stream: bytes, pieces: list[int], *, use_room: bool
         else:
             piece = piece[: len(room)]
             room[: len(piece)] = piece
-            del room
             frames = incoming.filled(len(piece))
         found += map(bytes, frames)
         position += len(piece)
@@ -52,7 +51,6 @@ def test_a_frame_that_grows() -> None:
     assert incoming.take(frame(size)[:10]) == []
     room = incoming.room()
     assert len(room) == GROWTH_BYTES - 6, "not all that was announced"
-    del room
     assert feed(incoming, frame(size)[10:], [1 << 20]) == [b"\x07" * size]
 
 
@@ -64,7 +62,6 @@ def test_a_buffer_is_used_again_when_nobody_looks_at_it() -> None:
         room = incoming.room()
         room[:] = bytes([fill]) * len(room)
         held += incoming.filled(len(room))
-        del room
         if fill >= 5:
             held.clear()
     assert len(incoming._spares) == SPARES_MAX

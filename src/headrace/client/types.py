@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
 
@@ -105,6 +106,11 @@ class Outcome(NamedTuple):
 
     error: ErrorCode
     message: str | None = None
+
+    def check(self, what: str) -> None:
+        """Raise BrokerError with these words first, unless it ended well."""
+        if self.error:
+            raise BrokerError(self.error, what, self.message)
 
 
 class DeletedRecords(NamedTuple):

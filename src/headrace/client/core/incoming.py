@@ -19,11 +19,14 @@ GROWTH_BYTES = 2 * 1024 * 1024
 SPARES_MAX = 3
 """How many buffers are kept to be used again: one is read by the application, one is filled, one is between."""
 
+SPARE_BYTES_MAX = 8 * 1024 * 1024
+"""Larger buffers are not kept."""
+
 _SIZE = Struct(">i")
 
 
 class Incoming:
-    __slots__ = ("_address", "_filled", "_frame_bytes_max", "_large", "_size", "_small", "_spares")
+    __slots__ = ("_address", "_filled", "_frame_bytes_max", "_large", "_lent", "_size", "_small", "_spares")
 
     def __init__(self, address: str, frame_bytes_max: int) -> None:
         self._address = address
@@ -33,6 +36,8 @@ class Incoming:
         self._large: bytearray | None = None
         self._size = self._filled = 0
         """Of the large frame: how many bytes it will have, and has."""
+        self._lent: memoryview | None = None
+        """The room that was given last; taken back before the next: a buffer that is looked at cannot grow."""
         self._spares: list[bytearray] = []
 
     def room(self) -> memoryview | None:
@@ -40,21 +45,29 @@ class Incoming:
         large = self._large
         if large is None:
             return None
+        self._take_back()
         if self._filled == len(large):
             large.extend(bytes(min(self._size - len(large), len(large))))
-        return memoryview(large)[self._filled : self._size]
+        with memoryview(large) as whole:
+            self._lent = whole[self._filled : self._size]
+        return self._lent
 
     def filled(self, count: int) -> list[Buffer]:
-        """So many bytes were received into the room."""
+        """So many bytes were received into the room, which must not be used any more."""
         assert self._large is not None
+        self._take_back()
         self._filled += count
         if self._filled < self._size:
             return []
         frame = memoryview(self._large)[: self._size]
-        if len(self._large) <= GROWTH_BYTES:
+        if len(self._large) <= SPARE_BYTES_MAX:
             self._spares = [*self._spares[1 - SPARES_MAX :], self._large]
         self._large = None
         return [frame]
+
+    def _take_back(self) -> None:
+        if self._lent is not None:
+            self._lent.release()
 
     def take(self, chunk: bytes | memoryview) -> list[Buffer]:
         """The frames that are whole with these bytes, without their sizes."""
@@ -65,7 +78,6 @@ class Incoming:
             if not count:
                 return frames
             room[:count] = rest[:count]
-            room.release()
             frames += self.filled(count)
             rest = rest[count:]
         self._small += rest

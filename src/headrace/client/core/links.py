@@ -333,6 +333,7 @@ class Links:
             # TLS has bytes of its own that nobody tells of, and wants a place for all of them.
             room = link.connection.room() if link.secured is None else None
             place = self._chunk if room is None else room
+            place_bytes = len(place)
             try:
                 count = link.transport.recv_into(place)
             except BlockingIOError:
@@ -344,7 +345,7 @@ class Links:
                 self._handle_answers(link, *link.connection.receive(place[:count]))
             else:
                 self._handle_answers(link, *link.connection.filled(count))
-            if count < len(place):
+            if count < place_bytes:
                 return
 
     def _handle_answers(self, link: _Link, answers: list[Answer], reaction: bytes) -> None:
