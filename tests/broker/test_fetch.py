@@ -8,7 +8,8 @@ from headrace.broker.api import fetch as fetch_api
 from headrace.broker.partitions.reader import RunningFetch, WantedRead
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import FETCH_PARTITIONS_MAX, FETCH_PARTITIONS_PER_SLICE
-from headrace.wire.apis import ApiKey
+from headrace.wire import frames
+from headrace.wire.apis import ApiKey, codec
 from headrace.wire.messages import delete_records, fetch
 from headrace.wire.records.header import HEADER_SIZE
 from tests.broker.virtual import LONG_MS, VirtualBroker, fetch_request, values_of
@@ -511,3 +512,47 @@ def test_a_reader_that_leaves_while_a_helper_reads_for_it(broker):
 
 def test_a_batch_is_larger_than_its_header(broker):
     assert batch_bytes(broker) > HEADER_SIZE
+
+
+# Long requests
+
+
+def test_a_long_request_is_read_over_several_turns_and_nobody_waits_for_it():
+    broker = VirtualBroker().with_topic("many", partitions=3)
+    reader, other = broker.client(), broker.client()
+    count = 20 * FETCH_PARTITIONS_PER_SLICE
+    asked = reader.send_fetch(*[("many", partition, 0) for partition in range(count)], session_epoch=0)
+    broker.run_until(lambda: broker.metrics.requests[ApiKey.FETCH])
+    for _ in range(5):
+        other.produce("many", 1)
+        assert not reader.has_answer(asked)
+    answers = reader.wait(asked).responses[0].partitions
+    assert [answer.partition_index for answer in answers] == list(range(count))
+    (session,) = broker.node.broker.fetch_sessions._sessions.values()
+    assert sorted(index for _, index in session.partitions) == list(range(count))
+
+
+def test_a_long_request_that_cannot_be_read_closes_its_connection_in_a_later_turn():
+    broker = VirtualBroker().with_topic("many", partitions=3)
+    reader = broker.client()
+    wanted = [("many", partition, 0) for partition in range(10 * FETCH_PARTITIONS_PER_SLICE)]
+    body = codec(ApiKey.FETCH).encode_request(fetch_request(wanted), 12)
+    cut_off = frames.request_frame(ApiKey.FETCH, 12, 1, "test", body[:-20])
+    before = broker.metrics.protocol_errors
+    reader.send_bytes(cut_off)
+    broker.run_until(lambda: broker.metrics.requests[ApiKey.FETCH])
+    assert broker.metrics.protocol_errors == before, "its end was not looked at yet"
+    reader.wait_closed()
+    assert broker.metrics.protocol_errors == before + 1
+    assert broker.node.loop.connection_count == 0
+
+
+def test_nothing_is_left_of_a_long_request_whose_sender_leaves():
+    broker = VirtualBroker().with_topic("many", partitions=3)
+    reader = broker.client()
+    reader.send_fetch(*[("many", partition, 0) for partition in range(2000)], session_epoch=0, wait_ms=LONG_MS)
+    broker.run_until(lambda: broker.metrics.requests[ApiKey.FETCH])
+    reader.connection.reset()
+    broker.steps()
+    assert len(broker.node.broker.fetch_sessions) == 0, "it had not come to its session"
+    assert broker.metrics.parked_fetches == 0

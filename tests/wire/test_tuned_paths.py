@@ -233,3 +233,15 @@ def _fetch_partition(data: fetch.PartitionData, file: bytes) -> fetch_messages.F
         ),
         records=b"" if records is None else records,  # type: ignore[arg-type]
     )
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_a_fetch_request_read_in_slices_is_the_same_request(version: int) -> None:
+    for seed in range(SAMPLES):
+        _, body = request_body("Fetch", version, seed)
+        whole = fetch.scan_request(memoryview(body), 0, len(body), version)
+        counted = sum(1 + len(wanted) for _, wanted in whole.topics)
+        *pauses, last = fetch.scan_in_slices(memoryview(body), 0, len(body), version, partitions_per_slice=2)
+        assert last == whole
+        assert set(pauses) <= {None}
+        assert len(pauses) == counted // 2 + len(whole.forgotten) // 2

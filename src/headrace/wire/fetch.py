@@ -3,7 +3,7 @@
 `headrace.wire.messages.fetch` is the slow clear form of the same bytes; a test holds the two equal.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple, Protocol
 
@@ -30,6 +30,7 @@ class FetchRequest(NamedTuple):
     forgotten: list[tuple[bytes, list[int]]]
 
 
+_ALL_AT_ONCE = -1
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _HEAD_4 = Struct(">iiiib")
@@ -52,6 +53,15 @@ _PARTITION_LAYOUTS = tuple(_partition_layout(version) for version in range(19))
 
 
 def scan_request(buffer: memoryview, position: int, end: int, version: int) -> FetchRequest:
+    (request,) = scan_in_slices(buffer, position, end, version, partitions_per_slice=_ALL_AT_ONCE)
+    assert request is not None
+    return request
+
+
+def scan_in_slices(
+    buffer: memoryview, position: int, end: int, version: int, *, partitions_per_slice: int
+) -> Iterator[FetchRequest | None]:
+    """The same, for a request of very many partitions: None after every slice, and the request in the end."""
     compact = version >= FLEXIBLE_FROM
     replica_id, session_id, session_epoch = -1, 0, -1
     head = _HEAD_15 if version >= 15 else _HEAD_7 if version >= SESSIONS_FROM else _HEAD_4
@@ -65,15 +75,16 @@ def scan_request(buffer: memoryview, position: int, end: int, version: int) -> F
         replica_id, wait_ms, bytes_min, bytes_max, isolation, session_id, session_epoch = fields
     else:
         replica_id, wait_ms, bytes_min, bytes_max, isolation = fields
-    topics, position = _scan_topics(buffer, position, end, version, compact)
+    topics: list[tuple[bytes, list[WantedPartition]]] = []
+    position = yield from _scan_topics(buffer, position, end, version, compact, topics, partitions_per_slice)
     forgotten: list[tuple[bytes, list[int]]] = []
     if version >= SESSIONS_FROM:
-        forgotten, position = _scan_forgotten(buffer, position, end, version, compact)
+        position = yield from _scan_forgotten(buffer, position, end, version, compact, forgotten, partitions_per_slice)
     if version >= 11:
         _, position = string_span(buffer, position, end, compact=compact)  # the client's rack: no followers to prefer
     if compact:
         skip_tagged_fields(buffer, position, end)
-    return FetchRequest(
+    yield FetchRequest(
         replica_id, wait_ms, bytes_min, bytes_max, isolation, session_id, session_epoch, topics, forgotten
     )
 
@@ -91,12 +102,19 @@ def _scan_topic_key(buffer: memoryview, position: int, end: int, version: int, c
 
 
 def _scan_topics(
-    buffer: memoryview, position: int, end: int, version: int, compact: bool
-) -> tuple[list[tuple[bytes, list[WantedPartition]]], int]:
+    buffer: memoryview,
+    position: int,
+    end: int,
+    version: int,
+    compact: bool,
+    topics: list[tuple[bytes, list[WantedPartition]]],
+    per_slice: int,
+) -> Generator[None, None, int]:
+    """Adds them to `topics`; the position behind them. A topic counts as a partition, for those that name none."""
     layout, epoch_place, offset_place, bytes_place = _PARTITION_LAYOUTS[version]
     size = layout.size
+    left = per_slice
     topic_count, position = element_count(buffer, position, end, compact=compact, smallest=2)
-    topics: list[tuple[bytes, list[WantedPartition]]] = []
     for _ in range(topic_count):
         key, position = _scan_topic_key(buffer, position, end, version, compact)
         count, position = element_count(buffer, position, end, compact=compact, smallest=size)
@@ -110,17 +128,31 @@ def _scan_topics(
             wanted.append((fields[0], fields[offset_place], epoch, fields[bytes_place]))
             if compact:
                 position = skip_tagged_fields(buffer, position, end)
+            left -= 1
+            if not left:
+                left = per_slice
+                yield
         if compact:
             position = skip_tagged_fields(buffer, position, end)
         topics.append((key, wanted))
-    return topics, position
+        left -= 1
+        if not left:
+            left = per_slice
+            yield
+    return position
 
 
 def _scan_forgotten(
-    buffer: memoryview, position: int, end: int, version: int, compact: bool
-) -> tuple[list[tuple[bytes, list[int]]], int]:
+    buffer: memoryview,
+    position: int,
+    end: int,
+    version: int,
+    compact: bool,
+    forgotten: list[tuple[bytes, list[int]]],
+    per_slice: int,
+) -> Generator[None, None, int]:
+    left = per_slice
     topic_count, position = element_count(buffer, position, end, compact=compact, smallest=2)
-    forgotten: list[tuple[bytes, list[int]]] = []
     for _ in range(topic_count):
         key, position = _scan_topic_key(buffer, position, end, version, compact)
         count, position = element_count(buffer, position, end, compact=compact, smallest=4)
@@ -128,7 +160,11 @@ def _scan_forgotten(
         position += 4 * count
         if compact:
             position = skip_tagged_fields(buffer, position, end)
-    return forgotten, position
+        left -= 1
+        if not left:
+            left = per_slice
+            yield
+    return position
 
 
 class FileSlice(Protocol):
@@ -155,7 +191,6 @@ _FIXED_5 = Struct(">ihqqq")
 _ABORTED = Struct(">qq")
 _FRAME_HEAD = Struct(">ii")
 _RESPONSE_HEAD = Struct(">ihi")
-_ALL_AT_ONCE = -1
 _NO_PREFERRED_REPLICA = b"\xff\xff\xff\xff"
 
 

@@ -57,6 +57,15 @@ class Parked:
             self._timers.cancel(self._timer)
 
 
+def close_for_bad_input(broker: "Broker", connection: Connection, error: ProtocolError) -> None:
+    """When this turn ends: it shows in a turn in which the connection may not have been read."""
+    broker.metrics.protocol_errors += 1
+    peer = connection.transport.peer_address
+    broker.logger.info("connection closed for bad input", peer=peer, reason=str(error))
+    connection.closing = True
+    connection.mark_dirty()
+
+
 class RequestContext:
     __slots__ = ("_answer", "_encode", "broker", "client_id", "connection", "version")
 
@@ -97,11 +106,7 @@ class RequestContext:
     def reject(self, parked: Parked, error: ProtocolError) -> None:
         """A fault of the peer that shows in a later turn: the connection is closed when this one ends."""
         parked.give_up()
-        self.broker.metrics.protocol_errors += 1
-        peer = self.connection.transport.peer_address
-        self.broker.logger.info("connection closed for bad input", peer=peer, reason=str(error))
-        self.connection.closing = True
-        self.connection.mark_dirty()
+        close_for_bad_input(self.broker, self.connection, error)
 
     def park(self, *, timeout_ms: float | None = None, on_timeout: Callable[[], object] | None = None) -> Parked:
         """Leave this request unanswered for now; after `timeout_ms` it is answered with what `on_timeout` gives."""

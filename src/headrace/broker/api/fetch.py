@@ -4,18 +4,20 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, cast
 
+from headrace.broker.api.context import close_for_bad_input
 from headrace.broker.net.connection import Answer, Connection, Part
 from headrace.broker.partitions.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NO_SESSION,
     FetchSession,
+    changes_in_slices,
 )
 from headrace.broker.partitions.leader import LedTopic
 from headrace.broker.partitions.reader import RunningFetch, WantedRead
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
-from headrace.model.limits import FETCH_PARTITIONS_MAX, FETCH_PARTITIONS_PER_SLICE
+from headrace.model.limits import FETCH_BYTES_AT_ONCE_MAX, FETCH_PARTITIONS_MAX, FETCH_PARTITIONS_PER_SLICE
 from headrace.ports.disk import Slice
 from headrace.wire.apis import ApiKey
 from headrace.wire.errors import ProtocolError
@@ -26,6 +28,7 @@ from headrace.wire.fetch import (
     PartitionData,
     encode_in_slices,
     encode_response,
+    scan_in_slices,
     scan_request,
 )
 
@@ -45,10 +48,61 @@ def handle(
     version: int,
     correlation_id: int,
 ) -> None:
-    request = scan_request(frame, position, end, version)
     answer = Answer(connection, None, _PARKED)
     connection.answers.append(answer)
+    if end - position > FETCH_BYTES_AT_ONCE_MAX:
+        frame = memoryview(bytes(frame[position:end]))  # the memory it was received in is used again
+        _Reading(broker, connection, _read(broker, frame, version, correlation_id, answer)).step()
+        return
+    request = scan_request(frame, position, end, version)
     session, error = _session(broker, request, version)
+    if session is not None:
+        session.update(request.topics, request.forgotten)
+    _carry_out(broker, request, session, error, version, correlation_id, answer)
+
+
+def _read(broker: "Broker", frame: memoryview, version: int, correlation_id: int, answer: Answer) -> Iterator[None]:
+    """The same for a long request, a slice at a time."""
+    scanning = scan_in_slices(frame, 0, len(frame), version, partitions_per_slice=FETCH_PARTITIONS_PER_SLICE)
+    while (request := next(scanning)) is None:
+        yield
+    session, error = _session(broker, request, version)
+    if session is not None:
+        for topics, forgotten in changes_in_slices(request.topics, request.forgotten, FETCH_PARTITIONS_PER_SLICE):
+            session.update(topics, forgotten)
+            yield
+    _carry_out(broker, request, session, error, version, correlation_id, answer)
+
+
+class _Reading:
+    """A request of very many partitions as it is read, a slice a turn."""
+
+    def __init__(self, broker: "Broker", connection: Connection, steps: Iterator[None]) -> None:
+        self._broker = broker
+        self._connection = connection
+        self._steps = steps
+
+    def step(self) -> None:
+        if self._connection.closed:
+            return
+        try:
+            for _ in self._steps:
+                self._broker.timers.next_turn(self.step)
+                return
+        except ProtocolError as error:
+            close_for_bad_input(self._broker, self._connection, error)
+
+
+def _carry_out(
+    broker: "Broker",
+    request: FetchRequest,
+    session: FetchSession | None,
+    error: ErrorCode,
+    version: int,
+    correlation_id: int,
+    answer: Answer,
+) -> None:
+    connection = answer.connection
     # A follower's fetch moves the high watermark: no client may claim to be one (CVE-2018-1288).
     if request.replica_id >= FIRST_FOLLOWER_ID:
         error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -99,7 +153,7 @@ def handle(
 
 
 def _session(broker: "Broker", request: FetchRequest, version: int) -> tuple[FetchSession | None, ErrorCode]:
-    """The session this request belongs to, brought up to date, or None for a fetch that stands alone."""
+    """The session this request belongs to and brings up to date, or None for a fetch that stands alone."""
     sessions = broker.fetch_sessions
     if version < SESSIONS_FROM:
         return None, ErrorCode.NONE
@@ -110,8 +164,6 @@ def _session(broker: "Broker", request: FetchRequest, version: int) -> tuple[Fet
         session = None
         if request.session_epoch == INITIAL_EPOCH and request.topics:
             session = sessions.create(by_id=by_id)
-        if session is not None:
-            session.update(request.topics, [])
         return session, ErrorCode.NONE
     session = sessions.find(request.session_id)
     if session is None:
@@ -121,7 +173,6 @@ def _session(broker: "Broker", request: FetchRequest, version: int) -> tuple[Fet
     if session.epoch != request.session_epoch:
         return None, ErrorCode.INVALID_FETCH_SESSION_EPOCH
     session.advance(broker.clock.monotonic_ms())
-    session.update(request.topics, request.forgotten)
     return session, ErrorCode.NONE
 
 

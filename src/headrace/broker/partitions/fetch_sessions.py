@@ -1,6 +1,7 @@
 """Fetch sessions (KIP-227): the broker remembers what a consumer reads, so that a request names only what changed."""
 
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from headrace.ports.clock import Clock
 from headrace.ports.entropy import Entropy
@@ -14,6 +15,10 @@ EVICTABLE_AFTER_MS = 120_000
 
 PartitionKey = tuple[bytes, int]
 """(topic name or id as the session's requests give it, partition)."""
+
+
+Changes = list[tuple[bytes, list[tuple[int, int, int, int]]]]
+Forgotten = list[tuple[bytes, list[int]]]
 
 
 class SessionPartition:
@@ -47,11 +52,7 @@ class FetchSession:
         self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
         self.last_used_ms = now_ms
 
-    def update(
-        self,
-        topics: list[tuple[bytes, list[tuple[int, int, int, int]]]],
-        forgotten: list[tuple[bytes, list[int]]],
-    ) -> None:
+    def update(self, topics: Changes, forgotten: Forgotten) -> None:
         partitions = self.partitions
         for topic, wanted in topics:
             for index, offset, leader_epoch, bytes_max in wanted:
@@ -63,6 +64,18 @@ class FetchSession:
         for topic, indexes in forgotten:
             for index in indexes:
                 partitions.pop((topic, index), None)
+
+
+def changes_in_slices(
+    topics: Changes, forgotten: Forgotten, partitions_max: int
+) -> Iterator[tuple[Changes, Forgotten]]:
+    """The same changes in the same order, no more than so many partitions at once."""
+    for topic, wanted in topics:
+        for at in range(0, len(wanted), partitions_max):
+            yield [(topic, wanted[at : at + partitions_max])], []
+    for topic, indexes in forgotten:
+        for at in range(0, len(indexes), partitions_max):
+            yield [], [(topic, indexes[at : at + partitions_max])]
 
 
 class FetchSessions:

@@ -11,6 +11,8 @@ INFLATION_TIMES_MAX = 16
 OPENED_ON_LOOP_BYTES_MAX = 64 << 10
 """How far they may inflate on the loop; a helper opens those that inflate further, or are more."""
 OPENED_ON_LOOP_RECORDS_MAX = 1_000
+OPENED_ON_LOOP_PACKED_BYTES_MAX = 16 << 10
+"""How long they may be as they come: they can be made of blocks of a few bytes, each of which takes its time."""
 
 Keyless = list[int] | ErrorCode
 """The places of records without a key; an error for records that cannot be read."""
@@ -31,6 +33,8 @@ def keyless_on_loop(batch: memoryview, message_bytes_max: int) -> Keyless:
         raise InflationLimit(f"more than {OPENED_ON_LOOP_RECORDS_MAX} records")
     if not fields[ATTRIBUTES] & COMPRESSION_MASK:
         return keyless_places(batch, message_bytes_max)
+    if len(batch) > OPENED_ON_LOOP_PACKED_BYTES_MAX:
+        raise InflationLimit(f"more than {OPENED_ON_LOOP_PACKED_BYTES_MAX} bytes before they are inflated")
     try:
         return keyless_records(batch, inflated_bytes_max=OPENED_ON_LOOP_BYTES_MAX)
     except InflationLimit:

@@ -24,7 +24,7 @@ COMPLETION_WAIT_MS_MAX = 100
 WAITING_PER_ID_MAX = 1_000
 """Who may wait for that at once."""
 
-ENDINGS_PER_ANSWER = 1_000
+ENDINGS_PER_ANSWER = 100
 """Transactions whose markers are asked for at once."""
 
 OWNERS_MAX = 100_000

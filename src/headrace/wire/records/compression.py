@@ -8,6 +8,7 @@ and zstd are walked block by block first, which tells how large the result can b
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
+from mmap import mmap
 from struct import Struct
 from typing import Any
 
@@ -31,6 +32,8 @@ class Compression(IntEnum):
 
 
 _GZIP_WINDOW_BITS = 31
+_GZIP_PIECE_BYTES = 1 << 20
+_OWN_PAGES_BYTES_MIN = 256 << 10
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES = 32 * 1024
@@ -84,32 +87,44 @@ def _too_large(limit_bytes: int) -> InflationLimit:
     return InflationLimit(f"the records inflate beyond the limit of {limit_bytes} bytes")
 
 
-def _decompress_into(unpack: Callable[[bytes, bytearray], Any], packed: bytes, bound: int, limit_bytes: int) -> bytes:
-    output = bytearray(min(bound, limit_bytes))
+def _decompress_into(
+    unpack: Callable[[bytes, bytearray | mmap], Any], packed: bytes, bound: int, limit_bytes: int
+) -> bytes:
+    room = min(bound, limit_bytes)
+    # To fill megabytes with zeros takes milliseconds in which no other thread gets the interpreter. The system does it
+    # page by page, where they are written.
+    output = mmap(-1, room) if room > _OWN_PAGES_BYTES_MIN else bytearray(room)
     try:
         size = unpack(packed, output)
+        return bytes(output[:size])
     except cramjam.DecompressionError as error:
         if bound > limit_bytes and _OUTPUT_IS_FULL in str(error):
             raise _too_large(limit_bytes) from None
         raise CorruptBatch(f"the compressed records cannot be read: {error}") from None
-    return bytes(memoryview(output)[:size])
+    finally:
+        if isinstance(output, mmap):
+            output.close()
 
 
 def _decompress_gzip(packed: bytes | memoryview, limit_bytes: int) -> bytes:
-    """One gzip member after the other, as the format allows."""
+    """One gzip member after the other, as the format allows, and piece by piece: other threads run between two."""
     parts: list[bytes] = []
     left = limit_bytes
     rest = bytes(packed)
     try:
         while rest:
             unpacker = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
-            part = unpacker.decompress(rest, left + 1)
-            if len(part) > left:
-                raise _too_large(limit_bytes)
-            if not unpacker.eof:
-                raise CorruptBatch("the compressed records are cut off")
-            parts.append(part)
-            left -= len(part)
+            while True:
+                part = unpacker.decompress(rest, min(left + 1, _GZIP_PIECE_BYTES))
+                if len(part) > left:
+                    raise _too_large(limit_bytes)
+                parts.append(part)
+                left -= len(part)
+                if unpacker.eof:
+                    break
+                if not part and not unpacker.unconsumed_tail:
+                    raise CorruptBatch("the compressed records are cut off")
+                rest = unpacker.unconsumed_tail
             rest = unpacker.unused_data
     except zlib.error as error:
         raise CorruptBatch(f"the compressed records cannot be read: {error}") from None
