@@ -7,6 +7,7 @@ import pytest
 
 from headrace.broker.api.registry import SERVED
 from headrace.broker.cluster.proposal import Proposal
+from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import offset_fetch, txn_offset_commit
@@ -282,3 +283,19 @@ def test_a_compacted_log_tells_the_same(seed):
     client = GroupClient(broker)
     broker.run_until(lambda: client.committed() == committed)
     assert stable(client) == before
+
+
+def test_a_coordinator_that_does_not_answer_is_not_waited_for_for_ever(broker, client, producer, monkeypatch):
+    unanswered = Proposal()
+    monkeypatch.setattr(broker.node.broker.transactions, "check", lambda *_arguments, **_options: unanswered)
+    asked = producer.send_offsets({0: 5})
+    broker.pass_time(CHECK_WAIT_MS_MAX - 500)
+    assert not producer.has_answer(asked)
+    broker.pass_time(1_000)
+    (answer,) = producer.wait(asked).topics[0].partitions
+    assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    unanswered.complete({("__consumer_offsets", 0): NONE})  # too late
+    monkeypatch.undo()
+    assert producer.commit_offsets({0: 6}) == [NONE]
+    assert producer.end() is NONE
+    broker.run_until(lambda: stable(client) == {0: 6, 1: -1, 2: -1})

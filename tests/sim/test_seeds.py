@@ -6,6 +6,7 @@ import tomllib
 
 import pytest
 
+from headrace.sim.plays.play import UNSYNCED
 from headrace.sim.report import Report, failure_text
 from headrace.sim.run import PLAYS, run_seed
 
@@ -50,6 +51,7 @@ def test_what_is_promised_in_other_plays_holds(play):
     assert not report.failed, "\n".join(failure_text(result) for result in report.failed)
     assert not report.uncounted, [result.seed for result in report.uncounted]
     assert [fault for fault in PLAYS[play].met if not report.times(fault)] == []
+    assert not any(result.met[UNSYNCED] and result.met["power cut"] for result in report.results)
 
 
 @pytest.mark.usefixtures("virtual_world_only")

@@ -13,6 +13,7 @@ from headrace.cli.main import cli
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.nemesis import MET
+from headrace.sim.plays.log import LogPlay
 from headrace.sim.report import SEEDS_TO_JUDGE_MIN, Report
 from headrace.sim.run import PLAYS, SeedResult, run_seed
 from tests.sim.known_bad import serve_above_the_high_watermark
@@ -108,6 +109,7 @@ def result(seed, *, deeds=DEEDS_MIN, restarts=2, met=()):
         deeds=deeds,
         restarts=restarts,
         met={fault: int(fault in met) for fault in MET},
+        must_meet=LogPlay().must_meet(),
     )
 
 

@@ -114,10 +114,12 @@ class Nemesis:
         habits: Sequence[str],
         losses_factor: int,
         torn: str,
+        with_power_cuts: bool,
     ) -> None:
         """`habits` are there in any case; a loss is `losses_factor` times as rare as its habit says; the power is cut
-        until `torn` was met."""
+        until `torn` was met. Without power cuts there are kills instead."""
         self._torn = torn
+        self._with_power_cuts = with_power_cuts
         self._stage = stage
         self._operator = operator
         self._clients = clients
@@ -153,7 +155,9 @@ class Nemesis:
         self._after(earliest + self._entropy.below(max(1, int(latest - earliest))), self._mandatory_cut)
 
     def _mandatory_cut(self) -> None:
-        if not self._stage.world.trace.met[self._torn]:
+        if not self._with_power_cuts:
+            self._end(power=False)
+        elif not self._stage.world.trace.met[self._torn]:
             self._operator.cut_power()
             self._after(2_000 + self._entropy.below(3_000), self._mandatory_cut)
 
@@ -179,7 +183,7 @@ class Nemesis:
         self._stage.world.trace.record(f"nemesis {name}")
         {
             "kill": lambda: self._end(power=False),
-            "power": lambda: self._end(power=True),
+            "power": lambda: self._end(power=self._with_power_cuts),
             "stop": self._operator.begin_stop,
             "reset": self._reset,
             "stall": lambda: self._stall("stream stalled", sending=True),
@@ -229,7 +233,7 @@ class Nemesis:
             return
         self._take_up_habits()
         if "cut starts" in self._habits and self._entropy.one_in(self._habits["cut starts"] // 2):
-            power = self._entropy.below(2) == 0
+            power = self._entropy.below(2) == 0 and self._with_power_cuts
             self._machine.cut_off_after(self._entropy.below(DISK_CALLS_OF_A_START_MAX), power=power)
 
     def _take_up_habits(self) -> None:

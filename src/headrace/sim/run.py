@@ -44,6 +44,8 @@ class SeedResult:
     deeds: int
     restarts: int
     met: Counter[str] = field(default_factory=Counter)
+    must_meet: tuple[str, ...]
+    """What its play asks of a run that counts."""
     violation: str = ""
     """The promise that was broken and how, or nothing."""
     tail: tuple[str, ...] = ()
@@ -56,9 +58,9 @@ class SeedResult:
     @property
     def counts(self) -> bool:
         """Whether the run was hard enough to prove anything."""
-        play = PLAYS[self.play]
-        needed = (play.torn, "frame cut in the middle", *play.needed)
-        return self.restarts > 1 and all(self.met[fault] for fault in needed) and self.deeds >= play.deeds_min
+        needed = ("frame cut in the middle", *self.must_meet)
+        enough = self.deeds >= PLAYS[self.play].deeds_min
+        return self.restarts > 1 and all(self.met[fault] for fault in needed) and enough
 
     @property
     def last_line(self) -> str:
@@ -96,6 +98,7 @@ def run_seed(
         deeds=run.play.deeds(run.stage),
         restarts=run.operator.restarts,
         met=run.world.trace.met,
+        must_meet=run.play.must_meet(),
         violation=violation,
         tail=tuple(run.world.trace.tail)[-TAIL_LINES:] if violation else (),
     )
@@ -125,6 +128,7 @@ class Run:
             habits=self.play.habits,
             losses_factor=self.play.losses_factor,
             torn=self.play.torn,
+            with_power_cuts=self.play.is_synced,
         )
         end_ms = self.world.time.now_ms + self._duration_ms
         while self.world.time.now_ms < end_ms:
@@ -173,7 +177,10 @@ class Run:
 
     def _cut_once_more(self) -> None:
         """The last power cut comes without warning; the start after it must find everything that was synced."""
-        self.operator.cut_power()
+        if self.play.is_synced:
+            self.operator.cut_power()
+        else:
+            self.operator.kill()
         self._run_until(lambda: self._virtual.serves, "the last start fails")
         self.play.audit_again(self.stage)
 

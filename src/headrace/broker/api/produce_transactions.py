@@ -14,7 +14,7 @@ from headrace.broker.api.produce import Refusals, carry_out
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.partitions.leader import LedPartition
-from headrace.broker.partitions.verification import Verification
+from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX, Verification
 from headrace.broker.timers import Timer
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.model.access import Operation, ResourceType
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 HELD_BYTES_MAX = 128 << 20
 """Of all held requests together. Above it they are refused for now, and their producers send them again."""
 HELD_PER_PRODUCER_MAX = 256
-CHECK_WAIT_MS_MAX = 5_000
-"""How long a coordinator may take to answer; then the request is refused for now."""
 CONCURRENT_RETRY_MS_MIN = 1
 """Until the question is asked again when the transaction before is not quite over; twice as long each time."""
 CONCURRENT_RETRY_MS_MAX = 20

@@ -8,6 +8,7 @@ from headrace.broker.coordinators.host import CoordinatorHost, Decide, Runtime
 from headrace.broker.coordinators.topic import CoordinatedTopic, failed
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX
 from headrace.core.controller.commands import NewTopic
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.core.coordination.machine import Producer
@@ -107,8 +108,13 @@ class Groups:
         if verification is None:
             return host.propose(decide)
         decided: Proposal[Any] = Proposal()
+        no_answer = ProposalFailed(ErrorCode.NETWORK_EXCEPTION, "the coordinator of the transaction did not answer")
+        timer = self._timers.after(CHECK_WAIT_MS_MAX, lambda: verified(no_answer))
 
         def verified(outcome: Mapping[tuple[str, int], ErrorCode] | ProposalFailed) -> None:
+            if timer.call is None and outcome is not no_answer:
+                return  # it came too late
+            self._timers.cancel(timer)
             error = outcome.code if isinstance(outcome, ProposalFailed) else outcome[partition]
             verification.is_asked = False
             if error is ErrorCode.NONE and not verifications.still_counts(producer.producer_id, verification):

@@ -20,6 +20,8 @@ from headrace.wire.records.header import (
     HeaderFields,
 )
 
+CHECK_WAIT_MS_MAX = 5_000
+"""How long a coordinator may take to answer; then whoever asked on behalf of a client refuses it for now."""
 VERIFICATIONS_MAX = 10_000
 """Producers of one partition that began something and did not get through; beyond it the oldest is forgotten."""
 

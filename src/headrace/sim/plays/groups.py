@@ -11,7 +11,7 @@ from headrace.sim.checkers.groups import GroupHistory
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.plays.log import drawn_settings
-from headrace.sim.plays.play import OPENS, Play, one_of
+from headrace.sim.plays.play import OPENS, UNSYNCED, UNSYNCED_ONE_IN, Play, one_of
 from headrace.sim.stage import Stage, Targets, TopicPlan
 from headrace.sim.workloads import group_requests as requests
 from headrace.sim.workloads.administrator import Administrator
@@ -27,7 +27,7 @@ ATTEMPTS_MAX = 500
 
 class GroupsPlay(Play):
     name: ClassVar[str] = "groups"
-    met: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, COMMIT_LOST)
+    met: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, COMMIT_LOST, UNSYNCED)
     torn: ClassVar[str] = "unsynced page dropped"
     """Commits are synced, so there is little to tear."""
     needed: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED,)
@@ -47,9 +47,13 @@ class GroupsPlay(Play):
         self._groups: list[GroupHistory] = []
         self._checks: CoordinatorChecks | None = None
 
+    def must_meet(self) -> tuple[str, ...]:
+        return super().must_meet() if self.is_synced else (UNSYNCED,)
+
     def settings(self, entropy: SeededEntropy) -> dict[str, str]:
+        self.is_synced = not entropy.branch("syncs").one_in(UNSYNCED_ONE_IN)
         return drawn_settings(entropy) | {
-            "log.flush.interval.messages": "1",
+            **flushes(is_synced=self.is_synced),
             "offsets.topic.num.partitions": one_of(entropy, "1", "2", "3"),
             "offsets.topic.segment.bytes": one_of(entropy, "4096", "16384", "1048576"),
             "group.initial.rebalance.delay.ms": one_of(entropy, "0", "300"),
@@ -95,6 +99,8 @@ class GroupsPlay(Play):
 
     def open(self, stage: Stage) -> None:
         super().open(stage)
+        if not self.is_synced:
+            stage.world.trace.meet(UNSYNCED)
         find_coordinator(stage, "classic", requests.GROUP_KEY)
 
     def check(self, stage: Stage, node: Node) -> None:
@@ -110,6 +116,11 @@ class GroupsPlay(Play):
     def audit_again(self, stage: Stage) -> None:
         """Everything committed is there."""
         check_committed(stage, self._groups)
+
+
+def flushes(*, is_synced: bool) -> dict[str, str]:
+    """Of topics, internal ones too, that say nothing of it themselves."""
+    return {"log.flush.interval.messages": "1"} if is_synced else {}
 
 
 def find_coordinator(stage: Stage, key: str, key_type: int) -> None:

@@ -13,6 +13,9 @@ from headrace.sim.workloads.client import Client
 from headrace.wire.apis import ApiKey
 
 OPENS = "a healthy node takes what clients ask for"
+UNSYNCED = "answers before a sync"
+"""A run in which what was answered need not be on the device: its processes are killed, its power stays on."""
+UNSYNCED_ONE_IN = 3
 
 
 class Play:
@@ -34,6 +37,13 @@ class Play:
     deed: ClassVar[str] = "batches stored"
     deeds_min: ClassVar[int] = 1_000
     """Of a minute; a seed with fewer proves nothing."""
+
+    is_synced = True
+    """Whether a power cut is promised to take nothing; if not, there is none."""
+
+    def must_meet(self) -> tuple[str, ...]:
+        """What this run must have met in order to count."""
+        return (self.torn, *self.needed)
 
     def settings(self, entropy: SeededEntropy) -> dict[str, str]:
         raise NotImplementedError

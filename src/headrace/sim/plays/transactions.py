@@ -13,9 +13,9 @@ from headrace.sim.checkers.transactions import ALL_OR_NOTHING
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.messages import CHECK, MARKER, MARKER_TWICE, TROUBLED
-from headrace.sim.plays.groups import check_committed, find_coordinator
+from headrace.sim.plays.groups import check_committed, find_coordinator, flushes
 from headrace.sim.plays.log import drawn_settings
-from headrace.sim.plays.play import Play, one_of
+from headrace.sim.plays.play import UNSYNCED, UNSYNCED_ONE_IN, Play, one_of
 from headrace.sim.stage import Stage, TopicPlan
 from headrace.sim.workloads import group_requests
 from headrace.sim.workloads import transaction_requests as requests
@@ -32,7 +32,7 @@ MESSAGES = (f"{CHECK} delayed", f"{CHECK} lost", f"{MARKER} delayed", f"{MARKER}
 
 class TransactionsPlay(Play):
     name: ClassVar[str] = "transactions"
-    met: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, *MESSAGES)
+    met: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, *MESSAGES, UNSYNCED)
     needed: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, TROUBLED)
     torn: ClassVar[str] = "unsynced page dropped"
     unmet: ClassVar[tuple[str, ...]] = (
@@ -50,9 +50,13 @@ class TransactionsPlay(Play):
         self._groups: list[GroupHistory] = []
         self._checks: CoordinatorChecks | None = None
 
+    def must_meet(self) -> tuple[str, ...]:
+        return super().must_meet() if self.is_synced else (UNSYNCED, TROUBLED)
+
     def settings(self, entropy: SeededEntropy) -> dict[str, str]:
+        self.is_synced = not entropy.branch("syncs").one_in(UNSYNCED_ONE_IN)
         return drawn_settings(entropy) | {
-            "log.flush.interval.messages": "1",
+            **flushes(is_synced=self.is_synced),
             "offsets.topic.num.partitions": one_of(entropy, "1", "2"),
             "transaction.state.log.num.partitions": one_of(entropy, "1", "2", "3"),
             "transaction.state.log.segment.bytes": one_of(entropy, "4096", "1048576"),
@@ -63,7 +67,7 @@ class TransactionsPlay(Play):
 
     def plans(self, entropy: SeededEntropy) -> list[TopicPlan]:
         configs = [
-            ("flush.messages", "1"),
+            *([("flush.messages", "1")] if self.is_synced else []),
             ("retention.ms", "-1"),
             ("segment.bytes", one_of(entropy, "4096", "16384", "1048576")),
         ]
@@ -93,6 +97,8 @@ class TransactionsPlay(Play):
 
     def open(self, stage: Stage) -> None:
         super().open(stage)
+        if not self.is_synced:
+            stage.world.trace.meet(UNSYNCED)
         find_coordinator(stage, "writer 0", group_requests.TRANSACTION_KEY)
         find_coordinator(stage, "group 0", group_requests.GROUP_KEY)
 
