@@ -1,0 +1,74 @@
+"""Spark's writers: made on the driver, sent to the tasks, and asked on the driver to commit what the tasks report."""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from headrace.spark.sink.commits import abort, commit
+from headrace.spark.sink.identity import task_identity
+from headrace.spark.sink.options import OptionError, SinkOptions, parse_sink_options
+from headrace.spark.sink.schemas import check_schema
+from headrace.spark.sink.tasks import TaskReport, write_rows
+
+Messages = Sequence[WriterCommitMessage | None]
+
+
+def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "TopicWriter":
+    """For `df.write.format("headrace")`."""
+    if overwrite:
+        raise OptionError('a topic is not overwritten: use mode("append")')
+    return TopicWriter(_checked(options, schema))
+
+
+def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "TopicStreamWriter":
+    """For `df.writeStream.format("headrace")`."""
+    if overwrite:
+        raise OptionError('a topic is not overwritten: use outputMode("append") or outputMode("update")')
+    return TopicStreamWriter(_checked(options, schema))
+
+
+def _checked(options: Mapping[str, str], schema: StructType) -> SinkOptions:
+    checked = parse_sink_options(options)
+    check_schema(schema, has_topic=checked.topic is not None)
+    return checked
+
+
+def _reports(messages: Messages) -> list[TaskReport]:
+    return [message for message in messages if isinstance(message, TaskReport)]
+
+
+class TopicWriter(DataSourceArrowWriter):
+    """One write of a batch job, or of a function given to foreachBatch."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._write_id = uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[Any]) -> TaskReport:
+        return write_rows(iterator, self._options, task_identity(self._options, write_id=self._write_id))
+
+    def commit(self, messages: Messages) -> None:
+        commit(self._options, _reports(messages))
+
+    def abort(self, messages: Messages) -> None:
+        abort(self._options, _reports(messages))
+
+
+class TopicStreamWriter(DataSourceStreamArrowWriter):
+    """One micro-batch of a query. Spark builds it anew for the tasks and for the commit of each."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._write_id = uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[Any]) -> TaskReport:
+        return write_rows(iterator, self._options, task_identity(self._options, write_id=self._write_id))
+
+    def commit(self, messages: Messages, batchId: int) -> None:
+        commit(self._options, _reports(messages))
+
+    def abort(self, messages: Messages, batchId: int) -> None:
+        abort(self._options, _reports(messages))

@@ -1,0 +1,233 @@
+"""What a task and the driver do with rows and a real broker, without Spark around them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import confluent_kafka
+import pyarrow as pa
+import pytest
+
+from headrace.client.core.partitioners import partition_for_key
+from headrace.client.errors import EpochFenced
+from headrace.spark.sink import commits, connections, said, tasks
+from headrace.spark.sink.commits import EpochNotCommitted, abort, commit
+from headrace.spark.sink.identity import Identity
+from headrace.spark.sink.options import OptionError, SinkOptions, parse_sink_options
+from headrace.spark.sink.rows import RowError
+from headrace.spark.sink.tasks import TaskReport, write_rows
+from headrace.testing import EmbeddedBroker
+
+PARTITIONS = 3
+
+
+@pytest.fixture(scope="module")
+def own_broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(config={"auto.create.topics.enable": "false"}) as running:
+        yield running
+
+
+@pytest.fixture
+def place(own_broker: EmbeddedBroker, request: pytest.FixtureRequest) -> Iterator[tuple[EmbeddedBroker, str]]:
+    topic = own_broker.create_topic(own_broker.unused_topic_name(request.node.name), partitions=PARTITIONS)
+    yield own_broker, topic
+    for kind in ("producer", "epochs", "admin"):
+        for _, kept_kind, settings in list(connections._kept):
+            if kept_kind == kind:
+                connections.drop(kind, settings)
+
+
+def options(place: tuple[EmbeddedBroker, str], **more: str) -> SinkOptions:
+    return parse_sink_options({"kafka.bootstrap.servers": place[0].bootstrap_servers, "topic": place[1], **more})
+
+
+def rows(first: int, count: int) -> Iterator[pa.RecordBatch]:
+    """In batches of a hundred."""
+    for start in range(first, first + count, 100):
+        numbers = [str(number) for number in range(start, min(start + 100, first + count))]
+        yield pa.record_batch([pa.array(numbers), pa.array(numbers)], names=["key", "value"])
+
+
+def messages(place: tuple[EmbeddedBroker, str], isolation: str = "read_committed") -> list[Any]:
+    """By librdkafka, up to the end of every partition."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": place[0].bootstrap_servers,
+            "group.id": "reader",
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.assign([confluent_kafka.TopicPartition(place[1], number, 0) for number in range(PARTITIONS)])
+    found: list[Any] = []
+    ends = 0
+    while ends < PARTITIONS:
+        message = consumer.poll(10)
+        assert message is not None
+        if message.error() is None:
+            found.append(message)
+        else:
+            assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
+            ends += 1
+    consumer.close()
+    return found
+
+
+def read(place: tuple[EmbeddedBroker, str], *, isolation: str = "read_committed") -> list[int]:
+    found = messages(place, isolation)
+    assert all(message.key() == message.value() for message in found)
+    return [int(message.value()) for message in found]
+
+
+def task(
+    place: tuple[EmbeddedBroker, str], first: int, count: int, *, attempt: int, epoch: int = 0, run: str = "r1"
+) -> Any:
+    return write_rows(rows(first, count), options(place), Identity(f"spark.q.{place[1]}", run, epoch, attempt))
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_at_least_once_rows_are_there_and_in_their_place(place: tuple[EmbeddedBroker, str], compression: str) -> None:
+    given = options(place, delivery="at-least-once", **{"kafka.compression.type": compression})
+    report = write_rows(rows(0, 2_500), given, None)
+    assert (report.identity, report.member, report.records) == (None, None, 2_500)
+    found = messages(place)
+    assert sorted(int(message.value()) for message in found) == list(range(2_500))
+    assert all(message.partition() == partition_for_key(message.key(), PARTITIONS) for message in found)
+
+
+def test_headers_and_nulls_arrive(place: tuple[EmbeddedBroker, str]) -> None:
+    headers = pa.array([[{"key": "h", "value": b"1"}, {"key": "h", "value": None}], None])
+    batch = pa.record_batch([pa.array([None, "k"]), pa.array(["v", None]), headers], names=["key", "value", "headers"])
+    write_rows(iter([batch]), options(place, delivery="at-least-once"), None)
+    found = {(each.key(), each.value(), tuple(each.headers() or ())) for each in messages(place)}
+    assert found == {(None, b"v", (("h", b"1"), ("h", None))), (b"k", None, ())}
+
+
+def test_exactly_once_rows_are_seen_when_the_driver_commits(place: tuple[EmbeddedBroker, str]) -> None:
+    reports = [task(place, 0, 500, attempt=1), task(place, 500, 500, attempt=2)]
+    assert read(place) == []
+    commit(options(place), reports)
+    assert sorted(read(place)) == list(range(1_000))
+    replayed = task(place, 0, 1_000, attempt=9, run="r2")
+    assert (replayed.member, replayed.records) == (None, 0)
+    commit(options(place), [replayed])
+    assert sorted(read(place)) == list(range(1_000))
+    later = task(place, 1_000, 10, attempt=10, epoch=1, run="r2")
+    commit(options(place), [later])
+    assert sorted(read(place)) == list(range(1_010))
+
+
+def test_attempts_that_lost_are_never_seen(place: tuple[EmbeddedBroker, str]) -> None:
+    task(place, 0, 500, attempt=1)
+    winner = task(place, 0, 500, attempt=2)
+    commit(options(place), [winner])
+    assert sorted(read(place)) == list(range(500))
+    assert len(read(place, isolation="read_uncommitted")) == 1_000
+
+
+def test_abort_after_a_commit_that_seemed_to_fail_changes_nothing(place: tuple[EmbeddedBroker, str]) -> None:
+    report = task(place, 0, 50, attempt=1)
+    commit(options(place), [report])
+    abort(options(place), [report])
+    assert sorted(read(place)) == list(range(50))
+    lost = task(place, 50, 50, attempt=2, epoch=1)
+    abort(options(place), [lost])
+    abort(options(place), [])
+    commit(options(place), [task(place, 50, 50, attempt=3, epoch=1)])
+    assert sorted(read(place)) == list(range(100))
+
+
+def test_a_repeated_commit_is_the_same_commit(place: tuple[EmbeddedBroker, str]) -> None:
+    report = task(place, 0, 50, attempt=1)
+    commit(options(place), [report])
+    commit(options(place), [report])
+    assert sorted(read(place)) == list(range(50))
+
+
+def test_an_older_run_can_neither_commit_nor_write(place: tuple[EmbeddedBroker, str]) -> None:
+    old = task(place, 0, 50, attempt=1, run="r1")
+    new = task(place, 0, 60, attempt=2, run="r2")
+    with pytest.raises((EpochFenced, EpochNotCommitted)):
+        commit(options(place), [old])
+    with pytest.raises(EpochFenced):
+        task(place, 0, 50, attempt=3, run="r1")
+    commit(options(place), [new])
+    assert sorted(read(place)) == list(range(60))
+
+
+def test_a_second_write_of_one_run_under_one_name_is_refused(place: tuple[EmbeddedBroker, str]) -> None:
+    commit(options(place), [task(place, 0, 50, attempt=1)])
+    second = task(place, 50, 50, attempt=2)
+    with pytest.raises(EpochNotCommitted, match="an option sinkName of its own"):
+        commit(options(place), [second])
+    assert sorted(read(place)) == list(range(50))
+
+
+def test_a_failing_row_fails_the_task_and_nothing_is_seen(place: tuple[EmbeddedBroker, str]) -> None:
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield from rows(0, 300)
+        yield pa.record_batch([pa.array(["k"]), pa.array(["v" * 2_000_000])], names=["key", "value"])
+
+    identity = Identity(f"spark.q.{place[1]}", "r1", 0, 1)
+    with pytest.raises(RowError, match=r"larger than kafka\.max\.request\.size=1048576"):
+        write_rows(broken(), options(place), identity)
+    with pytest.raises(RowError, match=r"larger than kafka\.max\.request\.size=1048576"):
+        write_rows(broken(), options(place, delivery="at-least-once"), None)
+    commit(options(place), [task(place, 0, 20, attempt=2)])
+    assert set(range(20)) <= set(read(place))
+
+
+def test_batches_are_no_larger_than_the_topic_takes(own_broker: EmbeddedBroker) -> None:
+    topic = own_broker.create_topic("small-batches", partitions=PARTITIONS, configs={"max.message.bytes": "3000"})
+    write_rows(rows(0, 2_000), options((own_broker, topic), delivery="at-least-once"), None)
+    assert sorted(read((own_broker, topic))) == list(range(2_000))
+
+
+def test_a_topic_that_does_not_exist_is_named(place: tuple[EmbeddedBroker, str]) -> None:
+    given = options(place, delivery="at-least-once", topic="nowhere")
+    with pytest.raises(Exception, match=r"topic 'nowhere' cannot be written to.*create it with"):
+        write_rows(rows(0, 1), given, None)
+
+
+def test_what_is_in_force_is_said_once(
+    place: tuple[EmbeddedBroker, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(said, "_said", {})
+    for attempt in range(2):
+        task(place, 0, 1, attempt=attempt)
+    assert capsys.readouterr().err == f"headrace: rows are written exactly once, as epochs of spark.q.{place[1]}\n"
+    for _ in range(2):
+        write_rows(rows(0, 1), options(place), None)
+    assert "at least once: a batch job without the option idempotenceKey" in capsys.readouterr().err
+    with pytest.raises(OptionError, match="in a batch job needs the option idempotenceKey"):
+        write_rows(rows(0, 1), options(place, delivery="exactly-once"), None)
+
+
+def test_brokers_without_the_feature(
+    place: tuple[EmbeddedBroker, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.client.blocking.epochs.Epochs.supported", lambda _: False)
+    report = task(place, 0, 5, attempt=1)
+    assert report.identity is None
+    assert "rows are written AT LEAST ONCE: the brokers have no feature" in capsys.readouterr().err
+    commit(options(place), [report])
+    assert sorted(read(place)) == list(range(5))
+    with pytest.raises(OptionError, match="needs brokers with the feature headrace"):
+        write_rows(rows(0, 1), options(place, delivery="exactly-once"), Identity("spark.q.s", "r", 0, 1))
+
+
+def test_a_task_that_writes_for_long_keeps_its_part_alive(
+    place: tuple[EmbeddedBroker, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "RENEW_S", 0.0)
+    report = task(place, 0, 500, attempt=1)
+    commit(options(place), [report])
+    assert sorted(read(place)) == list(range(500))
+
+
+def test_reports_of_different_epochs_are_a_mistake() -> None:
+    reports = [
+        TaskReport(identity=Identity("o", "r", epoch, 1), member=None, records=0, batch_bytes=0) for epoch in (1, 2)
+    ]
+    with pytest.raises(AssertionError):
+        commits._identity(reports)
