@@ -101,7 +101,7 @@ def test(arguments: Sequence[str]) -> int:
     """Run the tests, in random order, warnings being errors."""
     environment(requirements="dev")
     seed = f"--randomly-seed={random.randint(0, SEED_MAX)}"
-    status = run(PYTHON, "-m", "pytest", "-rs", f"--numprocesses={TEST_WORKERS}", seed, *arguments)
+    status = run(PYTHON, "-m", "pytest", "-rs", f"--numprocesses={TEST_WORKERS}", "--dist=loadgroup", seed, *arguments)
     if status != 0:
         print(f'the same order again: make test ARGS="{" ".join((seed, *arguments))}"')
     return status

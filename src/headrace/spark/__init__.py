@@ -1,1 +1,27 @@
-"""Spark reads topics and writes them: the data source `headrace`, from PyPI alone."""
+"""Spark reads topics and writes them: the data source `headrace`, from PyPI alone.
+
+    from headrace.spark import session
+
+    spark = session()
+    orders = spark.read.format("headrace").option("kafka.bootstrap.servers", "127.0.0.1:9092")
+    orders.option("subscribe", "orders").load().show()
+
+A session of one's own serves as well: `pyspark_headrace` makes the format known to every PySpark that has it installed.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.spark.launching import session
+
+__all__ = ["session"]
+
+_PLACES = {"session": "headrace.spark.launching"}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when asked for: Spark imports this package in every planner and worker."""
+    if name in _PLACES:
+        return getattr(import_module(_PLACES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

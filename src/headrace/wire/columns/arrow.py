@@ -1,13 +1,16 @@
 """Arrow arrays of the fields of a group: keys and values are gathered by Arrow itself, without an object per record."""
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
 import pyarrow
 
 from headrace.wire.columns.places import Int64s, Places
 
-Column: TypeAlias = "pyarrow.Array[Any]"
+if TYPE_CHECKING:
+    Column: TypeAlias = pyarrow.Array[Any]
+else:
+    Column = pyarrow.Array  # Only its stubs know of types in brackets.
 
 HEADER_TYPE = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
 HEADERS_TYPE = pyarrow.list_(HEADER_TYPE)

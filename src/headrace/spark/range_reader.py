@@ -1,0 +1,110 @@
+"""What an executor does: fetch a range of offsets and give its rows as Arrow batches, without an object per row."""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import InputPartition
+
+from headrace.model.ids import TopicPartition
+from headrace.spark.data_loss import DataLost, lost_text
+from headrace.spark.planning import OffsetRange
+from headrace.spark.source_options import SourceOptions
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql.types import StructType
+
+    from headrace.client.blocking.raw import RawFetcher
+    from headrace.wire.columns.native import Helper
+
+DECODER_VARIABLE = "HEADRACE_DECODER"
+"""Set to numpy, an executor does without the compiled helper."""
+
+FETCHERS_MAX = 4
+"""Connections kept by a Python worker, for as many different options."""
+
+PARTITION_FETCH_BYTES = 8 * 1024 * 1024
+"""How much is asked for at once unless `kafka.max.partition.fetch.bytes` says it."""
+
+logger = logging.getLogger("headrace.spark")
+_fetchers: dict[tuple[Any, ...], "RawFetcher"] = {}
+"""Python workers are used again by later tasks, and so are their connections."""
+
+
+class RangePartition(InputPartition):
+    def __init__(self, wanted: OffsetRange) -> None:
+        super().__init__(tuple(wanted))
+        self.wanted = wanted
+
+
+def read_range(
+    partition: RangePartition, options: SourceOptions, schema: "StructType"
+) -> "Iterator[pyarrow.RecordBatch]":
+    """The rows of the range; what of it is not there any more is a loss, and the policy decides."""
+    from headrace.client.core.reading import AbortedTransactions
+    from headrace.client.errors import OffsetOutOfRange
+    from headrace.spark.rows import RowMaker
+    from headrace.wire.columns.decoding import decode
+    from headrace.wire.columns.opened import hides_control
+
+    wanted = partition.wanted
+    maker = RowMaker(options, schema)
+    fetcher = _fetcher(options.settings)
+    begin = wanted.begin
+    while begin < wanted.end:
+        try:
+            left: dict[TopicPartition | tuple[str, int], tuple[int, int]] = {wanted.partition: (begin, wanted.end)}
+            for piece in fetcher.fetch(left, timeout_ms=options.poll_timeout_ms):
+                hides = hides_control if piece.aborted is None else AbortedTransactions(piece.aborted).hides
+                for decoded in decode(
+                    piece.data,
+                    begin=piece.begin,
+                    end=piece.end,
+                    hides=hides,
+                    with_headers="headers" in options.columns,
+                    helper=_helper(),
+                ):
+                    yield from maker.rows(wanted.partition, decoded)
+                begin = piece.end
+            return
+        except OffsetOutOfRange as gone:
+            first = _first_left(wanted, begin, options)
+            lost = [(wanted.partition, begin, first)]
+            if options.data_loss == "fail":
+                raise DataLost(lost_text(lost)) from gone
+            logger.warning("%s", lost_text(lost))
+            begin = first
+
+
+def _first_left(wanted: OffsetRange, begin: int, options: SourceOptions) -> int:
+    """The first offset of the range that can be read, or its end."""
+    from headrace.spark.topic_view import TopicView
+
+    view = TopicView(options)
+    try:
+        first = view.earliest([wanted.partition])[wanted.partition]
+    finally:
+        view.close()
+    return first if begin < first < wanted.end else wanted.end
+
+
+def _fetcher(settings: Mapping[str, Any]) -> "RawFetcher":
+    from headrace.client.blocking.raw import RawFetcher
+
+    key = (os.getpid(), *sorted(settings.items()))
+    if key not in _fetchers:
+        while len(_fetchers) >= FETCHERS_MAX:
+            _fetchers.pop(next(iter(_fetchers))).close()
+        asked = {"max.partition.fetch.bytes": PARTITION_FETCH_BYTES, **settings}
+        _fetchers[key] = RawFetcher(config=asked)
+    return _fetchers[key]
+
+
+@cache
+def _helper() -> "Helper | None":
+    from headrace.wire.columns.native import load
+
+    return None if os.environ.get(DECODER_VARIABLE) == "numpy" else load()

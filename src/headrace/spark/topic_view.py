@@ -1,0 +1,141 @@
+"""What the brokers say about the topics of a source: partitions, ids, and offsets. Waits while they are away."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+from headrace.client.blocking.admin import Admin
+from headrace.client.config import AdminConfig, ClientConfig, ConsumerConfig
+from headrace.client.errors import BrokerUnreachable, ClientError, DeadlineExceeded
+from headrace.client.types import EARLIEST, LATEST, IsolationLevel, OffsetAt
+from headrace.core.groups.topic_patterns import TopicPattern
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicPartition
+from headrace.spark.option_names import OptionError
+from headrace.spark.source_options import Selection, SourceOptions
+
+RETRY_PAUSE_MS = 250
+NO_OFFSET = -1
+
+logger = logging.getLogger("headrace.spark")
+T = TypeVar("T")
+
+
+class TopicsSeen(NamedTuple):
+    partitions: tuple[TopicPartition, ...]
+    topic_ids: Mapping[str, str]
+    missing: tuple[str, ...]
+    """Topics, or partitions, that were named and do not exist."""
+
+
+class TopicView:
+    """Keeps one connection; made and used in one process."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        config = ConsumerConfig.from_names(options.settings)
+        shared = {each.name: getattr(config, each.name) for each in fields(ClientConfig)}
+        self._admin = Admin(config=AdminConfig(**shared))
+        self._isolation = IsolationLevel[options.isolation.upper()]
+        self._patience_ms = options.poll_timeout_ms
+        self._selection = options.selection
+
+    def topics(self) -> TopicsSeen:
+        selection = self._selection
+        names = selection.topics or sorted({each.topic for each in selection.partitions})
+        described = self._patiently(lambda: self._admin.topics(None if selection.pattern is not None else names))
+        if selection.pattern is not None:
+            matching = set(TopicPattern(selection.pattern).matching([each.name for each in described]))
+            described = tuple(each for each in described if each.name in matching and not each.internal)
+        missing = [each.name for each in described if each.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        refused = next((each for each in described if each.error and each.name not in missing), None)
+        if refused is not None:
+            raise ClientError(f'topic "{refused.name}" cannot be read: {refused.error.name}')
+        found = {each.name: each for each in described if not each.error}
+        every = {TopicPartition(name, index) for name, each in found.items() for index in range(len(each.partitions))}
+        if selection.partitions:
+            missing += [str(each) for each in selection.partitions if each not in every and each.topic not in missing]
+            every &= set(selection.partitions)
+        ids = {name: str(UUID(bytes=each.topic_id)) for name, each in found.items() if any(each.topic_id)}
+        return TopicsSeen(tuple(sorted(every)), ids, tuple(missing))
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self.at(dict.fromkeys(partitions, EARLIEST))
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Behind the last record that can be read at this isolation level."""
+        return self.at(dict.fromkeys(partitions, LATEST))
+
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Behind the last record, also of transactions that are open."""
+        times = dict.fromkeys(partitions, LATEST)
+        return self._offsets(times, IsolationLevel.READ_UNCOMMITTED) if times else {}
+
+    def at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The offsets at these times in milliseconds, EARLIEST or LATEST; -1 where nothing is as new."""
+        return self._offsets(times, self._isolation) if times else {}
+
+    def bytes_per_offset(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, float]:
+        """How many bytes an offset of each partition takes on average, by the sizes of their logs."""
+        wanted = set(partitions)
+        sizes: dict[TopicPartition, int] = {}
+        for folder in self._patiently(lambda: self._admin.log_dirs()):
+            for replica in folder.replicas:
+                place = TopicPartition(replica.topic, replica.partition)
+                if place in wanted and not replica.is_future:
+                    sizes[place] = max(sizes.get(place, 0), replica.size_bytes)
+        first, last = self.earliest(sizes), self.latest(sizes)
+        return {each: size / max(1, last[each] - first[each]) for each, size in sizes.items()}
+
+    def publish(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Show how far the query is, as a group; a failure is a matter of the log only."""
+        try:
+            outcomes = self._admin.commit_group_offsets(group, offsets)
+            failed = next((each for each in outcomes.values() if each.error), None)
+            if failed is not None:
+                logger.warning('progress is not shown as group "%s": %s', group, failed.error.name)
+        except ClientError as error:
+            logger.warning('progress is not shown as group "%s": %s', group, error)
+
+    def close(self) -> None:
+        self._admin.close()
+
+    def _offsets(self, times: Mapping[TopicPartition, int], isolation: IsolationLevel) -> dict[TopicPartition, int]:
+        found = self._patiently(lambda: self._answered(times, isolation))
+        return {each: at.offset for each, at in found.items()}
+
+    def _answered(
+        self, times: Mapping[TopicPartition, int], isolation: IsolationLevel
+    ) -> dict[TopicPartition, OffsetAt]:
+        found = self._admin.offsets(times, isolation=isolation)
+        for partition, at in found.items():
+            if at.error:
+                raise BrokerUnreachable(f"the offsets of {partition} are not known: {at.error.name}")
+        return found
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """Until an answer comes; brokers that are away may come back for `kafkaConsumer.pollTimeoutMs`."""
+        deadline = time.monotonic() + self._patience_ms / 1_000
+        is_told = False
+        while True:
+            try:
+                return call()
+            except (BrokerUnreachable, DeadlineExceeded) as error:
+                if time.monotonic() >= deadline:
+                    raise
+                if not is_told:
+                    logger.warning("waiting for the brokers: %s", error)
+                    is_told = True
+                time.sleep(RETRY_PAUSE_MS / 1_000)
+
+
+def require_topics(seen: TopicsSeen, selection: Selection) -> None:
+    """Something that was named and does not exist is an error, and never an empty result."""
+    option = "subscribe" if selection.topics else "assign"
+    if seen.missing:
+        names = ", ".join(f'"{each}"' for each in seen.missing)
+        raise OptionError(
+            f'option "{option}" names {names}: no such topic or partition; create it or check the spelling'
+        )

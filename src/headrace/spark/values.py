@@ -1,0 +1,40 @@
+"""What values are made into: bytes as they are, text, or the fields of a JSON object by a schema."""
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from headrace.spark.option_names import OptionError
+from headrace.spark.option_values import OptionReader
+
+ERROR_TYPE = "STRUCT<message: STRING, value: BINARY>"
+"""Of the column `_error`: why a value could not be read, and its bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueFormat:
+    kind: Literal["binary", "string", "json"] = "binary"
+    schema: str | None = None
+    """Of JSON: the columns, as in CREATE TABLE."""
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether there are bytes that cannot be read as such values."""
+        return self.kind != "binary"
+
+    @property
+    def spark_type(self) -> str:
+        return {"binary": "BINARY", "string": "STRING", "json": f"STRUCT<{self.schema}>"}[self.kind]
+
+
+def value_format(reader: OptionReader) -> ValueFormat:
+    kind = reader.choice("valueFormat", ("binary", "string", "json"), default="binary")
+    schema = reader.text("schema")
+    if kind == "json" and schema is None:
+        raise OptionError(
+            'option "valueFormat" is json, so option "schema" is needed, such as "id BIGINT, name STRING"'
+        )
+    if kind != "json" and schema is not None:
+        raise OptionError(f'options "schema" and "valueFormat" ({kind}) contradict each other: only json has a schema')
+    if kind == "binary" and reader.has("onBadRecord"):
+        raise OptionError('option "onBadRecord" needs option "valueFormat": bytes as they are can always be read')
+    return ValueFormat(kind=cast(Literal["binary", "string", "json"], kind), schema=schema)

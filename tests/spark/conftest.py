@@ -1,0 +1,70 @@
+"""One Spark session and one broker for all tests of a process; those that use them run in one worker."""
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headrace.testing.embedded import EmbeddedBroker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WORKER_GROUP = "spark"
+TEST_SECONDS_MAX = 400
+"""The first test also waits for Spark's start, which a busy machine draws out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A second worker would start a second JVM."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group(WORKER_GROUP))
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS_MAX))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """Other settings than these need a process of their own."""
+    from headrace.spark import session
+
+    folder = tmp_path_factory.mktemp("spark")
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    started = session(
+        "headrace-tests",
+        master="local[2]",
+        conf={
+            "spark.ui.enabled": "false",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.local.dir": str(folder / "local"),
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.memory": "1g",
+            "spark.sql.session.timeZone": "UTC",
+        },
+    )
+    started.sparkContext.setLogLevel("OFF")
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as started:
+        yield started
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A topic of two partitions, of this test's own."""
+    name = broker.create_topic(broker.unused_topic_name(request.node.name), partitions=2)
+    yield name
+    if name in known_topics(broker):
+        broker.delete_topic(name)
+
+
+def known_topics(broker: EmbeddedBroker) -> set[str]:
+    from headrace.client import Admin
+
+    with Admin(broker.bootstrap_servers) as admin:
+        return {each.name for each in admin.topics()}

@@ -1,0 +1,134 @@
+"""Every option has a meaning, a default, or an error that names it; all without a broker or a session."""
+
+import json
+
+import pytest
+
+from headrace.client.config import ConsumerConfig
+from headrace.model.ids import TopicPartition
+from headrace.spark.data_source import HeadraceDataSource
+from headrace.spark.offset_vectors import CheckpointError, from_json
+from headrace.spark.option_names import OptionError
+from headrace.spark.source_options import SourceOptions, latest_is_not_a_start, parse_source_options
+
+NEEDED = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "orders"}
+
+
+def parsed(**options: str) -> SourceOptions:
+    return parse_source_options({**NEEDED, **{name.replace("__", "."): text for name, text in options.items()}})
+
+
+def refused(options: dict[str, str]) -> str:
+    with pytest.raises(OptionError) as caught:
+        HeadraceDataSource({name.lower(): text for name, text in options.items()})
+    return str(caught.value)
+
+
+def test_defaults_are_the_connectors_but_for_the_isolation() -> None:
+    options = parsed()
+    assert options.starting is None
+    assert options.ending is None
+    assert options.data_loss == "fail"
+    assert options.isolation == "read_committed"
+    assert options.trigger_delay_ms_max == 15 * 60 * 1000
+    assert (options.offsets_max, options.offsets_min, options.partitions_min, options.group) == (None,) * 4
+    assert options.columns == ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"subscibe": "t"}, 'unknown option "subscibe" of format "headrace": did you mean "subscribe"?'),
+        ({"startingoffset": "latest"}, 'did you mean "startingOffsets"?'),
+        ({"maxoffsetspertriger": "1"}, 'did you mean "maxOffsetsPerTrigger"?'),
+        ({"kafka.bootstrap.servers": ""}, '"kafka.bootstrap.servers" is missing'),
+        ({"bootstrap.servers": "elsewhere:1"}, "contradict each other"),
+        ({"assign": '{"t": [0]}'}, "subscribe and assign are given"),
+        ({"subscribe": " , "}, 'option "subscribe" names no topic'),
+        ({"startingOffsets": "middle"}, 'option "startingOffsets" is earliest, latest or JSON'),
+        ({"startingOffsets": '{"t": 5}'}, 'option "startingOffsets" is a JSON object'),
+        ({"startingOffsets": '{"t": {"0": "five"}}'}, 'option "startingOffsets"'),
+        ({"startingOffsets": '{"t": {"0": -3}}'}, 'option "startingOffsets"'),
+        ({"startingOffsets": "{"}, 'option "startingOffsets"'),
+        ({"endingOffsets": "earliest"}, 'option "endingOffsets" cannot be earliest'),
+        ({"endingOffsets": '{"t": {"0": -2}}'}, 'option "endingOffsets" cannot be earliest'),
+        ({"startingTimestamp": "yesterday"}, 'option "startingTimestamp" is a whole number'),
+        ({"startingOffsetsByTimestampStrategy": "guess"}, "is one of error, latest"),
+        ({"maxOffsetsPerTrigger": "0"}, 'option "maxOffsetsPerTrigger" is a whole number of at least 1'),
+        ({"maxOffsetsPerTrigger": "5", "minOffsetsPerTrigger": "6"}, "contradict each other"),
+        ({"maxTriggerDelay": "soon"}, 'option "maxTriggerDelay" is a duration'),
+        ({"minPartitions": "-1"}, 'option "minPartitions"'),
+        ({"includeHeaders": "yes"}, 'option "includeHeaders" is true or false'),
+        ({"failOnDataLoss": "true", "dataLossPolicy": "earliest"}, "contradict each other"),
+        ({"failOnDataLoss": "false", "dataLossPolicy": "fail"}, "contradict each other"),
+        ({"dataLossPolicy": "ignore"}, "is one of fail, skip-and-report, earliest"),
+        ({"columns": "key,values"}, 'option "columns" names "values"'),
+        ({"columns": "key,key"}, "names a column twice"),
+        ({"columns": "key", "includeHeaders": "true"}, "contradict each other"),
+        ({"valueFormat": "xml"}, 'option "valueFormat" is one of binary, string, json'),
+        ({"valueFormat": "json"}, 'option "schema" is needed'),
+        ({"schema": "a INT"}, 'options "schema" and "valueFormat" (binary) contradict each other'),
+        ({"onBadRecord": "drop"}, 'option "onBadRecord" needs option "valueFormat"'),
+        ({"commitGroup": ""}, 'option "commitGroup" is empty'),
+        ({"kafka.fetch.max.byte": "1"}, "did you mean 'fetch.max.bytes'?"),
+        ({"kafka.isolation.level": "read_all"}, "isolation_level is one of"),
+        ({"kafka.auto.offset.reset": "latest"}, 'use "startingOffsets"'),
+        ({"kafka.enable.auto.commit": "true"}, 'option "kafka.enable.auto.commit" cannot be set'),
+        ({"kafka.ssl.truststore.type": "JKS"}, "only PEM files can be read"),
+        ({"kafka.sasl.jaas.config": "com.example.Other required;"}, 'option "kafka.sasl.jaas.config" is understood'),
+        ({"kafka.sasl.kerberos.service.name": "kafka"}, "sasl.kerberos.service.name"),
+        ({"subscribe": "", "subscribePattern": "a"}, "subscribe and subscribePattern are given"),
+    ],
+)
+def test_wrong_options_are_named(given: dict[str, str], words: str) -> None:
+    assert words in refused({**NEEDED, **given})
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "[a", "a{1,9999}", "(?i)orders"])
+def test_expressions_that_could_hang_or_mean_something_else_are_refused(pattern: str) -> None:
+    options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribePattern": pattern}
+    assert 'option "subscribePattern"' in refused(options)
+
+
+def test_one_time_is_above_times_and_those_above_offsets() -> None:
+    times = json.dumps({"orders": {"0": 5}})
+    chosen = parsed(startingTimestamp="7", startingOffsetsByTimestamp=times, startingOffsets="earliest").starting
+    assert (chosen.option, chosen.time_ms) == ("startingTimestamp", 7)
+    chosen = parsed(startingOffsetsByTimestamp=times, startingOffsets="earliest").starting
+    assert (chosen.option, chosen.offsets) == ("startingOffsetsByTimestamp", {TopicPartition("orders", 0): 5})
+
+
+def test_a_batch_does_not_begin_at_the_end() -> None:
+    for text in ("latest", '{"orders": {"0": -1}}'):
+        with pytest.raises(OptionError, match='"startingOffsets" cannot be latest'):
+            latest_is_not_a_start(parsed(startingOffsets=text).starting)
+
+
+def test_security_settings_of_java_reach_the_client() -> None:
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="a\\"b";'
+    options = parsed(
+        kafka__security__protocol="SASL_SSL",
+        kafka__sasl__mechanism="PLAIN",
+        kafka__sasl__jaas__config=jaas,
+        kafka__ssl__truststore__location="ca.pem",
+        kafka__ssl__truststore__type="PEM",
+        kafka__ssl__endpoint__identification__algorithm="",
+        kafka__group__id="billing",
+    )
+    config = ConsumerConfig.from_names(options.settings)
+    assert (config.sasl_username, config.sasl_password) == ("me", 'a"b')
+    assert (config.security_protocol, config.ssl_ca_location, config.ssl_check_hostname) == (
+        "SASL_SSL",
+        "ca.pem",
+        False,
+    )
+    assert options.group == "billing"
+
+
+def test_what_spark_adds_is_no_mistake() -> None:
+    HeadraceDataSource({**NEEDED, "queryname": "q", "checkpointlocation": "c", "path": "p", "owner": "me"})
+
+
+def test_a_foreign_checkpoint_is_told_from_ours() -> None:
+    with pytest.raises(CheckpointError, match="another query"):
+        from_json({"rowsPerSecond": 5})
