@@ -3,10 +3,13 @@ from typing import Any
 import pytest
 
 from headrace.client.core.calls import ANY_BROKER, Call
-from headrace.client.core.cluster import Cluster
-from headrace.client.core.links import Address, Links
+from headrace.client.core.cluster import Cluster, fetch_metadata
+from headrace.client.core.engine import Engine
+from headrace.client.core.link import THROTTLE_MS_MAX, Address
+from headrace.client.core.links import Links
 from headrace.client.errors import BadAnswer, BrokerUnreachable, ClientError, DeadlineExceeded, UnsupportedByBroker
 from headrace.client.types import Broker
+from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import fetch, metadata, produce
 
@@ -180,3 +183,56 @@ def test_close_ends_every_connection() -> None:
     world.links.close()
     assert [transport.is_closed for transport in world.network.transports] == [True]
     assert world.links.in_flight() == 0
+
+
+def test_a_throttled_connection_is_left_alone_and_others_are_not() -> None:
+    answers = [metadata.MetadataResponse(throttle_time_ms=700, cluster_id="slow"), ANSWER, ANSWER]
+    broker = ScriptedBroker({ApiKey.METADATA: lambda request, version: answers.pop(0)})
+    world = World({1: broker.feed})
+    assert world.ask().cluster_id == "slow"
+    began_ms = world.clock.now_ms
+    replies: list[tuple[str, Any, float]] = []
+    for name in ("first", "second"):
+        world.links.submit(ASK, lambda reply, name=name: replies.append((name, reply, world.clock.now_ms)))
+    assert world.links.in_flight() == 2
+    for _ in range(20):
+        world.links.turn(1_000)
+    assert [(name, reply) for name, reply, _when_ms in replies] == [("first", ANSWER), ("second", ANSWER)]
+    assert all(began_ms + 650 <= when_ms <= began_ms + 800 for _name, _reply, when_ms in replies)
+    assert world.network.connected_to == [1]
+
+
+def test_a_broker_that_throttles_for_ever_does_not_hold_up_a_call_beyond_its_deadline() -> None:
+    endless = metadata.MetadataResponse(throttle_time_ms=2**31 - 1)
+    world = World({1: answering(endless).feed})
+    world.ask()
+    reply = world.ask(deadline_ms=world.clock.now_ms + 400)
+    assert isinstance(reply, DeadlineExceeded)
+    assert "look at the quotas" in str(reply)
+    world.clock.now_ms += THROTTLE_MS_MAX
+    assert world.ask() == endless
+
+
+def test_a_broker_of_another_cluster_sends_us_back_to_the_beginning() -> None:
+    foreign = metadata.MetadataResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    served = {ApiKey.METADATA: (0, 13)}
+    stranger = ScriptedBroker({ApiKey.METADATA: lambda request, version: foreign}, served)
+    own = answering()
+    world = World({1: own.feed, 7: stranger.feed}, ports=(1,))
+    world.cluster.brokers = {4: Broker(4, "here", 7, None)}
+    world.cluster.learn_features(9, {"transaction.version": 2})
+    assert world.ask() == foreign
+    assert world.cluster.brokers == {}
+    assert world.cluster.feature("transaction.version") == 0
+    assert world.ask() == ANSWER
+    assert world.network.connected_to == [7, 1]
+    world.cluster.brokers = {4: Broker(4, "here", 7, None)}
+    world.clock.now_ms += 10_000
+    replies: list[Any] = []
+    engine = Engine(world.links, world.clock)
+    engine.start(fetch_metadata((), target=4), deadline_ms=world.clock.now_ms + 5_000, ended=replies.append)
+    for _ in range(100):
+        if not replies:
+            engine.step()
+            world.links.turn(100)
+    assert replies == [ANSWER]

@@ -16,7 +16,7 @@ from headrace.wire.messages import init_producer_id, metadata, produce
 from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import ATTRIBUTES, BASE_SEQUENCE, HEADER, PRODUCER_ID
 
-from .model_broker import ModelBroker
+from .model_broker import TOPIC_ID, ModelBroker
 
 BROKEN = BrokerUnreachable("the connection broke")
 
@@ -360,3 +360,26 @@ def test_nothing_is_doubled_reordered_or_lost(seed: int, partitions: int) -> Non
             assert int(value[:4]) == number
         else:
             assert isinstance(delivery.batch.error, ClientError)
+
+
+def test_the_leader_that_a_refusal_names_is_written_to_at_once() -> None:
+    """KIP-951: neither the pause between attempts nor another look at the metadata comes between."""
+    world = World()
+    world.append(b"first")
+    world.settle_network()
+    world.append(b"second")
+    world.now_ms += 10
+    world.poll()
+    (errand,) = world.sent
+    world.sent.clear()
+    leader = produce.ProduceResponseCurrentLeader(leader_id=7, leader_epoch=9)
+    refusal = produce.ProduceResponsePartition(
+        index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=leader
+    )
+    topic = produce.ProduceResponseTopic(name="t", topic_id=TOPIC_ID, partition_responses=(refusal,))
+    endpoint = produce.ProduceResponseNodeEndpoint(node_id=7, host="there", port=7)
+    errand.completed(produce.ProduceResponse(responses=(topic,), node_endpoints=(endpoint,)), world.now_ms)
+    world.poll()
+    targets = [each.call.target for each in world.sent if isinstance(each.call.message, produce.ProduceRequest)]
+    assert targets == [7]
+    assert world.cluster.brokers[7].host == "there"

@@ -19,7 +19,8 @@ from headrace.client.core.admin import brokers
 from headrace.client.core.authentication import Exchange, OAuthBearerExchange, PlainExchange, ScramExchange
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.engine import Engine
-from headrace.client.core.links import Links, Security
+from headrace.client.core.link import Security
+from headrace.client.core.links import Links
 from headrace.client.errors import AuthenticationFailed, ClientError, InvalidArgument
 from headrace.ports.real.entropy import RealEntropy
 from headrace.testing import EmbeddedBroker

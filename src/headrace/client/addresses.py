@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from headrace.client.core.links import Address
+from headrace.client.core.link import Address
 from headrace.client.errors import InvalidArgument
 
 DEFAULT_PORT = 9092

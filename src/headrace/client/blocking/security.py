@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace.client.config import ClientConfig
 from headrace.client.core.authentication import Exchange, OAuthBearerExchange, PlainExchange, ScramExchange
-from headrace.client.core.links import Security
+from headrace.client.core.link import Security
 from headrace.client.errors import AuthenticationFailed, InvalidArgument
 from headrace.ports.disk import Buffer, Slice
 from headrace.ports.entropy import Entropy

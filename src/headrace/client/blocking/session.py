@@ -8,7 +8,8 @@ from headrace.client.config import ClientConfig
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.engine import Engine
-from headrace.client.core.links import PLAINTEXT, Links, Security
+from headrace.client.core.link import PLAINTEXT, Security
+from headrace.client.core.links import Links
 from headrace.client.errors import ClientClosed
 from headrace.ports.real.clock import RealClock
 from headrace.ports.real.entropy import RealEntropy

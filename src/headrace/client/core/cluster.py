@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from headrace.client.core.calls import ANY_BROKER, Call, Operation, ask
+from headrace.client.core.calls import ANY_BROKER, Call, Operation, Pause, ask
 from headrace.client.errors import BrokerError
 from headrace.client.types import Broker, PartitionDescription, TopicDescription
 from headrace.model.errors import ErrorCode
@@ -17,6 +17,8 @@ from headrace.wire.messages import metadata
 
 METADATA_AGE_MS_MAX = 300_000
 METADATA_BACKOFF_MS = 100
+REBOOTSTRAPS_MAX = 5
+"""How often one question begins anew with the bootstrap servers."""
 
 
 class Endpoint(Protocol):
@@ -96,7 +98,18 @@ class Cluster:
         self._is_asking = False
         self._is_wrong = True
 
+    def forget(self) -> None:
+        """What is known is of a cluster that is none any more: only the bootstrap servers are left (KIP-1102)."""
+        self.cluster_id, self.controller_id = None, ANY_BROKER
+        self.brokers, self.topics, self.topic_errors = {}, {}, {}
+        self._names, self._partitions, self._features = {}, {}, {}
+        self._features_epoch = -1
+        self._is_wrong = True
+
     def refreshed(self, response: metadata.MetadataResponse, now_ms: float) -> None:
+        if is_foreign(response):
+            self.refresh_failed()
+            return
         self._is_asking = False
         self._learned_ms = now_ms
         if self._wants_all:
@@ -186,6 +199,11 @@ class Cluster:
         return self._names.get(TopicId(topic_id))
 
 
+def is_foreign(response: metadata.MetadataResponse) -> bool:
+    """Whether the broker says that it is not of the cluster that we know."""
+    return response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED
+
+
 def metadata_call(topics: Iterable[str] | None, *, create_topics: bool = False) -> Call:
     """Metadata of these topics; None asks for all of them."""
     wanted = None if topics is None else tuple(metadata.MetadataRequestTopic(name=name) for name in topics)
@@ -229,6 +247,11 @@ def fetch_metadata(topics: Iterable[str] | None, *, target: int = ANY_BROKER) ->
     """An operation: one Metadata exchange; None asks for all topics."""
     call = metadata_call(topics)
     response: metadata.MetadataResponse = yield from ask(call.api, call.message, target=target, min_version=1)
+    for _ in range(REBOOTSTRAPS_MAX):
+        if not is_foreign(response):
+            break
+        yield Pause(METADATA_BACKOFF_MS)
+        response = yield from ask(call.api, call.message, min_version=1)
     if response.error_code:
         raise BrokerError(response.error_code, "the cluster could not be described")
     return response

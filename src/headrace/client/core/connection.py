@@ -31,6 +31,7 @@ _ERROR_CODE = Struct(">h")
 _FRAMED_FROM_VERSION = 1
 """From this SaslHandshake on the exchange travels in requests of its own (KIP-152)."""
 
+_SASL_KEYS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 _CORRELATION_ID_MASK = 0x7FFFFFFF
 
 
@@ -61,6 +62,8 @@ class Connection:
         self._exchange = exchange
         self.versions: dict[int, ApiRange] = {}
         """What the broker serves, by API key; empty until it has said so."""
+        self.session_lifetime_ms = 0
+        """How long the broker knows us by the last exchange; 0 where there is no end to it (KIP-368)."""
         self.features_epoch = -1
         self.features: dict[str, int] = {}
         """The level of each feature that the whole cluster has (KIP-584), as of that epoch."""
@@ -120,7 +123,7 @@ class Connection:
             awaited = self._match(frame)
             if awaited.call.api.API_KEY == ApiKey.API_VERSIONS and not self.is_ready:
                 reaction = self._learn_versions(frame, awaited.version)
-            elif self._exchange is not None:
+            elif self._exchange is not None and awaited.call.api.API_KEY in _SASL_KEYS:
                 reaction = self._authenticate(self._exchange, self._decode(frame, awaited))
             else:
                 answers.append(Answer(awaited.call, self._decode(frame, awaited)))
@@ -183,9 +186,12 @@ class Connection:
         self.versions = served
         self.features_epoch = answer.finalized_features_epoch
         self.features = {each.name: each.max_version_level for each in answer.finalized_features}
-        if self._exchange is None:
-            return b""
-        handshake = sasl_handshake.SaslHandshakeRequest(mechanism=self._exchange.mechanism)
+        return self.identify(self._exchange) if self._exchange is not None else b""
+
+    def identify(self, exchange: Exchange) -> bytes:
+        """The bytes that begin to say who we are; nothing else can be sent until that is done."""
+        self._exchange = exchange
+        handshake = sasl_handshake.SaslHandshakeRequest(mechanism=exchange.mechanism)
         return self._ask(Call(sasl_handshake, handshake, min_version=_FRAMED_FROM_VERSION))
 
     def _ask(self, call: Call) -> bytes:
@@ -204,6 +210,7 @@ class Connection:
             why = answer.error_message or error_name(answer.error_code)
             raise AuthenticationFailed(f"{self.address} refuses these credentials: {why}")
         else:
+            self.session_lifetime_ms = answer.session_lifetime_ms
             message = exchange.respond(bytes(answer.auth_bytes))
         if message is None:
             self._exchange = None

@@ -7,12 +7,12 @@ sockets and in the simulator.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
-from headrace.client.core.authentication import Exchange
 from headrace.client.core.calls import ANY_BROKER, Call
-from headrace.client.core.cluster import Cluster
+from headrace.client.core.cluster import Cluster, is_foreign
 from headrace.client.core.connection import ANSWER_BYTES_MAX, Answer, Connection
+from headrace.client.core.link import PLAINTEXT, Address, Completed, Link, Pending, Route, Security
 from headrace.client.errors import (
     AuthenticationFailed,
     BadAnswer,
@@ -23,7 +23,8 @@ from headrace.client.errors import (
     unreachable,
 )
 from headrace.ports.clock import Clock
-from headrace.ports.network import BROKEN, READABLE, WRITABLE, Network, Transport
+from headrace.ports.network import BROKEN, READABLE, WRITABLE, Network
+from headrace.wire.apis import ApiKey
 
 CONNECT_TIMEOUT_MS = 10_000
 REQUEST_TIMEOUT_MS = 30_000
@@ -41,68 +42,6 @@ CALLS_WAITING_MAX = 1_000
 
 TURN_MS_MAX = 60_000
 """The longest wait in one turn, whatever is asked for."""
-
-Completed = Callable[[Any], None]
-
-
-class Address(NamedTuple):
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
-class Security(NamedTuple):
-    """How connections are secured: a transport around the plain one (TLS), and who we say we are (SASL)."""
-
-    wrap: Callable[[Transport, str], "SecuredTransport"] | None = None
-    """(transport, host name) -> transport"""
-
-    exchange: Callable[[], Exchange] | None = None
-
-
-class SecuredTransport(Transport, Protocol):
-    def wants_send(self, has_more: bool) -> bool:
-        """Whether it has something to send, or could send more: not while the handshake waits for an answer."""
-
-    def flush(self) -> None:
-        """Send what it still holds."""
-
-
-PLAINTEXT = Security()
-
-
-class Route(NamedTuple):
-    """One connection: calls of different lanes to one broker do not wait for each other."""
-
-    address: Address
-    lane: int
-
-
-class _Pending(NamedTuple):
-    call: Call
-    completed: Completed
-    deadline_ms: float
-
-
-class _Link:
-    """One connection and the calls on it."""
-
-    def __init__(self, transport: Transport, connection: Connection, give_up_ms: float) -> None:
-        self.transport = transport
-        self.connection = connection
-        self.outgoing: deque[memoryview] = deque([memoryview(connection.hello())])
-        self.waiting: deque[_Pending] = deque()
-        """Calls that wait for the versions of the broker."""
-        self.sent: deque[_Pending] = deque()
-        self.give_up_ms = give_up_ms
-        """When the connection must be ready."""
-        self.interest = 0
-        self.secured: SecuredTransport | None = None
-
-    def calls(self) -> int:
-        return len(self.waiting) + len(self.sent)
 
 
 class _Refusal(NamedTuple):
@@ -139,7 +78,7 @@ class Links:
         self._request_timeout_ms = request_timeout_ms
         self._connect_timeout_ms = connect_timeout_ms
         self._answer_bytes_max = answer_bytes_max
-        self._links: dict[Route, _Link] = {}
+        self._links: dict[Route, Link] = {}
         self._by_token: dict[int, Route] = {}
         self._refusals: dict[Address, _Refusal] = {}
         self._replies: deque[tuple[Completed, ClientError | None]] = deque()
@@ -150,9 +89,9 @@ class Links:
     def submit(self, call: Call, completed: Completed, *, deadline_ms: float | None = None) -> None:
         """Send the call when its broker can be reached; `completed` is called from a later `turn`."""
         timeout_ms = self._clock.monotonic_ms() + self._request_timeout_ms + call.wait_ms_max
-        self._route(_Pending(call, completed, min(timeout_ms, deadline_ms) if deadline_ms is not None else timeout_ms))
+        self._route(Pending(call, completed, min(timeout_ms, deadline_ms) if deadline_ms is not None else timeout_ms))
 
-    def _route(self, pending: _Pending) -> None:
+    def _route(self, pending: Pending) -> None:
         now_ms = self._clock.monotonic_ms()
         try:
             route = Route(self._address_for(pending.call.target, now_ms), pending.call.lane)
@@ -161,7 +100,7 @@ class Links:
         except ClientError as error:
             self._fail_or_reroute(pending, error)
 
-    def _fail_or_reroute(self, pending: _Pending, error: ClientError) -> None:
+    def _fail_or_reroute(self, pending: Pending, error: ClientError) -> None:
         """A call for any broker, not sent yet, goes to the next address that was not refused just now."""
         now_ms = self._clock.monotonic_ms()
         is_free = pending.call.target == ANY_BROKER and isinstance(error, BrokerUnreachable | BadAnswer)
@@ -242,7 +181,7 @@ class Links:
         refusal = self._refusals.get(address)
         return refusal.retry_ms if refusal is not None else 0.0
 
-    def _connect(self, route: Route, now_ms: float) -> _Link:
+    def _connect(self, route: Route, now_ms: float) -> Link:
         address = route.address
         refusal = self._refusals.get(address)
         if refusal is not None and refusal.retry_ms > now_ms:
@@ -258,7 +197,7 @@ class Links:
             exchange=self._security.exchange() if self._security.exchange is not None else None,
         )
         secured = self._security.wrap(transport, address.host) if self._security.wrap is not None else None
-        link = _Link(secured or transport, connection, now_ms + self._connect_timeout_ms)
+        link = Link(secured or transport, connection, now_ms + self._connect_timeout_ms)
         link.secured = secured
         self._links[route] = link
         self._by_token[transport.token] = route
@@ -273,11 +212,15 @@ class Links:
         self._refusals[address] = _Refusal(self._clock.monotonic_ms() + backoff_ms * spread, backoff_ms, error)
         return error
 
-    def _enqueue(self, link: _Link, pending: _Pending) -> None:
-        if not link.connection.is_ready:
+    def _enqueue(self, link: Link, pending: Pending) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if link.identify_ms <= now_ms and self._security.exchange is not None:
+            link.identify(self._security.exchange(), now_ms + self._connect_timeout_ms)
+        if not link.may_send(now_ms):
             if len(link.waiting) >= CALLS_WAITING_MAX:
                 raise BrokerUnreachable(f"{CALLS_WAITING_MAX} requests wait for {link.connection.address} already")
             link.waiting.append(pending)
+            self._watch(link)
             return
         link.outgoing.append(memoryview(link.connection.send(pending.call)))
         self._requests_count += 1
@@ -287,7 +230,7 @@ class Links:
             self._replies.append((pending.completed, None))
         self._watch(link)
 
-    def _watch(self, link: _Link) -> None:
+    def _watch(self, link: Link) -> None:
         has_more = bool(link.outgoing) if link.secured is None else link.secured.wants_send(bool(link.outgoing))
         interest = READABLE | (WRITABLE if has_more else 0)
         if interest != link.interest:
@@ -308,13 +251,13 @@ class Links:
             broken = _broken(link, address, error.strerror or str(error))
             is_idle = link.connection.is_ready and not link.calls()
             self._drop(route, broken if is_idle else self._refuse(address, broken))
-        except (BadAnswer, AuthenticationFailed, UnsupportedByBroker) as error:
+        except (BadAnswer, BrokerUnreachable, AuthenticationFailed, UnsupportedByBroker) as error:
             self._drop(route, self._refuse(address, error))
         else:
             if link.connection.is_ready:
                 self._refusals.pop(address, None)
 
-    def _flush(self, link: _Link) -> None:
+    def _flush(self, link: Link) -> None:
         while link.outgoing:
             head = link.outgoing[0]
             try:
@@ -327,7 +270,7 @@ class Links:
             else:
                 link.outgoing.popleft()
 
-    def _receive(self, link: _Link) -> None:
+    def _receive(self, link: Link) -> None:
         """Take what is there; a large answer is received where it stays, in as few calls as it takes."""
         for _ in range(RECEIVES_MAX):
             # TLS has bytes of its own that nobody tells of, and wants a place for all of them.
@@ -341,25 +284,36 @@ class Links:
             if count == 0:
                 raise OSError("the broker closed the connection")
             self._received_bytes += count
-            if room is None:
-                self._handle_answers(link, *link.connection.receive(place[:count]))
-            else:
-                self._handle_answers(link, *link.connection.filled(count))
+            was_ready = link.connection.is_ready
+            read = link.connection.receive(place[:count]) if room is None else link.connection.filled(count)
+            self._handle_answers(link, *read, was_ready=was_ready)
             if count < place_bytes:
                 return
 
-    def _handle_answers(self, link: _Link, answers: list[Answer], reaction: bytes) -> None:
+    def _handle_answers(self, link: Link, answers: list[Answer], reaction: bytes, *, was_ready: bool) -> None:
+        moved = False
         if reaction:
             link.outgoing.append(memoryview(reaction))
         for answer in answers:
+            throttle_ms = getattr(answer.message, "throttle_time_ms", 0)
+            if throttle_ms > 0:
+                link.throttled(throttle_ms, self._clock.monotonic_ms())
+            if answer.call.api.API_KEY == ApiKey.METADATA and is_foreign(answer.message):
+                self.cluster.forget()
+                moved = True
             link.sent.popleft().completed(answer.message)
-        if link.waiting and link.connection.is_ready:
+        if moved:
+            raise BrokerUnreachable(
+                f"{link.connection.address} is of another cluster now: begin with bootstrap_servers"
+            )
+        if not was_ready and link.connection.is_ready:
+            link.became_ready(self._clock.monotonic_ms())
             self.cluster.learn_features(link.connection.features_epoch, link.connection.features)
             self._release(link)
 
-    def _release(self, link: _Link) -> None:
-        """The versions are known: send what waited for them."""
-        while link.waiting:
+    def _release(self, link: Link) -> None:
+        """Something can be sent: send what waited for that."""
+        for _ in range(len(link.waiting)):
             pending = link.waiting.popleft()
             try:
                 self._enqueue(link, pending)
@@ -367,13 +321,7 @@ class Links:
                 self._replies.append((pending.completed, error))
 
     def _next_deadline_ms(self) -> float:
-        deadline_ms = float("inf")
-        for link in self._links.values():
-            if not link.connection.is_ready:
-                deadline_ms = min(deadline_ms, link.give_up_ms)
-            for queue in (link.waiting, link.sent):
-                deadline_ms = min((deadline_ms, *(pending.deadline_ms for pending in queue)))
-        return deadline_ms
+        return min((link.next_deadline_ms() for link in self._links.values()), default=float("inf"))
 
     def _expire(self, now_ms: float) -> None:
         """A connection with an answer overdue is broken: what follows on it would be answers to something older."""
@@ -386,11 +334,17 @@ class Links:
                 self._drop(route, self._refuse(address, error))
             else:
                 self._expire_waiting(link, now_ms)
+                if link.waiting and link.may_send(now_ms):
+                    self._release(link)
 
-    def _expire_waiting(self, link: _Link, now_ms: float) -> None:
+    def _expire_waiting(self, link: Link, now_ms: float) -> None:
         for pending in [pending for pending in link.waiting if pending.deadline_ms <= now_ms]:
             link.waiting.remove(pending)
-            error = DeadlineExceeded(f"no connection to {link.connection.address} in time: is a broker running there?")
+            if link.connection.is_ready:
+                text = f"{link.connection.address} wants to be asked less: look at the quotas of this client"
+            else:
+                text = f"no connection to {link.connection.address} in time: is a broker running there?"
+            error = DeadlineExceeded(text)
             self._replies.append((pending.completed, error))
 
     def _drop(self, route: Route, error: ClientError) -> None:
@@ -403,7 +357,7 @@ class Links:
             self._fail_or_reroute(pending, error)
 
 
-def _broken(link: _Link, address: Address, reason: str) -> BrokerUnreachable:
+def _broken(link: Link, address: Address, reason: str) -> BrokerUnreachable:
     if not link.connection.is_ready:
         return unreachable(str(address), reason)
     return BrokerUnreachable(

@@ -1,0 +1,114 @@
+"""One connection of the client: where it leads, what waits for it, what is on its way, and when it may send.
+
+A broker that is asked too much says for how long it wants to be left alone (KIP-219), and one that lets clients in for
+a limited time wants to hear again who they are (KIP-368). Both are known here; `links.py` acts on it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from headrace.client.core.authentication import Exchange
+from headrace.client.core.calls import Call
+from headrace.client.core.connection import Connection
+from headrace.ports.network import Transport
+
+THROTTLE_MS_MAX = 60_000
+"""A broker is left alone for no longer, whatever it asks for."""
+
+SESSION_SHARE = 0.9
+"""The part of a session's life after which we say again who we are."""
+
+NEVER = float("inf")
+
+Completed = Callable[[Any], None]
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Security(NamedTuple):
+    """How connections are secured: a transport around the plain one (TLS), and who we say we are (SASL)."""
+
+    wrap: Callable[[Transport, str], "SecuredTransport"] | None = None
+    """(transport, host name) -> transport"""
+
+    exchange: Callable[[], Exchange] | None = None
+
+
+class SecuredTransport(Transport, Protocol):
+    def wants_send(self, has_more: bool) -> bool:
+        """Whether it has something to send, or could send more: not while the handshake waits for an answer."""
+
+    def flush(self) -> None:
+        """Send what it still holds."""
+
+
+PLAINTEXT = Security()
+
+
+class Route(NamedTuple):
+    """One connection: calls of different lanes to one broker do not wait for each other."""
+
+    address: Address
+    lane: int
+
+
+class Pending(NamedTuple):
+    call: Call
+    completed: Completed
+    deadline_ms: float
+
+
+class Link:
+    """One connection and the calls on it."""
+
+    def __init__(self, transport: Transport, connection: Connection, give_up_ms: float) -> None:
+        self.transport = transport
+        self.connection = connection
+        self.outgoing: deque[memoryview] = deque([memoryview(connection.hello())])
+        self.waiting: deque[Pending] = deque()
+        """Calls that wait until something can be sent."""
+        self.sent: deque[Pending] = deque()
+        self.give_up_ms = give_up_ms
+        """When the connection must be ready."""
+        self.interest = 0
+        self.secured: SecuredTransport | None = None
+        self.muted_until_ms = 0.0
+        self.identify_ms = NEVER
+        """When to say again who we are."""
+
+    def calls(self) -> int:
+        return len(self.waiting) + len(self.sent)
+
+    def may_send(self, now_ms: float) -> bool:
+        return self.connection.is_ready and self.muted_until_ms <= now_ms
+
+    def became_ready(self, now_ms: float) -> None:
+        lifetime_ms = self.connection.session_lifetime_ms
+        self.identify_ms = now_ms + lifetime_ms * SESSION_SHARE if lifetime_ms > 0 else NEVER
+
+    def identify(self, exchange: Exchange, give_up_ms: float) -> None:
+        """Say again who we are: what is on its way is answered first, and new calls wait."""
+        self.outgoing.append(memoryview(self.connection.identify(exchange)))
+        self.identify_ms = NEVER
+        self.give_up_ms = give_up_ms
+
+    def throttled(self, throttle_ms: int, now_ms: float) -> None:
+        self.muted_until_ms = max(self.muted_until_ms, now_ms + min(throttle_ms, THROTTLE_MS_MAX))
+
+    def next_deadline_ms(self) -> float:
+        """When something is to be done here, if nothing is heard before."""
+        deadline_ms = NEVER
+        if not self.connection.is_ready:
+            deadline_ms = self.give_up_ms
+        elif self.waiting:
+            deadline_ms = self.muted_until_ms
+        for queue in (self.waiting, self.sent):
+            deadline_ms = min((deadline_ms, *(pending.deadline_ms for pending in queue)))
+        return deadline_ms
