@@ -2,9 +2,7 @@
 
 import asyncio
 import base64
-import hashlib
 import json
-import os
 import socket
 import subprocess
 import time
@@ -16,14 +14,12 @@ import pytest
 
 from compat.kafka import apache_kafka
 from headrace import Admin, Consumer, Producer, aio
-from headrace.client.core.calls import ask
+from headrace.client import NewScramUser, ScramMechanism
 from headrace.client.errors import AuthenticationFailed
-from headrace.wire.messages import alter_user_scram_credentials as scram_api
 from tests.client.certificates import make_certificate
 
 USER, PASSWORD = "alice", "alice-secret"
-ITERATIONS = 4096
-SCRAM = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
+SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 VISIBLE_S = 1.0
 
 
@@ -78,17 +74,14 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]
 
 
 def add_scram_users(admin: Admin) -> None:
-    """As `kafka-configs.sh --alter --add-config` does; the client offers no method for it yet."""
-    for number, algorithm in SCRAM.values():
-        salt = os.urandom(16)
-        salted = hashlib.pbkdf2_hmac(algorithm, PASSWORD.encode(), salt, ITERATIONS)
-        upsertion = scram_api.AlterUserScramCredentialsRequestUpsertion(
-            name=USER, mechanism=number, iterations=ITERATIONS, salt=salt, salted_password=salted
-        )
-        request = scram_api.AlterUserScramCredentialsRequest(upsertions=(upsertion,))
-        response = admin._session.run(ask(scram_api, request), 10_000)
-        assert not any(result.error_code for result in response.results), response
+    users = [NewScramUser(name=USER, password=PASSWORD, mechanism=mechanism) for mechanism in ScramMechanism]
+    for user in users:
+        outcomes = admin.alter_scram_users([user])
+        assert not any(outcome.error for outcome in outcomes.values()), outcomes
     time.sleep(VISIBLE_S)
+    assert {each.mechanism for each in admin.scram_users([USER])[USER]} == set(ScramMechanism)
+    assert admin.scram_users(["nobody"]) == {"nobody": ()}
+    assert admin.alter_scram_users(deleted=[("nobody", ScramMechanism.SCRAM_SHA_256)])["nobody"].error
 
 
 def unsecured_token() -> str:

@@ -38,6 +38,7 @@ from headrace.client.types import (
     GroupIdentity,
     IsolationLevel,
     LogDirDescription,
+    NewScramUser,
     NewTopic,
     OffsetAndMetadata,
     OffsetAt,
@@ -48,6 +49,8 @@ from headrace.client.types import (
     RecordMetadata,
     ReplicaSize,
     ResourceType,
+    ScramCredential,
+    ScramMechanism,
     TopicDescription,
 )
 from headrace.model.ids import TopicPartition
@@ -80,6 +83,7 @@ __all__ = [
     "GroupIdentity",
     "IsolationLevel",
     "LogDirDescription",
+    "NewScramUser",
     "NewTopic",
     "OffsetAndMetadata",
     "OffsetAt",
@@ -91,6 +95,8 @@ __all__ = [
     "RecordMetadata",
     "ReplicaSize",
     "ResourceType",
+    "ScramCredential",
+    "ScramMechanism",
     "TopicDescription",
     "TopicPartition",
 ]

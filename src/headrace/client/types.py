@@ -25,9 +25,12 @@ class IsolationLevel(IntEnum):
 class ResourceType(IntEnum):
     """What a config belongs to."""
 
+    UNKNOWN = 0
     TOPIC = 2
     BROKER = 4
     BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
 
 
 class ConfigOperation(IntEnum):
@@ -79,6 +82,8 @@ class PartitionDescription:
     isr: tuple[int, ...]
     offline: tuple[int, ...]
     error: ErrorCode = ErrorCode.NONE
+    eligible: tuple[int, ...] = ()
+    """Replicas outside the ISR that have all committed records and may lead (KIP-966), where that was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,6 +279,26 @@ class ConsumerRecord(NamedTuple):
     value: Any
     """Bytes or None, or what the deserializer made of them."""
     headers: tuple[tuple[str, bytes | None], ...]
+
+
+class ScramMechanism(IntEnum):
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+
+class ScramCredential(NamedTuple):
+    mechanism: ScramMechanism
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewScramUser:
+    """A user to add, or to give another password."""
+
+    name: str
+    password: str = field(repr=False)
+    mechanism: ScramMechanism = ScramMechanism.SCRAM_SHA_512
+    iterations: int = 4_096
 
 
 class ListedGroup(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any, Self, Unpack
 
 from headrace.client.aio.session import Session
 from headrace.client.config import AdminConfig, AdminOptions, settle
-from headrace.client.core.admin import brokers, configs, groups, partitions, topics, transactions
+from headrace.client.core.admin import brokers, configs, groups, partitions, topics, transactions, users
 from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata
 from headrace.client.errors import InvalidArgument
@@ -23,11 +23,15 @@ from headrace.client.types import (
     ListedGroup,
     ListedTransaction,
     LogDirDescription,
+    NewScramUser,
     NewTopic,
     OffsetAt,
     Outcome,
     PartitionProducers,
     PreparedTransaction,
+    ResourceType,
+    ScramCredential,
+    ScramMechanism,
     TopicDescription,
     TransactionDescription,
 )
@@ -56,6 +60,10 @@ class Admin:
         """All topics, or these; one that does not exist is there with its error."""
         return await self._session.run(topics.topics(self._session.cluster, _names(names)), self._timeout_ms)
 
+    async def topic_partitions(self, names: Sequence[str]) -> tuple[TopicDescription, ...]:
+        """These topics, asked for in pages, with the replicas outside the ISR that may lead."""
+        return await self._session.run(topics.topic_partitions(_names(names) or ()), self._timeout_ms)
+
     async def create_topics(self, new: Sequence[NewTopic], *, validate_only: bool = False) -> dict[str, Outcome]:
         operation = topics.create_topics(
             self._session.cluster, new, validate_only=validate_only, timeout_ms=self._timeout_ms
@@ -83,6 +91,10 @@ class Admin:
     ) -> dict[ConfigResource, tuple[ConfigEntry, ...]]:
         operation = configs.describe_configs(self._session.cluster, resources, with_documentation=with_documentation)
         return await self._session.run(operation, self._timeout_ms)
+
+    async def config_resources(self, types: Iterable[ResourceType] = ()) -> tuple[ConfigResource, ...]:
+        """What has configs: topics, brokers, groups; of these types only, where some are named."""
+        return await self._session.run(configs.config_resources(types), self._timeout_ms)
 
     async def alter_configs(
         self, changes: Mapping[tuple[int, str], Sequence[ConfigChange]], *, validate_only: bool = False
@@ -176,6 +188,19 @@ class Admin:
 
     async def abort_hanging(self, hanging: Iterable[HangingTransaction]) -> dict[HangingTransaction, Outcome]:
         return await self._session.run(transactions.abort_hanging(self._session.cluster, hanging), self._timeout_ms)
+
+    async def scram_users(self, names: Sequence[str] | None = None) -> dict[str, tuple[ScramCredential, ...]]:
+        """The users who authenticate by SCRAM, or these; of a broker that keeps users."""
+        return await self._session.run(users.scram_users(_names(names)), self._timeout_ms)
+
+    async def alter_scram_users(
+        self, added: Sequence[NewScramUser] = (), *, deleted: Sequence[tuple[str, ScramMechanism]] = ()
+    ) -> dict[str, Outcome]:
+        """Add users or change their passwords, and take mechanisms away from users."""
+        operation = users.alter_scram_users(
+            self._session.cluster, added=added, deleted=deleted, random_bytes=self._session.entropy.random_bytes
+        )
+        return await self._session.run(operation, self._timeout_ms)
 
     async def api_versions(self, node: int | None = None) -> tuple[ApiRange, ...]:
         """What a broker serves, by API key; of any broker unless a node is named."""

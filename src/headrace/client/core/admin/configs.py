@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from headrace.client.core.calls import ANY_BROKER, Call, Operation
+from headrace.client.core.calls import ANY_BROKER, Call, Operation, ask
 from headrace.client.core.cluster import Cluster, error_code, fetch_metadata
 from headrace.client.errors import BrokerError, ClientError, InvalidArgument
 from headrace.client.types import (
@@ -17,6 +17,9 @@ from headrace.client.types import (
 )
 from headrace.wire.messages import describe_configs as describe_configs_api
 from headrace.wire.messages import incremental_alter_configs as alter_configs_api
+from headrace.wire.messages import list_config_resources as list_resources_api
+
+_KNOWN_TYPES = frozenset(ResourceType)
 
 
 def describe_configs(
@@ -52,6 +55,23 @@ def describe_configs(
                 raise BrokerError(result.error_code, what, result.error_message)
             described[resource] = tuple(sorted(map(_entry, result.configs), key=lambda entry: entry.name))
     return described
+
+
+def config_resources(types: Iterable[int]) -> Operation[tuple[ConfigResource, ...]]:
+    """What has configs, of these types or of all that the broker lists (KIP-1142)."""
+    wanted = tuple(types)
+    request = list_resources_api.ListConfigResourcesRequest(resource_types=wanted)
+    # Before version 1 only the names of metrics subscriptions were listed.
+    response = yield from ask(list_resources_api, request, min_version=1)
+    if response.error_code:
+        raise BrokerError(response.error_code, "what has configs cannot be listed")
+    return tuple(
+        sorted(
+            ConfigResource(ResourceType(each.resource_type), each.resource_name)
+            for each in response.config_resources
+            if each.resource_type in _KNOWN_TYPES
+        )
+    )
 
 
 def alter_configs(

@@ -1,16 +1,21 @@
 """Topics: describe, create, delete, grow."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from headrace.client.core.admin.routing import ask_controller
-from headrace.client.core.calls import Operation
+from headrace.client.core.calls import Operation, ask
 from headrace.client.core.cluster import Cluster, describe_topics, error_code, fetch_metadata
-from headrace.client.errors import InvalidArgument
-from headrace.client.types import NewTopic, Outcome, TopicDescription
+from headrace.client.errors import BadAnswer, InvalidArgument
+from headrace.client.types import NewTopic, Outcome, PartitionDescription, TopicDescription
+from headrace.model.ids import TopicId
 from headrace.wire.messages import create_partitions as create_partitions_api
 from headrace.wire.messages import create_topics as create_topics_api
 from headrace.wire.messages import delete_topics as delete_topics_api
+from headrace.wire.messages import describe_topic_partitions as pages_api
 
+PAGE_PARTITIONS = 2_000
+PAGES_MAX = 10_000
 _UNSET = -1
 
 
@@ -19,6 +24,53 @@ def topics(cluster: Cluster, names: Iterable[str] | None) -> Operation[tuple[Top
     response = yield from fetch_metadata(names)
     cluster.learn(response)
     return tuple(sorted(describe_topics(response), key=lambda topic: topic.name))
+
+
+def topic_partitions(names: Sequence[str]) -> Operation[tuple[TopicDescription, ...]]:
+    """These topics in pages, however many partitions they have, with the replicas that may lead (KIP-966)."""
+    wanted = tuple(pages_api.DescribeTopicPartitionsRequestTopic(name=name) for name in sorted(set(names)))
+    found: dict[str, TopicDescription] = {}
+    cursor: pages_api.DescribeTopicPartitionsRequestCursor | None = None
+    for _ in range(PAGES_MAX):
+        request = pages_api.DescribeTopicPartitionsRequest(
+            topics=wanted, response_partition_limit=PAGE_PARTITIONS, cursor=cursor
+        )
+        page = yield from ask(pages_api, request)
+        for topic in page.topics:
+            described = _described(topic)
+            before = found.get(described.name)
+            found[described.name] = (
+                described if before is None else replace(before, partitions=before.partitions + described.partitions)
+            )
+        if page.next_cursor is None:
+            return tuple(found[name] for name in sorted(found))
+        at = (page.next_cursor.topic_name, page.next_cursor.partition_index)
+        if cursor is not None and at <= (cursor.topic_name, cursor.partition_index):
+            break
+        cursor = pages_api.DescribeTopicPartitionsRequestCursor(topic_name=at[0], partition_index=at[1])
+    raise BadAnswer("the broker describes the same partitions over and over: use a newer one")
+
+
+def _described(topic: pages_api.DescribeTopicPartitionsResponseTopic) -> TopicDescription:
+    return TopicDescription(
+        name=topic.name or "",
+        topic_id=TopicId(topic.topic_id),
+        internal=topic.is_internal,
+        error=error_code(topic.error_code),
+        partitions=tuple(
+            PartitionDescription(
+                partition=each.partition_index,
+                leader=each.leader_id,
+                leader_epoch=each.leader_epoch,
+                replicas=each.replica_nodes,
+                isr=each.isr_nodes,
+                offline=each.offline_replicas,
+                error=error_code(each.error_code),
+                eligible=each.eligible_leader_replicas or (),
+            )
+            for each in topic.partitions
+        ),
+    )
 
 
 def create_topics(
