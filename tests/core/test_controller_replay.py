@@ -23,6 +23,8 @@ from headrace.core.controller.records import (
     METADATA_VERSION_LATEST,
     METADATA_VERSION_MIN,
     RECORD_TYPES,
+    SCAN_VERSION,
+    SCAN_VERSION_LATEST,
     TRANSACTION_VERSION,
     TRANSACTION_VERSION_LATEST,
     ConfigRecord,
@@ -221,6 +223,7 @@ class TestBrokers:
             GROUP_VERSION: GROUP_VERSION_LATEST,
             TRANSACTION_VERSION: TRANSACTION_VERSION_LATEST,
             EPOCH_VERSION: EPOCH_VERSION_LATEST,
+            SCAN_VERSION: SCAN_VERSION_LATEST,
         }
 
     def test_producer_ids_are_given_in_blocks_that_never_overlap(self) -> None:

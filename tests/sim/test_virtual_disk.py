@@ -299,3 +299,35 @@ def test_latency_has_a_seam():
     disk.data_sync(handle)
     disk.sync_directory("d")
     assert seen == [("write_vector", "d/a"), ("data_sync", "d/a"), ("sync_directory", "d")]
+
+
+def test_a_file_with_two_names_stays_until_both_are_gone():
+    disk = new_disk()
+    handle = durable_file(disk, content=b"content")
+    free = disk.free_bytes("")
+    disk.link("d/a", "d/b")
+    assert disk.free_bytes("") == free
+    disk.unlink("d/a")
+    assert (disk.exists("d/a"), content_of(disk, "d/b"), disk.free_bytes("")) == (False, b"content", free)
+    disk.write_vector(handle, [b"more"], 7)
+    assert content_of(disk, "d/b") == b"contentmore"
+    with pytest.raises(FileExistsError):
+        disk.link("d/b", "d/b")
+    disk.unlink("d/b")
+    assert disk.free_bytes("") == free + 7
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_power_cut_keeps_what_both_names_had(seed):
+    disk = new_disk(seed)
+    durable_file(disk, content=b"content")
+    disk.link("d/a", "d/b")
+    if seed % 2:
+        disk.sync_directory("d")
+    disk.crash(SeededEntropy(seed))
+    assert disk.exists("d/b") or not seed % 2
+    used = disk.capacity_bytes - disk.free_bytes("")
+    assert used == 7
+    if disk.exists("d/b"):
+        disk.unlink("d/a")
+        assert content_of(disk, "d/b") == b"content"

@@ -115,6 +115,12 @@ class MemoryDisk:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return len(content)
 
+    def absolute(self, path: str) -> str:
+        return f"/{path}"
+
+    def link(self, source: str, destination: str) -> None:
+        self.files[destination] = self.files[source]
+
     def rename(self, source: str, destination: str) -> None:
         self.files[destination] = self._take(source)
 

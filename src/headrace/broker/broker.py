@@ -16,6 +16,7 @@ from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.fetch_sessions import FetchSessions
 from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.scan_leases import ScanLeases
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.core.controller.commands import NewTopic
@@ -65,6 +66,7 @@ class Broker:
         runtime = Runtime(ports.clock, timers, logger, replays)
         self.groups = Groups(self, runtime)
         self.transactions = Transactions(self, runtime)
+        self.scans = ScanLeases(self)
         self.held_produces = HeldProduces(self)
         self.openings = Openings(self)
         partitions.on_led = self._partition_led
@@ -138,6 +140,7 @@ class Broker:
         """Members that wait for other members are sent away; whoever waits for the disk is answered."""
         self.groups.begin_stop()
         self.transactions.begin_stop()
+        self.scans.begin_stop()
 
     def end_turn(self) -> None:
         self.partitions.end_turn()

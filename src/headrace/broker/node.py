@@ -384,6 +384,7 @@ class Node:
         yield Family("headrace_partitions", "gauge", "Partitions on this node.", (((), len(broker.partitions)),))
         yield from broker.groups.families()
         yield from broker.transactions.families()
+        yield from broker.scans.families()
         yield from self.compactor.families()
         yield from self._storage.families()
         yield from self._scrubber.families()

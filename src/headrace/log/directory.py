@@ -1,6 +1,7 @@
 """One log directory: its lock, its identity, its checkpoints and the folders of its partitions."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk
@@ -12,6 +13,7 @@ from .errors import CorruptFile, DamagedLog, MissingLog, WrongDirectory, WrongTo
 from .files import make_directory_durably, read_whole, replace_file, unlink_if_present, write_atomically
 from .open_files import OpenFiles
 from .partition_log import PartitionLog
+from .scan_links import remove_scans
 from .space import Space
 from .work import Work
 
@@ -68,6 +70,7 @@ class LogDirectory:
         directory._topic_ids = start_ids | directory._topic_ids
         # The marker speaks for the last run only: a crash of this one must find it gone.
         directory.clean_shutdown = unlink_if_present(disk, f"{path}/{names.CLEAN_SHUTDOWN}")
+        remove_scans(disk, path)
         for name in disk.list_directory(path):
             if name.endswith(names.TEMPORARY):
                 disk.unlink(f"{path}/{name}")
@@ -287,6 +290,8 @@ class LogDirectory:
     def close(self) -> None:
         """Let go of the files and the lock; call when no work is in flight."""
         self.files.close_all()
+        with suppress(OSError):  # else the next start does it
+            remove_scans(self.disk, self.path)
         self.disk.close(self._lock)
 
 

@@ -34,6 +34,8 @@ REPAIRED = ".headrace-repaired"
 """In a partition's folder: its owner has accepted that records are missing, in the middle or at the end."""
 UNSYNCED = ".headrace-unsynced"
 """In a partition's folder: a sync failed, and what it was to cover has not been written again since."""
+SCANS = ".headrace-scans"
+"""In a log directory: second names of segments, for jobs that read them outside the broker."""
 KNOWN_DIRECTORIES = "headrace-directories"
 
 DELETE_FOLDER = "-delete"

@@ -17,6 +17,8 @@ class Operation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    SCAN = 100
+    """Headrace's own: read a topic's files without the broker, which then sees and limits nothing."""
 
 
 class ResourceType(IntEnum):

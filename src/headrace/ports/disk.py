@@ -62,7 +62,13 @@ class Disk(Protocol):
         """With parents; no error if it exists."""
 
     def file_size(self, path: str) -> int: ...
+    def absolute(self, path: str) -> str:
+        """The path as another process must say it."""
+
     def rename(self, source: str, destination: str) -> None: ...
+    def link(self, source: str, destination: str) -> None:
+        """A second name for a file: its bytes stay until the last name is gone."""
+
     def unlink(self, path: str) -> None: ...
     def remove_directory(self, path: str) -> None:
         """An empty one."""

@@ -64,8 +64,12 @@ class VirtualDisk:
         self.kill()
         self._names.lose_power(entropy, self._trace)
         self._used_bytes = 0
+        left: set[FileInode] = set()
         for inode in self._walk_durable(self._root):
-            if isinstance(inode, FileInode):
+            if isinstance(inode, FileInode) and inode in left:
+                inode.name_count += 1
+            elif isinstance(inode, FileInode):
+                left.add(inode)
                 inode.lose_power(entropy, self._trace)
                 self._used_bytes += len(inode.content)
             else:
@@ -198,6 +202,21 @@ class VirtualDisk:
             raise _error(errno.EISDIR, path)
         return len(inode.content)
 
+    def absolute(self, path: str) -> str:
+        return f"/{path.lstrip('/')}"
+
+    def link(self, source: str, destination: str) -> None:
+        self._begin("link", source)
+        inode = self._existing(source)
+        if not isinstance(inode, FileInode):
+            raise _error(errno.EPERM, source)
+        directory, name = self._parent(destination)
+        if name in directory.entries:
+            raise _error(errno.EEXIST, destination)
+        self._names.change(EntryChange(directory=directory, name=name, inode=inode))
+        inode.name_count += 1
+        self._trace.record(f"disk link {source} {destination}")
+
     def rename(self, source: str, destination: str) -> None:
         self._begin("rename", source)
         inode = self._existing(source)
@@ -328,10 +347,11 @@ class VirtualDisk:
 
     def _count(self, inode: FileInode, growth: int) -> None:
         """A file without a name takes no space here, though a real one does until its last handle is closed."""
-        if inode.is_named:
+        if inode.name_count:
             self._used_bytes += growth
 
     def _release(self, inode: Inode | None) -> None:
         if isinstance(inode, FileInode):
-            self._count(inode, -len(inode.content))
-            inode.is_named = False
+            if inode.name_count == 1:
+                self._count(inode, -len(inode.content))
+            inode.name_count -= 1

@@ -15,11 +15,11 @@ _SECTORS_PER_PAGE = PAGE_BYTES // SECTOR_BYTES
 
 
 class FileInode:
-    __slots__ = ("_dirty_pages", "_durable", "content", "is_named", "locked_by")
+    __slots__ = ("_dirty_pages", "_durable", "content", "locked_by", "name_count")
 
     def __init__(self) -> None:
         self.content = bytearray()
-        self.is_named = True
+        self.name_count = 1
         self.locked_by: int | None = None
         self._durable = bytearray()
         self._dirty_pages: set[int] = set()
@@ -77,7 +77,7 @@ class FileInode:
         self.content = survived
         self._durable = bytearray(survived)
         self._dirty_pages.clear()
-        self.is_named = True
+        self.name_count = 1
         self.locked_by = None
 
     def _drawn_length(self, entropy: SeededEntropy) -> int:

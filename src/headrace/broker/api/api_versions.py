@@ -13,6 +13,8 @@ from headrace.core.controller.records import (
     METADATA_VERSION,
     METADATA_VERSION_LATEST,
     METADATA_VERSION_MIN,
+    SCAN_VERSION,
+    SCAN_VERSION_LATEST,
     TRANSACTION_VERSION,
     TRANSACTION_VERSION_LATEST,
 )
@@ -64,6 +66,7 @@ def _served(broker: "Broker", error: ErrorCode) -> ApiVersionsResponse:
                 name=TRANSACTION_VERSION, min_version=0, max_version=TRANSACTION_VERSION_LATEST
             ),
             ApiVersionsResponseSupportedFeature(name=EPOCH_VERSION, min_version=0, max_version=EPOCH_VERSION_LATEST),
+            ApiVersionsResponseSupportedFeature(name=SCAN_VERSION, min_version=0, max_version=SCAN_VERSION_LATEST),
         ),
         finalized_features_epoch=broker.image.version,
         finalized_features=tuple(

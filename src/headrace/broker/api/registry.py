@@ -61,4 +61,6 @@ SERVED = (
     ServedApi(ApiKey.COMMIT_EPOCH, 0, 0, "commit_epoch"),
     ServedApi(ApiKey.ABORT_EPOCH, 0, 0, "abort_epoch"),
     ServedApi(ApiKey.DESCRIBE_EPOCHS, 0, 0, "describe_epochs"),
+    ServedApi(ApiKey.SCAN_MANIFEST, 0, 0, "scan_manifest"),
+    ServedApi(ApiKey.SCAN_RELEASE, 0, 0, "scan_release"),
 )

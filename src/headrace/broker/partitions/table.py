@@ -94,6 +94,10 @@ class PartitionTable:
         """A partition by number, or the error a client gets for it."""
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.partition(index)
 
+    def home_of(self, partition: LedPartition) -> LogDirectory | None:
+        """None once it is gone."""
+        return self._homes.get(partition)
+
     def __iter__(self) -> Iterator[LedPartition]:
         return iter(self._homes)
 

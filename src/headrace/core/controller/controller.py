@@ -27,6 +27,8 @@ from headrace.core.controller.records import (
     GROUP_VERSION_LATEST,
     METADATA_VERSION,
     METADATA_VERSION_LATEST,
+    SCAN_VERSION,
+    SCAN_VERSION_LATEST,
     TRANSACTION_VERSION,
     TRANSACTION_VERSION_LATEST,
     Endpoint,
@@ -47,6 +49,7 @@ _FEATURES = (
     (GROUP_VERSION, GROUP_VERSION_LATEST),
     (TRANSACTION_VERSION, TRANSACTION_VERSION_LATEST),
     (EPOCH_VERSION, EPOCH_VERSION_LATEST),
+    (SCAN_VERSION, SCAN_VERSION_LATEST),
 )
 """What a cluster begins with, and what one of an earlier release gets at its next start."""
 

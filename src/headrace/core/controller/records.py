@@ -35,6 +35,11 @@ EPOCH_VERSION = "headrace.epoch.version"
 """The feature that tells clients of epochs: BeginEpochMember and what belongs to it."""
 
 EPOCH_VERSION_LATEST = 1
+
+SCAN_VERSION = "headrace.scan.version"
+"""The feature that tells clients of manifests of segments: ScanManifest and ScanRelease."""
+
+SCAN_VERSION_LATEST = 1
 RECORD_BYTES_MAX = 1 << 20
 """One encoded record; larger ones are refused before they are decoded."""
 

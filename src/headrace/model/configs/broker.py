@@ -72,6 +72,7 @@ _HEADRACE = (
     row("headrace.slow.client.timeout.ms", LONG, MINUTE_MS, "How long a client may leave a begun request unfinished or an answer unread before it is disconnected.", low=1),
     row("headrace.metrics.listen", STRING, "", "The host:port of the Prometheus endpoint; empty for none.", validator=wrong_address),
     row("headrace.disk.free.min.bytes", LONG, 256 << 20, "The free disk space below which produce is refused with a retriable error, until there is more again.", low=0, scope=CLUSTER),
+    row("headrace.scan.held.bytes.max", LONG, 16 << 30, "How many bytes that are deleted from their topics are kept for scans that read them; beyond it the scan that keeps most loses its files.", low=0, scope=CLUSTER),
     row("headrace.scrub.interval.ms", LONG, 7 * DAY_MS, "How often every closed segment is read again to see whether it is still what was written; 0 never.", low=0, scope=CLUSTER),
     row("headrace.scrub.bytes.per.second", LONG, 8 << 20, "How fast closed segments are read again.", low=1 << 10, scope=CLUSTER),
     row("headrace.unclean.tail.bytes.max", LONG, 64 << 20, "How many bytes per partition may lie beyond the recovery point, to be scanned after a crash.", low=1 << 20),

@@ -136,6 +136,7 @@ class BrokerConfig:
     high_watermark_checkpoint_interval_ms: int
     producer_id_expiration_ms: int
     disk_free_bytes_min: int
+    scan_held_bytes_max: int
     scrub_interval_ms: int
     scrub_bytes_per_second: int
     unclean_tail_bytes_max: int
@@ -293,6 +294,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         high_watermark_checkpoint_interval_ms=values.whole("replica.high.watermark.checkpoint.interval.ms"),
         producer_id_expiration_ms=values.whole("producer.id.expiration.ms"),
         disk_free_bytes_min=values.whole("headrace.disk.free.min.bytes"),
+        scan_held_bytes_max=values.whole("headrace.scan.held.bytes.max"),
         scrub_interval_ms=values.whole("headrace.scrub.interval.ms"),
         scrub_bytes_per_second=values.whole("headrace.scrub.bytes.per.second"),
         unclean_tail_bytes_max=values.whole("headrace.unclean.tail.bytes.max"),

@@ -1,0 +1,145 @@
+"""ScanManifest (32010): the files of partitions, under a lease, for a job that reads them itself, a page at a time."""
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.coordinating import Collected, when_known
+from headrace.broker.cluster.proposal import Proposal
+from headrace.broker.partitions.held_segments import HeldPartition, HeldSegment
+from headrace.broker.partitions.scan_leases import Lease
+from headrace.core.controller.records import SCAN_VERSION
+from headrace.model.access import Operation, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.scan_manifest import (
+    ScanManifestRequest,
+    ScanManifestRequestPartition,
+    ScanManifestResponse,
+    ScanManifestResponseAbortedTransaction,
+    ScanManifestResponseDirectory,
+    ScanManifestResponseLeaderEpoch,
+    ScanManifestResponsePartition,
+    ScanManifestResponseSegment,
+    ScanManifestResponseTopic,
+)
+
+PARTITIONS_MAX = 100
+"""In one request."""
+
+SEGMENTS_PER_ANSWER = 2_000
+"""Of all partitions together; the rest is asked for with `from_offset`."""
+
+NEW_LEASE = bytes(16)
+_ALL_TOLD = -1
+
+Asked = tuple[str, ScanManifestRequestPartition]
+
+
+def handle(request: ScanManifestRequest, ctx: RequestContext) -> object:
+    asked = [(topic.name, partition) for topic in request.topics for partition in topic.partitions]
+    if ctx.broker.image.features.get(SCAN_VERSION, 0) < 1:
+        return _failed(ctx, ErrorCode.UNSUPPORTED_VERSION, f"{SCAN_VERSION} is off")
+    if len(asked) > PARTITIONS_MAX or request.isolation_level not in (0, 1):
+        return _failed(ctx, ErrorCode.INVALID_REQUEST, f"at most {PARTITIONS_MAX} partitions are told of at once")
+    scans = ctx.broker.scans
+    lease = scans.begin() if request.lease_id == NEW_LEASE else scans.find(request.lease_id)
+    if isinstance(lease, ErrorCode):
+        return _failed(
+            ctx, lease, "too many scans hold files" if request.lease_id == NEW_LEASE else "the lease is over"
+        )
+    scans.renew(lease, request.lease_ms)
+    collected = Collected()
+    for name, partition in asked:
+        collected.add(_hold(ctx, lease, name, partition.partition_index, request.isolation_level))
+    return when_known(ctx, collected.close(), lambda outcomes: _answer(ctx, lease, asked, outcomes))
+
+
+def _hold(ctx: RequestContext, lease: Lease, name: str, index: int, isolation_level: int) -> Proposal[object]:
+    proposal: Proposal[object] = Proposal()
+    partitions = ctx.broker.partitions
+    allowed = all(ctx.authorized(operation, ResourceType.TOPIC, name) for operation in (Operation.READ, Operation.SCAN))
+    found = partitions.partition_of(partitions.by_name.get(name.encode()), index)
+    if not allowed:
+        proposal.complete(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    elif isinstance(found, ErrorCode):
+        proposal.complete(found)
+    else:
+        ctx.broker.scans.hold(lease, found, isolation_level, proposal.complete)
+    return proposal
+
+
+def _answer(
+    ctx: RequestContext, lease: Lease, asked: list[Asked], outcomes: list[HeldPartition | ErrorCode]
+) -> ScanManifestResponse:
+    room = SEGMENTS_PER_ANSWER
+    topics: dict[tuple[str, bytes], list[ScanManifestResponsePartition]] = {}
+    directories: dict[bytes, str] = {}
+    for (name, partition), outcome in zip(asked, outcomes, strict=True):
+        if isinstance(outcome, ErrorCode):
+            told = ScanManifestResponsePartition(partition_index=partition.partition_index, error_code=outcome)
+            topics.setdefault((name, NEW_LEASE), []).append(told)
+            continue
+        told = _page(lease, outcome, partition.from_offset, room)
+        room -= len(told.segments)
+        topics.setdefault((name, outcome.topic_id), []).append(told)
+        directories[outcome.directory.directory_id] = ctx.broker.disk.absolute(outcome.directory.path)
+    return ScanManifestResponse(
+        throttle_time_ms=ctx.throttle_time_ms,
+        cluster_id=ctx.broker.cluster_id,
+        node_id=ctx.broker.node_id,
+        lease_id=lease.lease_id,
+        lease_ms=lease.duration_ms,
+        directories=tuple(
+            ScanManifestResponseDirectory(directory_id=key, path=path) for key, path in directories.items()
+        ),
+        topics=tuple(
+            ScanManifestResponseTopic(name=name, topic_id=topic_id, partitions=tuple(partitions))
+            for (name, topic_id), partitions in topics.items()
+        ),
+    )
+
+
+def _page(lease: Lease, held: HeldPartition, from_offset: int, room: int) -> ScanManifestResponsePartition:
+    """So many segments from that offset on, and the aborted transactions that begin below their end."""
+    left = [segment for segment in held.segments if segment.base_offset >= from_offset]
+    told, more = left[: max(room, 0)], left[max(room, 0) :]
+    until = more[0].base_offset if more else held.end_offset
+    since = max(from_offset, held.start_offset) if from_offset >= 0 else -1
+    aborted = [entry for entry in held.aborted if entry[1] < until and entry[2] >= since] if told or not more else []
+    return ScanManifestResponsePartition(
+        partition_index=held.partition,
+        directory_id=held.directory.directory_id,
+        folder=lease.folder_of(held).removeprefix(f"{held.directory.path}/"),
+        leader_epoch=held.leader_epoch,
+        start_offset=held.start_offset,
+        end_offset=held.end_offset,
+        high_watermark=held.high_watermark,
+        last_stable_offset=held.last_stable_offset,
+        leader_epochs=tuple(
+            ScanManifestResponseLeaderEpoch(epoch=epoch, start_offset=start) for epoch, start in held.leader_epochs
+        ),
+        segments=tuple(map(_segment, told)),
+        aborted_transactions=tuple(
+            ScanManifestResponseAbortedTransaction(producer_id=producer_id, first_offset=first, last_offset=last)
+            for producer_id, first, last in aborted
+        ),
+        next_offset=more[0].base_offset if more else _ALL_TOLD,
+    )
+
+
+def _segment(held: HeldSegment) -> ScanManifestResponseSegment:
+    return ScanManifestResponseSegment(
+        base_offset=held.base_offset,
+        end_offset=held.end_offset,
+        file_name=held.file_name,
+        size_bytes=held.size_bytes,
+        max_timestamp=held.max_timestamp,
+        is_closed=held.is_closed,
+    )
+
+
+def _failed(ctx: RequestContext, error: ErrorCode, message: str) -> ScanManifestResponse:
+    return ScanManifestResponse(
+        throttle_time_ms=ctx.throttle_time_ms,
+        error_code=error,
+        error_message=message,
+        cluster_id=ctx.broker.cluster_id,
+        node_id=ctx.broker.node_id,
+    )

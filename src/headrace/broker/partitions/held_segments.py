@@ -1,0 +1,120 @@
+"""What a partition's files hold at one moment, as a job that reads them itself needs to know it."""
+
+from itertools import islice
+from typing import NamedTuple
+
+from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.reader import READ_COMMITTED
+from headrace.log import names
+from headrace.log.directory import LogDirectory
+from headrace.log.partition_log import PartitionLog
+from headrace.log.segment import Segment
+from headrace.model.errors import ErrorCode
+
+ENTRIES_PER_PARTITION_MAX = 50_000
+"""Segments and aborted transactions of one partition: what a scan may be told of. More must be read by fetches."""
+
+
+class HeldSegment(NamedTuple):
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    """Of whole batches below the scan's end; the file may go on behind them."""
+    max_timestamp: int
+    is_closed: bool
+    segment: Segment
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.base_offset:020d}{names.LOG}"
+
+
+class HeldPartition(NamedTuple):
+    topic: str
+    partition: int
+    topic_id: bytes
+    directory: LogDirectory
+    log: PartitionLog
+    leader_epoch: int
+    start_offset: int
+    end_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    leader_epochs: tuple[tuple[int, int], ...]
+    segments: tuple[HeldSegment, ...]
+    aborted: tuple[tuple[int, int, int], ...]
+    """Producer id, first and last offset of each, the last being its marker's."""
+    names_generation: int
+
+    @property
+    def entries(self) -> int:
+        return len(self.segments) + len(self.aborted)
+
+    def file_names(self) -> list[str]:
+        """All that a reader may want to open."""
+        found = [names.PARTITION_METADATA]
+        for held in self.segments:
+            found.append(held.file_name)
+            if held.is_closed:
+                found.append(f"{held.base_offset:020d}{names.INDEX}")
+        return found
+
+    def kept_bytes(self) -> int:
+        """Of files that the log does not have any more: only the scan keeps them."""
+        there = set() if self.log.closed else set(map(id, self.log.segments))
+        return sum(held.segment.size for held in self.segments if id(held.segment) not in there)
+
+
+def look_at(partition: LedPartition, directory: LogDirectory, isolation_level: int) -> HeldPartition | ErrorCode:
+    """As it is now, up to what a reader of that isolation level may see."""
+    log, leader = partition.log, partition.leader
+    if any(segment.damaged for segment in log.segments) or log.failed:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    is_committed = isolation_level == READ_COMMITTED
+    end = int(leader.last_stable_offset if is_committed else leader.high_watermark)
+    wanted = [
+        segment
+        for segment in log.segments
+        if segment.size and segment.next_offset > log.start_offset and segment.base_offset < end
+    ]
+    aborted = _aborted(log, end) if is_committed else ()
+    if len(wanted) + len(aborted) > ENTRIES_PER_PARTITION_MAX:
+        return ErrorCode.POLICY_VIOLATION
+    return HeldPartition(
+        partition.topic,
+        partition.index,
+        partition.topic_id,
+        directory,
+        log,
+        leader.leader_epoch,
+        log.start_offset,
+        end,
+        int(leader.high_watermark),
+        int(leader.last_stable_offset),
+        tuple(zip(log.epochs.epochs, log.epochs.starts, strict=True)),
+        tuple(_held(log, segment, end) for segment in wanted),
+        aborted,
+        log.names_generation,
+    )
+
+
+def _held(log: PartitionLog, segment: Segment, end: int) -> HeldSegment:
+    size = segment.size
+    if segment.next_offset > end:
+        found = segment.find(end)
+        size = segment.size if found is None else found[0]
+    end_offset = min(segment.next_offset, end)
+    is_closed = segment is not log.active
+    return HeldSegment(segment.base_offset, end_offset, size, segment.max_timestamp, is_closed, segment)
+
+
+def _aborted(log: PartitionLog, end: int) -> tuple[tuple[int, int, int], ...]:
+    """Those with records below the end; their markers may be behind it."""
+    found = (
+        (entry.producer_id, entry.first_offset, entry.last_offset)
+        for segment in log.segments
+        if len(segment.transactions)
+        for entry in segment.transactions.since(log.start_offset)
+        if entry.first_offset < end
+    )
+    return tuple(islice(found, ENTRIES_PER_PARTITION_MAX + 1))

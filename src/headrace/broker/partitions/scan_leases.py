@@ -1,0 +1,204 @@
+"""Leases of files to jobs that read them outside the broker: who holds what, until when, and when it is taken back.
+
+A lease gives every file it names a second name, in a folder of its own (`log/scan_links.py`); to end it is to remove
+that folder. It ends when it is released, when nobody renews it, when its directory is full, and when scans keep more
+deleted bytes than they may. A job whose files are gone must notice that and ask again, or read by fetches.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from headrace.broker.metrics import Family
+from headrace.broker.partitions.held_segments import HeldPartition, look_at
+from headrace.broker.partitions.leader import LedPartition
+from headrace.log.scan_links import link_files, remove_folder, scan_folder
+from headrace.model.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from headrace.broker.broker import Broker
+
+LEASES_MAX = 32
+"""Of one node at once."""
+
+ENTRIES_MAX = 200_000
+"""Segments and aborted transactions that all leases together may name."""
+
+LEASE_MS_MIN = 1_000
+LEASE_MS_MAX = 3_600_000
+"""Until it must be renewed."""
+
+LEASE_ID_BYTES = 16
+SWEEP_MS = 1_000
+"""How often leases are looked at."""
+
+LOOKS_MAX = 10
+"""At a partition whose files are exchanged or deleted just then."""
+
+Outcome = HeldPartition | ErrorCode
+
+
+class Lease:
+    __slots__ = ("deadline_ms", "duration_ms", "ended", "lease_id", "partitions")
+
+    def __init__(self, lease_id: bytes) -> None:
+        self.lease_id = lease_id
+        self.duration_ms = LEASE_MS_MIN
+        self.deadline_ms = 0.0
+        self.ended = False
+        self.partitions: dict[tuple[str, int], HeldPartition] = {}
+
+    @property
+    def entries(self) -> int:
+        return sum(held.entries for held in self.partitions.values())
+
+    def kept_bytes(self) -> int:
+        return sum(held.kept_bytes() for held in self.partitions.values())
+
+    def folder(self, directory_path: str) -> str:
+        return scan_folder(directory_path, self.lease_id.hex())
+
+    def folder_of(self, held: HeldPartition) -> str:
+        return f"{self.folder(held.directory.path)}/{held.topic}-{held.partition}"
+
+
+class ScanLeases:
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._leases: dict[bytes, Lease] = {}
+        self._sweeping = False
+        self.broken = 0
+
+    def begin(self) -> Lease | ErrorCode:
+        if len(self._leases) >= LEASES_MAX:
+            return ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        lease = Lease(self._broker.entropy.random_bytes(LEASE_ID_BYTES))
+        self._leases[lease.lease_id] = lease
+        return lease
+
+    def find(self, lease_id: bytes) -> Lease | ErrorCode:
+        return self._leases.get(lease_id, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+
+    def renew(self, lease: Lease, duration_ms: int) -> None:
+        lease.duration_ms = min(max(duration_ms, LEASE_MS_MIN), LEASE_MS_MAX)
+        lease.deadline_ms = self._broker.clock.monotonic_ms() + lease.duration_ms
+        self._sweep_later()
+
+    def release(self, lease_id: bytes) -> None:
+        lease = self._leases.get(lease_id)
+        if lease is not None:
+            self._end(lease)
+
+    # Holding
+
+    def hold(
+        self, lease: Lease, partition: LedPartition, isolation_level: int, done: Callable[[Outcome], None]
+    ) -> None:
+        """Give the partition's files their second names; `done` is told, now or in a later turn."""
+        known = lease.partitions.get((partition.topic, partition.index))
+        if known is not None:
+            done(known)
+        else:
+            self._hold(lease, partition, isolation_level, done, LOOKS_MAX)
+
+    def _hold(
+        self, lease: Lease, partition: LedPartition, isolation_level: int, done: Callable[[Outcome], None], looks: int
+    ) -> None:
+        home = self._broker.partitions.home_of(partition)
+        if home is None or not looks:
+            done(ErrorCode.KAFKA_STORAGE_ERROR if looks == 0 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return
+        held = look_at(partition, home, isolation_level)
+        if isinstance(held, ErrorCode):
+            done(held)
+            return
+        if sum(each.entries for each in self._leases.values()) + held.entries > ENTRIES_MAX:
+            done(ErrorCode.POLICY_VIOLATION)
+            return
+        disk, source, destination = self._broker.disk, held.log.path, lease.folder_of(held)
+        file_names = held.file_names()
+
+        def linked(_result: None, error: BaseException | None) -> None:
+            moved = held.names_generation % 2 or held.names_generation != held.log.names_generation
+            if lease.ended:
+                self._remove(lease, held.directory.path)
+                done(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            elif moved or isinstance(error, FileNotFoundError):
+                # Compaction or retention renamed what was looked at.
+                self._hold(lease, partition, isolation_level, done, looks - 1)
+            elif error is not None:
+                self._broker.logger.warning("no scan", partition=f"{held.topic}-{held.partition}", reason=str(error))
+                done(ErrorCode.KAFKA_STORAGE_ERROR)
+            else:
+                lease.partitions[held.topic, held.partition] = held
+                done(held)
+
+        self._broker.spawner.submit(lambda: link_files(disk, source, destination, file_names), linked)
+
+    # Ends
+
+    def _sweep_later(self) -> None:
+        if not self._sweeping:
+            self._sweeping = True
+            self._broker.timers.after(SWEEP_MS, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeping = False
+        now_ms = self._broker.clock.monotonic_ms()
+        for lease in tuple(self._leases.values()):
+            if lease.deadline_ms <= now_ms:
+                self._end(lease)
+        self._make_room()
+        if self._leases:
+            self._sweep_later()
+
+    def _make_room(self) -> None:
+        """Break what keeps deleted bytes, the most first, while that is too much or a directory is full."""
+        kept = {lease: lease.kept_bytes() for lease in self._leases.values()}
+        full = {directory.path for directory in self._broker.partitions.directories if directory.space.full}
+        total = sum(kept.values())
+        for lease in sorted(kept, key=kept.__getitem__, reverse=True):
+            in_full = any(held.directory.path in full for held in lease.partitions.values())
+            if kept[lease] and (in_full or total > self._broker.config.scan_held_bytes_max):
+                total -= kept[lease]
+                self.broken += 1
+                self._broker.logger.warning(
+                    "a scan has lost its files: room is needed", scan=lease.lease_id.hex(), deleted_bytes=kept[lease]
+                )
+                self._end(lease)
+
+    def _end(self, lease: Lease) -> None:
+        del self._leases[lease.lease_id]
+        lease.ended = True
+        for path in {held.directory.path for held in lease.partitions.values()}:
+            self._remove(lease, path)
+
+    def _remove(self, lease: Lease, directory_path: str) -> None:
+        disk, logger, folder = self._broker.disk, self._broker.logger, lease.folder(directory_path)
+
+        def removed(_result: None, error: BaseException | None) -> None:
+            if error is not None:
+                logger.warning("the files of a scan stay until the next start", folder=folder, reason=str(error))
+
+        self._broker.spawner.submit(lambda: remove_folder(disk, folder), removed)
+
+    def begin_stop(self) -> None:
+        """The node stops: nobody is promised anything any more, and the directories are closed without these files."""
+        for lease in self._leases.values():
+            lease.ended = True
+        self._leases.clear()
+
+    # Metrics
+
+    def families(self) -> Iterator[Family]:
+        leases = tuple(self._leases.values())
+        yield Family("headrace_scan_leases", "gauge", "Scans that hold files.", (((), len(leases)),))
+        yield Family(
+            "headrace_scan_kept_bytes",
+            "gauge",
+            "Bytes that are deleted from their topics and kept on disk for scans.",
+            (((), sum(lease.kept_bytes() for lease in leases)),),
+        )
+        yield Family(
+            "headrace_scan_leases_broken_total", "counter", "Scans that lost their files for want of room.",
+            (((), self.broken),),
+        )  # fmt: skip

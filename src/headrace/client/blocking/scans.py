@@ -1,0 +1,66 @@
+"""Scans for a thread that waits: the files of partitions, for a job that reads them itself."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self, Unpack
+
+from headrace.client.blocking.session import Session
+from headrace.client.config import AdminConfig, AdminOptions, settle
+from headrace.client.core import scans
+from headrace.client.core.calls import ANY_BROKER
+from headrace.client.core.cluster import fetch_metadata
+from headrace.client.scans import ScanManifest
+from headrace.client.types import IsolationLevel
+from headrace.model.ids import TopicPartition
+from headrace.wire.apis import ApiKey
+
+LEASE_MS_DEFAULT = 600_000
+
+
+class Scans:
+    """Nothing is sent before the first call; every call ends by `timeout_ms`."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        *,
+        config: AdminConfig | Mapping[str, Any] | None = None,
+        **options: Unpack[AdminOptions],
+    ) -> None:
+        """Options are those of `AdminConfig`; `config` also takes a dict with Kafka's names."""
+        self.config: AdminConfig = settle(AdminConfig, config, bootstrap_servers, options)
+        self._timeout_ms = self.config.timeout_ms
+        self._session = Session(self.config)
+
+    def supported(self) -> bool:
+        """Whether the broker gives its files at all: others that speak Kafka's protocol do not."""
+        self._session.run(fetch_metadata(()), self._timeout_ms)
+        return ApiKey.SCAN_MANIFEST in self._session.links.versions_of(ANY_BROKER)
+
+    def scan_manifest(
+        self,
+        partitions: Iterable[TopicPartition],
+        *,
+        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        lease_ms: int = LEASE_MS_DEFAULT,
+    ) -> ScanManifest:
+        """The files of all these partitions, to be read until the lease is over; give it back when you are done."""
+        operation = scans.manifest(
+            self._session.cluster, partitions, isolation_level=isolation_level, lease_ms=lease_ms
+        )
+        return self._session.run(operation, self._timeout_ms)
+
+    def renew(self, manifest: ScanManifest) -> None:
+        """A BrokerError with FETCH_SESSION_ID_NOT_FOUND says that the lease is over, and that files may be gone."""
+        self._session.run(scans.renew(manifest.leases), self._timeout_ms)
+
+    def scan_release(self, manifest: ScanManifest) -> None:
+        self._session.run(scans.release(manifest.leases), self._timeout_ms)
+
+    def close(self) -> None:
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
