@@ -47,18 +47,6 @@ def test_open_files_give_way_when_the_process_has_no_descriptor_left_and_come_ba
     files.close_all()
 
 
-def test_a_line_of_the_log_is_written_though_nothing_can_be_loaded(monkeypatch):
-    lines = []
-    logger = NodeLogger(clock=VirtualClock(VirtualTime()), write=lines.append)
-
-    def no_descriptor(_format):
-        raise OSError(errno.EMFILE, "too many open files")
-
-    monkeypatch.setattr("headrace.broker.logs._renderer", no_descriptor)
-    logger.error("log directory failed", directory="data\n", cause=OSError("x"))
-    assert lines == ["[error] log directory failed directory=data\\n\n"]
-
-
 def test_a_log_that_cannot_be_written_stops_nobody():
     def full(_text):
         raise OSError(errno.ENOSPC, "no space left on device")

@@ -63,6 +63,19 @@ def test_any_failed_call_takes_its_directory_offline_and_nothing_else(operation,
     assert client.produce_error("t", lost) == 0
 
 
+@pytest.mark.parametrize("code", [errno.EIO, errno.EACCES])
+def test_a_topic_whose_folder_cannot_be_made_is_answered_with_a_storage_error(code):
+    broker, _, _ = two_directories()
+    client = broker.client()
+    broker.disk.faults.fail("make_directory", code=code, path_contains="extra/new", times=1)
+    created = client.create_topic("new", partitions=2)
+    assert created.error_code == E.KAFKA_STORAGE_ERROR
+    assert "1 of the 2 partitions of new could not be made" in created.error_message
+    assert [directory.path for directory in broker.directories] == ["meta"]
+    assert sorted(client.produce_error("new", index) for index in (0, 1)) == [0, E.KAFKA_STORAGE_ERROR]
+    assert client.create_topic("other", partitions=2).error_code == 0, "what is left serves on"
+
+
 def test_a_topic_made_anew_while_a_directory_was_offline_is_found_at_the_next_start():
     broker, lost, _ = two_directories(flush_messages=1)
     client = broker.client()

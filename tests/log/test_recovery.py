@@ -209,6 +209,27 @@ def test_an_index_torn_within_is_noticed_after_a_crash() -> None:
     assert [at for at, _ in read_all(again, max_bytes=300)] == list(range(60))
 
 
+def test_the_indexes_of_a_segment_rolled_exactly_at_the_recovery_point_may_be_torn() -> None:
+    """The flush that raised the recovery point synced the log alone; the one that seals comes after the roll."""
+    disk = virtual_disk()
+    log = open_log(disk, LogConfig(index_interval_bytes=200, segment_bytes=4_000))
+    while len(log.segments) == 1:
+        if (flush := log.flush_work()) is not None:
+            flush.here()
+        append(log, batch_of(b"%d" % log.end_offset * 20))
+    (_, above) = log.bases
+    assert log.recovery_point == above, "all of the first segment was synced before it was rolled"
+    log.segments[0].index.spill()
+    disk.kill()
+    path = f"{FOLDER}/{0:020d}.index"
+    good = content_of(disk, path)
+    assert len(good) > 80
+    put_content(disk, path, good[:40] + bytes(16) + good[56:])
+    again = open_log(disk, CONFIG, recovery_point=above)
+    assert again.recovered.indexes_rebuilt == 1
+    assert [at for at, _ in read_all(again, max_bytes=300)] == list(range(above + 1))
+
+
 def test_recovery_looks_only_at_the_batches_from_the_recovery_point_on() -> None:
     disk = virtual_disk()
     log = open_log(disk, CONFIG)

@@ -117,12 +117,14 @@ def test_a_field_with_blanks_is_quoted_for_people() -> None:
 
 
 def test_the_first_line_loads_nothing() -> None:
-    """It may be one that a hostile client brought about, and the loop waits for it."""
+    """It may be one that a hostile client brought about, and the loop waits for it; or one of a process that has no
+    file descriptor left."""
     program = (
         "import sys\nfrom headrace.broker.node import Node\nfrom headrace.broker.logs import NodeLogger\n"
         "from headrace.ports.real.clock import RealClock\n"
         "logger = NodeLogger(clock=RealClock(), write=lambda line: None)\nbefore = set(sys.modules)\n"
-        "logger.info('connection closed', peer='x')\nsys.exit(' '.join(sorted(set(sys.modules) - before)) or 0)"
+        "logger.error('connection closed', peer='x', cause=ValueError('x'))\n"
+        "sys.exit(' '.join(sorted(set(sys.modules) - before)) or 0)"
     )
     ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr

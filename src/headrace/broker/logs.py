@@ -4,8 +4,10 @@ Every node has its own logger; nothing global is configured. Fields often hold w
 characters are escaped, and one event can write only so many lines in a second.
 """
 
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -74,16 +76,16 @@ class NodeLogger:
         }
         if unsaid:
             told["lines_left_out"] = unsaid
-        traceback = _traceback_lines(cause) if cause is not None else []
+        steps = _traceback_lines(cause) if cause is not None else []
         timestamp, event = _timestamp(self._clock.wall_ms()), _clean(event, FIELD_LENGTH_MAX)
         if self._format == "json":
             line = {"timestamp": timestamp, "level": level, "event": event, **told}
-            if traceback:
-                line["traceback"] = traceback
+            if steps:
+                line["traceback"] = steps
             return msgspec.json.encode(line).decode() + "\n"
         words = (f"{name}={_quoted(value)}" for name, value in told.items())
         first = " ".join((timestamp, f"[{level:<{LEVEL_WIDTH}}]", event, *words))
-        return "".join(f"{part}\n" for part in (first, *(f"    {step}" for step in traceback)))
+        return "".join(f"{part}\n" for part in (first, *(f"    {step}" for step in steps)))
 
     def _admitted(self, event: str) -> int | None:
         """How many lines of this event went unsaid before this one; None if this one does too."""
@@ -120,15 +122,11 @@ def _quoted(value: object) -> str:
 
 def _traceback_lines(cause: BaseException) -> list[str]:
     """The end of the traceback, line by line: what a message in it says cannot pass for a line of the log."""
-    import traceback
-
     text = "".join(traceback.format_exception(cause))[-TRACEBACK_LENGTH_MAX:]
     return [_clean(line, FIELD_LENGTH_MAX) for line in text.split("\n") if line]
 
 
 def _timestamp(wall_ms: int) -> str:
-    from datetime import UTC, datetime
-
     return datetime.fromtimestamp(wall_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -123,7 +123,9 @@ class Loader:
         """Find the segment's end and check its indexes; False if what follows it no longer does."""
         file_bytes = self.disk.file_size(segment.log.path)
         unclean = not self.clean and (above is None or above > self.recovery_point)
-        indexed = self._indexes_are_sound(segment, file_bytes, thorough=unclean)
+        # One that was rolled exactly at the recovery point is synced, but its indexes perhaps are not.
+        unsealed = not self.clean and (above is None or above >= self.recovery_point)
+        indexed = self._indexes_are_sound(segment, file_bytes, thorough=unsealed)
         if indexed and not unclean and above is not None and self._take_closed(segment, file_bytes, above):
             return True
         if not indexed:

@@ -1,10 +1,11 @@
 """Requests that change metadata: parked until their proposal is committed, failed, or too late."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.core.controller.commands import TopicResult
 from headrace.model.errors import ErrorCode
 
 Outcome = TypeVar("Outcome")
@@ -38,3 +39,13 @@ def park_until_committed(
 
     proposal.then(committed)
     return parked
+
+
+def with_failed_storage(ctx: RequestContext, results: Iterable[TopicResult]) -> Iterator[TopicResult]:
+    """The results, with an error for topics that are committed and whose partitions the disk would not take."""
+    for result in results:
+        failure = ctx.broker.partitions.failure_of(result.name or "") if result.error is ErrorCode.NONE else None
+        if failure is None:
+            yield result
+        else:
+            yield TopicResult(result.name, error=ErrorCode.KAFKA_STORAGE_ERROR, message=failure)

@@ -1,7 +1,7 @@
 """CreatePartitions (37): topics grow to a total count of partitions."""
 
 from headrace.broker.api.authorizing import split_by_access
-from headrace.broker.api.committing import park_until_committed
+from headrace.broker.api.committing import park_until_committed, with_failed_storage
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import PartitionGrowth, TopicResult
@@ -34,7 +34,7 @@ def handle(request: CreatePartitionsRequest, ctx: RequestContext) -> Parked:
                 CreatePartitionsResponseResult(
                     name=result.name or "", error_code=result.error, error_message=result.message
                 )
-                for result in (*outcome, *refused)
+                for result in (*with_failed_storage(ctx, outcome), *refused)
             ),
         )
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from headrace.broker.api.authorizing import split_by_access
-from headrace.broker.api.committing import park_until_committed
+from headrace.broker.api.committing import park_until_committed, with_failed_storage
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import NewTopic, TopicResult
@@ -32,7 +32,7 @@ def handle(request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
         describe = _ConfigDescriber(ctx, request.topics)
         return CreateTopicsResponse(
             throttle_time_ms=ctx.throttle_time_ms,
-            topics=tuple(_result(ctx, describe, result) for result in (*outcome, *refused)),
+            topics=tuple(_result(ctx, describe, result) for result in (*with_failed_storage(ctx, outcome), *refused)),
         )
 
     return park_until_committed(ctx, proposal, respond, timeout_ms=request.timeout_ms)

@@ -85,6 +85,10 @@ class Opener:
         """Partitions that could not be opened."""
         return len(self._closed)
 
+    def given_up(self, led: LedTopic) -> int:
+        """How many of a topic's partitions could not be opened, and are not tried again before the next start."""
+        return sum(not self._closed[led.topic_id, index].passing for index in led.closed)
+
     def released(self, home: LogDirectory) -> None:
         """A partition left that directory."""
         self._held[home.path] -= 1

@@ -143,6 +143,17 @@ class PartitionTable:
         """Call when every partition that is to be opened by now can be used."""
         self.opener.when_ready(call)
 
+    def failure_of(self, topic: str) -> str | None:
+        """What is wrong with a topic that was made just now; None when its partitions can be used, now or soon."""
+        led = self.by_name.get(topic.encode())
+        given_up = self.opener.given_up(led) if led is not None else 0
+        if led is None or not given_up:
+            return None
+        return (
+            f"{given_up} of the {len(led.partitions)} partitions of {topic} could not be made, and the broker's log "
+            "says why: repair the disk and start the broker again, or delete the topic"
+        )
+
     def refusal_of_new(self) -> str | None:
         """Why no partition can be made now; None when there is room for some."""
         if any(not directory.space.full for directory in self.directories):
