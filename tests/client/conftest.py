@@ -10,6 +10,8 @@ import pytest
 
 from headrace.testing import EmbeddedBroker
 
+from .fronts import NAMES, AsyncioFront, BlockingFront, Front
+
 KAFKA_SETTINGS = {
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0",
@@ -28,3 +30,14 @@ def any_broker() -> Iterator[EmbeddedBroker]:
     else:
         with EmbeddedBroker(config={"group.consumer.heartbeat.interval.ms": "100"}) as running:
             yield running
+
+
+@pytest.fixture(params=[BlockingFront, AsyncioFront], ids=lambda front: front.name)
+def front(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Front]:
+    """Each front in turn, in the place of the classes that the module of the test imports."""
+    opened: Front = request.param()
+    for name in NAMES:
+        if hasattr(request.module, name):
+            monkeypatch.setattr(request.module, name, getattr(opened, name))
+    yield opened
+    opened.close()

@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import json
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 
 import headrace
 from headrace.aio import Admin, Consumer, Producer
-from headrace.client import ConsumerRecord, NewTopic, OffsetAndMetadata, TopicPartition
+from headrace.client import ConsumerRecord, TopicPartition
 from headrace.client.errors import BrokerUnreachable, ClientClosed, DeadlineExceeded, InvalidArgument
 from headrace.testing import EmbeddedBroker
 
@@ -79,63 +78,6 @@ async def test_there_and_back(broker: EmbeddedBroker, topic: str) -> None:
 
 
 @pytest.mark.asyncio
-async def test_many_records_in_order(broker: EmbeddedBroker, topic: str) -> None:
-    async with Producer(broker.bootstrap_servers, batch_size=2_000, compression="lz4") as producer:
-        deliveries = [await producer.send(topic, b"%d" % n, partition=n % PARTITIONS) for n in range(2_000)]
-        await producer.flush()
-        assert all(delivery.done() for delivery in deliveries)
-    found: dict[int, list[int]] = {partition: [] for partition in range(PARTITIONS)}
-    async with reader(broker, topic, consumer_timeout_ms=1_000) as consumer:
-        async for batch in consumer.batches():
-            found[batch.partition] += [int(value) for value in batch.values()]
-    assert found == {partition: list(range(partition, 2_000, PARTITIONS)) for partition in range(PARTITIONS)}
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
-async def test_members_share_and_inherit(broker: EmbeddedBroker, topic: str, protocol: str) -> None:
-    options = {**PROTOCOLS[protocol], "group_id": f"g-{topic}"}
-    told: list[tuple[str, int]] = []
-
-    async def assigned(partitions: tuple[TopicPartition, ...]) -> None:
-        await asyncio.sleep(0)
-        told.append(("assigned", len(partitions)))
-
-    await send(broker, topic, range(40))
-    read: list[ConsumerRecord] = []
-    async with reader(broker, **options) as first:
-        first.subscribe(topic, on_assigned=assigned, on_revoked=lambda gone: told.append(("revoked", len(gone))))
-        await turn_until(lambda: len(read) == 40, first, into=read)
-        async with reader(broker, topic, **options) as second:
-            await turn_until(lambda: len(first.assignment()) == len(second.assignment()) == 2, first, second, into=read)
-            await send(broker, topic, range(40, 80))
-            await turn_until(lambda: len(read) >= 80, first, second, into=read)
-        await turn_until(lambda: len(first.assignment()) == PARTITIONS, first, into=read)
-        await first.commit()
-        assert sum(each.offset for each in (await first.committed()).values()) == 80
-    assert sorted(int(record.value) for record in read) == list(range(80))
-    assert told[0] == ("assigned", PARTITIONS)
-    assert ("revoked", PARTITIONS if protocol == "range" else 2) in told
-
-
-@pytest.mark.asyncio
-async def test_manual_commits(broker: EmbeddedBroker, topic: str) -> None:
-    await send(broker, topic, range(8))
-    options = {"group_id": f"g-{topic}", "enable_auto_commit": False, "value_deserializer": json.loads}
-    async with reader(broker, topic, **options) as consumer:
-        seen = 0
-        async for record in consumer:
-            seen += 1
-            if seen == 3:
-                await consumer.commit(record)
-                place = TopicPartition(topic, record.partition)
-                assert await consumer.committed() == {place: OffsetAndMetadata(record.offset + 1)}
-                await consumer.commit()
-                assert sum(each.offset for each in (await consumer.committed()).values()) == 3
-                break
-
-
-@pytest.mark.asyncio
 async def test_transactions(broker: EmbeddedBroker, topic: str) -> None:
     async with Producer(broker.bootstrap_servers, transactional_id=f"t-{topic}") as producer:
         async with producer.transaction():
@@ -152,17 +94,6 @@ async def test_transactions(broker: EmbeddedBroker, topic: str) -> None:
         assert [record.value async for record in consumer] == [b"committed", b"last"]
     async with Admin(broker.bootstrap_servers) as admin:
         assert {p: o.offset for p, o in (await admin.group_offsets(f"g-{topic}")).items()} == {(topic, 0): 7}
-
-
-@pytest.mark.asyncio
-async def test_administration(broker: EmbeddedBroker) -> None:
-    name = broker.unused_topic_name("aio-admin")
-    async with Admin(broker.bootstrap_servers) as admin:
-        assert not (await admin.create_topics([NewTopic(name, partitions=2)]))[name].error
-        described = await asyncio.gather(*(admin.topics([name]) for _ in range(5)))
-        assert {len(topics) for topics in described} == {1}
-        assert (await admin.cluster()).brokers
-        assert await admin.api_versions()
 
 
 @pytest.mark.asyncio
@@ -191,7 +122,7 @@ def test_both_fronts_offer_the_same(name: str) -> None:
     assert offered(waiting) == offered(awaited)
     for each in offered(waiting) - {"close", "transaction"}:
         here, there = inspect.signature(getattr(waiting, each)), inspect.signature(getattr(awaited, each))
-        missing = set(here.parameters) - set(there.parameters) - {"wait", "on_delivery"}
+        missing = set(here.parameters) - set(there.parameters) - {"wait"}
         assert not missing, f"{name}.{each} lacks {missing}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.client import Admin, Consumer, ConsumerRecord, OffsetAndMetadata, Producer, TopicPartition
-from headrace.client.errors import BrokerError, ClientClosed, DeserializationError, InvalidArgument
+from headrace.client.errors import BrokerError, DeserializationError, InvalidArgument
 from headrace.testing import EmbeddedBroker
 
 WAIT_MS = 20_000
@@ -20,6 +20,9 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "cooperative": {"partition_assignment_strategy": "cooperative-sticky"},
     "kip-848": {"group_protocol": "consumer"},
 }
+
+
+pytestmark = pytest.mark.usefixtures("front")
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +104,8 @@ def test_manual_commits_decide_where_the_next_begins(
         consumer.commit()
         # What the iteration holds back is not committed.
         assert sum(each.offset for each in consumer.committed().values()) == 5
-        consumer.commit({place: OffsetAndMetadata(1, "a note")}, wait=False)
-        turn_until(lambda: consumer.committed()[place] == OffsetAndMetadata(1, "a note"), consumer)
+        consumer.commit({place: OffsetAndMetadata(1, "a note")})
+        assert consumer.committed()[place] == OffsetAndMetadata(1, "a note")
     with member(broker, topic, **options) as consumer:
         read: list[ConsumerRecord] = []
         turn_until(lambda: any(record.partition == place.partition for record in read), consumer, into=read)
@@ -253,24 +256,6 @@ def test_a_record_that_cannot_be_read_is_told_and_passed(broker: EmbeddedBroker,
         assert caught.value.record.value == b"two"
         turn_until(lambda: len(read) == 2, consumer, into=read)
         assert [record.value for record in read] == [1, 3]
-
-
-def test_nothing_is_left_behind(broker: EmbeddedBroker, topic: str) -> None:
-    before = threading.active_count()
-    with member(broker, topic) as consumer:
-        turn_until(lambda: shares(consumer) == [PARTITIONS], consumer)
-        assert threading.active_count() == before + 1
-    assert threading.active_count() == before
-
-
-def test_ctrl_c_in_the_wrong_instant_does_not_keep_it_open(broker: EmbeddedBroker, topic: str) -> None:
-    """The interrupt comes when the right to drive was taken, and before anybody gives it back."""
-    consumer = member(broker, topic)
-    consumer.poll(100)
-    consumer._driver.__enter__()
-    consumer.close()
-    with pytest.raises(ClientClosed):
-        consumer.poll(0)
 
 
 def test_a_static_member_is_removed_by_its_name(broker: EmbeddedBroker, topic: str) -> None:

@@ -11,8 +11,13 @@ from headrace.client.errors import DeserializationError, InvalidArgument, Serial
 from headrace.client.serializers import typed_json, typed_msgpack
 from headrace.testing import EmbeddedBroker
 
+from .fronts import Front
+
 WAIT_MS = 10_000
 PARTITIONS = 4
+
+
+pytestmark = pytest.mark.usefixtures("front")
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +87,11 @@ def test_wrong_types_are_refused(broker: EmbeddedBroker, topic: str) -> None:
             producer.send(topic, b"v", key=7)
 
 
-def test_callbacks_tell_how_it_ended(broker: EmbeddedBroker, topic: str) -> None:
+def test_callbacks_tell_how_it_ended(broker: EmbeddedBroker, topic: str, front: Front) -> None:
     ended: list[tuple[int, int, str]] = []
 
     def note(delivery: Delivery) -> None:
-        where = delivery.result(0)
+        where = delivery.result()
         ended.append((where.partition, where.offset, threading.current_thread().name))
         raise RuntimeError("is logged, and harms nobody")
 
@@ -96,7 +101,8 @@ def test_callbacks_tell_how_it_ended(broker: EmbeddedBroker, topic: str) -> None
         producer.flush(WAIT_MS)
         later.add_done_callback(lambda delivery: ended.append((0, delivery.result().offset, "here")))
         metrics = producer.metrics()
-    assert ended == [(1, 0, "headrace-producer"), (0, 1, "here")]
+    own = "headrace-producer" if front.name == "blocking" else "asyncio-front"
+    assert ended == [(1, 0, own), (0, 1, "here")]
     assert metrics["record-send-total"] == 2
     assert metrics["buffered-bytes"] == metrics["batches-unsettled"] == metrics["record-error-total"] == 0
 

@@ -17,6 +17,9 @@ WAIT_MS = 20_000
 PARTITIONS = 2
 
 
+pytestmark = pytest.mark.usefixtures("front")
+
+
 @pytest.fixture(scope="module")
 def broker(any_broker: EmbeddedBroker) -> EmbeddedBroker:
     return any_broker

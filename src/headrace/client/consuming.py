@@ -115,6 +115,7 @@ class Handover:
             if doomed is not None and TopicPartition(record.topic, record.partition) not in doomed
         ]
         self._raw = []
+        self._given.clear()  # An iteration that is under way has this list, and goes on with what is kept.
         self.iterate(kept)
 
 

@@ -18,7 +18,8 @@ from headrace.client.core.groups.membership import NoticeKind
 from headrace.client.core.links import Links
 from headrace.client.core.produced_batches import ProducedBatch
 from headrace.client.errors import BufferFull, ClientClosed, InvalidArgument, TransactionFailed
-from headrace.client.producing import delivered, make_core
+from headrace.client.producing import make_core
+from headrace.client.promises import delivered
 from headrace.client.types import ConsumerRecord, GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
 from headrace.ports.clock import Clock

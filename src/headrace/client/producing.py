@@ -1,4 +1,4 @@
-"""What the producers of all fronts have in common around the core: settings, serializers, results."""
+"""What the producers of all fronts have in common around the core: settings, serializers, topics without hope."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -6,11 +6,9 @@ from headrace.client.config import ProducerConfig
 from headrace.client.core.accumulator import ACKS_ALL, ProducerSettings
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.partitioners import Choose, RoundRobin, partition_for_checksum
-from headrace.client.core.produced_batches import ProducedBatch
 from headrace.client.core.producer import ProducerCore
 from headrace.client.errors import BrokerError, InvalidArgument, SerializationError
 from headrace.client.serializers import Serialize
-from headrace.client.types import RecordMetadata
 from headrace.model.errors import ErrorCode
 from headrace.ports.entropy import Entropy
 from headrace.wire.errors import ProtocolError
@@ -100,18 +98,6 @@ def given_batch(batch: bytes | bytearray) -> GivenBatch:
         raise InvalidArgument(f"this is not one batch of records as producers send it: {error}") from None
     data = batch if isinstance(batch, bytearray) else bytearray(batch)
     return GivenBatch(data, count, HEADER.unpack_from(data)[BASE_TIMESTAMP])
-
-
-def delivered(batch: ProducedBatch, place: int, timestamp: int) -> RecordMetadata:
-    """Where the record at that place of a batch is; raises why it is nowhere."""
-    if batch.error is not None:
-        raise batch.error
-    return RecordMetadata(
-        batch.partition.topic,
-        batch.partition.partition,
-        batch.base_offset + place if batch.base_offset >= 0 else -1,
-        batch.log_append_time_ms if batch.log_append_time_ms >= 0 else timestamp,
-    )
 
 
 def refuse_hopeless_topic(cluster: Cluster, topic: str, *, waited_ms: float, patience_ms: float) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -10,7 +11,6 @@ from headrace.client.aio.session import Session
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
 from headrace.client.consuming import Place, as_offsets
 from headrace.client.core.accumulator import NEVER, Appended
-from headrace.client.core.produced_batches import ProducedBatch
 from headrace.client.errors import (
     BufferFull,
     ClientClosed,
@@ -19,7 +19,8 @@ from headrace.client.errors import (
     InvalidArgument,
     TransactionFailed,
 )
-from headrace.client.producing import GivenBatch, delivered, given_batch, make_core, refuse_hopeless_topic, serialized
+from headrace.client.producing import GivenBatch, given_batch, make_core, refuse_hopeless_topic, serialized
+from headrace.client.promises import Promise
 from headrace.client.serializers import serializer
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction, RecordMetadata
 
@@ -36,33 +37,32 @@ CLOSE_TIMEOUT_MS = 30_000
 logger = logging.getLogger("headrace.client")
 
 
-class Delivery:
+class Delivery(Promise):
     """The promise of one record; await it to learn where the record is, or why it is nowhere."""
 
-    __slots__ = ("_batch", "_place", "_timestamp")
-
-    def __init__(self, batch: ProducedBatch, place: int, timestamp: int) -> None:
-        self._batch = batch
-        self._place = place
-        self._timestamp = timestamp
-
-    def done(self) -> bool:
-        return self._batch.is_done
+    __slots__ = ()
 
     def result(self) -> RecordMetadata:
         if not self._batch.is_done:
             raise InvalidArgument("the record is still on its way: await its delivery")
-        return delivered(self._batch, self._place, self._timestamp)
+        return self._where()
+
+    def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
+        """Call it when the record is delivered or given up, from the loop: it must not wait."""
+        if not self._await_end(partial(self._tell, callback)):
+            self._tell(callback)
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
-        batch = self._batch
-        if not batch.is_done:
-            ended = asyncio.get_running_loop().create_future()
-            if batch.callbacks is None:
-                batch.callbacks = []
-            batch.callbacks.append(lambda: None if ended.done() else ended.set_result(None))
+        ended = asyncio.get_running_loop().create_future()
+        if self._await_end(lambda: None if ended.done() else ended.set_result(None)):
             yield from ended.__await__()
         return self.result()
+
+
+def _promised(delivery: Delivery, on_delivery: Callable[[Delivery], object] | None) -> Delivery:
+    if on_delivery is not None:
+        delivery.add_done_callback(on_delivery)
+    return delivery
 
 
 class Producer:
@@ -102,8 +102,12 @@ class Producer:
         headers: Headers = (),
         partition: int | None = None,
         timestamp: int | None = None,
+        on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Hand over one record. Waits only for a topic that is not known yet or for room, at most `max_block_ms`."""
+        """Hand over one record. Waits only for a topic that is not known yet or for room, at most `max_block_ms`.
+
+        `on_delivery` is called from the loop when the record is delivered or given up.
+        """
         value = serialized("value", value, self._value_serializer)
         if key is not None:
             key = serialized("key", key, self._key_serializer)
@@ -118,13 +122,19 @@ class Producer:
             self._session.kick()
             if appended.batch.is_full:
                 await asyncio.sleep(0)  # A sender that never waits would keep the loop from sending.
-        return Delivery(appended.batch, appended.place, timestamp)
+        return _promised(Delivery(appended.batch, appended.place, timestamp), on_delivery)
 
     async def send_and_wait(self, topic: str, value: Any, key: Any = None, **record: Any) -> RecordMetadata:
         """Send one record and wait until it is delivered."""
         return await (await self.send(topic, value, key, **record))
 
-    async def send_batch(self, topic: str, partition: int, batch: bytes | bytearray) -> Delivery:
+    async def send_batch(
+        self,
+        topic: str,
+        partition: int,
+        batch: bytes | bytearray,
+        on_delivery: Callable[[Delivery], object] | None = None,
+    ) -> Delivery:
         """Hand over a whole encoded batch, whose first record the delivery is about; waits as `send` does.
 
         It gets the producer's identity and is compressed as it is. A bytearray is not to be used any more afterwards.
@@ -133,7 +143,7 @@ class Producer:
         appended = await self._wait_for(topic, lambda: self._append_batch(topic, partition, given))
         self._session.kick()
         await asyncio.sleep(0)  # As in `send`.
-        return Delivery(appended.batch, appended.place, given.timestamp)
+        return _promised(Delivery(appended.batch, appended.place, given.timestamp), on_delivery)
 
     async def partition_count(self, topic: str) -> int:
         """How many partitions the topic has; waits for what the brokers say of it, at most `max_block_ms`."""

@@ -1,14 +1,11 @@
-"""The blocking front against a real broker in this process."""
+"""What every front does alike with a broker: records there and back, positions, administration, errors, closing."""
 
-import os
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import headrace
 from headrace.client import (
     EARLIEST,
     LATEST,
@@ -34,15 +31,18 @@ from headrace.client.errors import (
 from headrace.model.errors import ErrorCode
 from headrace.testing import EmbeddedBroker
 
+from .fronts import Front
 from .hostile import FaultProxy
 
 WAIT_MS = 10_000
 
 
+pytestmark = pytest.mark.usefixtures("front")
+
+
 @pytest.fixture(scope="module")
-def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker() as running:
-        yield running
+def broker(any_broker: EmbeddedBroker) -> EmbeddedBroker:
+    return any_broker
 
 
 @pytest.fixture
@@ -51,13 +51,13 @@ def topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def admin(broker: EmbeddedBroker) -> Iterator[Admin]:
+def admin(broker: EmbeddedBroker, front: Front) -> Iterator[Admin]:
     with Admin(broker.bootstrap_servers, timeout_ms=WAIT_MS) as opened:
         yield opened
 
 
 @pytest.fixture
-def producer(broker: EmbeddedBroker) -> Iterator[Producer]:
+def producer(broker: EmbeddedBroker, front: Front) -> Iterator[Producer]:
     with Producer(broker.bootstrap_servers) as opened:
         yield opened
 
@@ -72,12 +72,6 @@ def read(broker: EmbeddedBroker, *topics: str, count: int) -> list[ConsumerRecor
             if len(records) == count:
                 break
         return records
-
-
-def test_the_package_offers_the_classes() -> None:
-    assert (headrace.Admin, headrace.Producer, headrace.Consumer) == (Admin, Producer, Consumer)
-    with pytest.raises(AttributeError):
-        headrace.Nonsense  # noqa: B018
 
 
 def test_there_and_back(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
@@ -116,23 +110,6 @@ def test_null_values_and_keys(broker: EmbeddedBroker, topic: str, producer: Prod
     assert (record.key, record.value) == (b"", None)
 
 
-def test_several_threads_send(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
-    def send_some(thread: int) -> None:
-        for number in range(50):
-            producer.send(topic, b"%d:%d" % (thread, number), partition=0)
-
-    threads = [threading.Thread(target=send_some, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    producer.flush(WAIT_MS)
-    values = [record.value or b"" for record in read(broker, topic, count=200)]
-    for thread_number in range(4):
-        own = [value for value in values if value.startswith(b"%d:" % thread_number)]
-        assert own == [b"%d:%d" % (thread_number, number) for number in range(50)]
-
-
 def test_seek_position_and_ends(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
     place = TopicPartition(topic, 1)
     for number in range(10):
@@ -155,6 +132,52 @@ def test_seek_position_and_ends(broker: EmbeddedBroker, topic: str, producer: Pr
         assert consumer.beginning_offsets([(topic, 0), (topic, 1)]) == {TopicPartition(topic, 0): 0, place: 0}
 
 
+def test_a_seek_within_an_iteration(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
+    for number in range(10):
+        producer.send(topic, b"%d" % number, partition=0)
+    producer.flush(WAIT_MS)
+    seen: list[int] = []
+    with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        for record in consumer:
+            seen.append(record.offset)
+            if seen == [0, 1, 2]:
+                consumer.seek((topic, 0), 8)
+            elif record.offset == 9:
+                break
+    assert seen == [0, 1, 2, 8, 9]
+
+
+def test_answers_larger_than_a_buffer_begins_with(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
+    size, count = 700_000, 4
+    for number in range(3 * count):
+        producer.send(topic, bytes([number]) * size, partition=number % 3)
+    producer.flush(WAIT_MS)
+    options = {"max_partition_fetch_bytes": 4 * size, "auto_offset_reset": "earliest"}
+    found: dict[int, list[bytes | None]] = {0: [], 1: [], 2: []}
+    with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, **options) as consumer:
+        for batch in consumer.batches(timeout_ms=WAIT_MS):
+            found[batch.partition] += batch.values()
+            if sum(map(len, found.values())) == 3 * count:
+                break
+    for partition, values in found.items():
+        assert values == [bytes([number]) * size for number in range(partition, 3 * count, 3)]
+
+
+def test_pauses(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
+    with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        assert consumer.end_offsets([(topic, 0), (topic, 1)]) == {(topic, 0): 0, (topic, 1): 0}
+        consumer.poll(1)
+        consumer.pause([(topic, 0)])
+        assert consumer.paused() == ((topic, 0),)
+        producer.send(topic, b"held back", partition=0).result(WAIT_MS)
+        producer.send(topic, b"given", partition=1).result(WAIT_MS)
+        assert [record.value for record in consumer.poll(WAIT_MS)] == [b"given"]
+        consumer.resume([(topic, 0)])
+        assert consumer.paused() == ()
+        assert [record.value for record in consumer.poll(WAIT_MS)] == [b"held back"]
+        assert consumer.metrics()["records-consumed-total"] == 2
+
+
 def test_latest_sees_only_what_comes_later(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
     producer.send(topic, b"old", partition=0).result(WAIT_MS)
     with Consumer(topic, bootstrap_servers=broker.bootstrap_servers) as consumer:
@@ -171,23 +194,24 @@ def test_iteration_ends_after_the_time_out(broker: EmbeddedBroker, topic: str) -
 
 
 def test_topics(broker: EmbeddedBroker, admin: Admin) -> None:
-    new = [NewTopic("made-here", 2, configs={"retention.ms": "5000"}), NewTopic("bad name!")]
-    assert admin.create_topics(new, validate_only=True)["made-here"].error == ErrorCode.NONE
-    assert admin.topics(["made-here"])[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    name = broker.unused_topic_name("made-here")
+    new = [NewTopic(name, 2, configs={"retention.ms": "5000"}), NewTopic("bad name!")]
+    assert admin.create_topics(new, validate_only=True)[name].error == ErrorCode.NONE
+    assert admin.topics([name])[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     outcomes = admin.create_topics(new)
-    assert outcomes["made-here"].error == ErrorCode.NONE
+    assert outcomes[name].error == ErrorCode.NONE
     assert outcomes["bad name!"].error == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert outcomes["bad name!"].message
-    assert admin.create_topics(new[:1])["made-here"].error == ErrorCode.TOPIC_ALREADY_EXISTS
-    (topic,) = admin.topics(["made-here"])
+    assert admin.create_topics(new[:1])[name].error == ErrorCode.TOPIC_ALREADY_EXISTS
+    (topic,) = admin.topics([name])
     assert ([p.partition for p in topic.partitions], topic.internal) == ([0, 1], False)
     assert topic.partitions[0].leader == topic.partitions[0].replicas[0] == topic.partitions[0].isr[0]
-    assert "made-here" in [known.name for known in admin.topics()]
-    assert admin.create_partitions({"made-here": 1})["made-here"].error == ErrorCode.INVALID_PARTITIONS
-    assert admin.create_partitions({"made-here": 4})["made-here"].error == ErrorCode.NONE
-    assert len(admin.topics(["made-here"])[0].partitions) == 4
-    assert admin.delete_topics(["made-here", "nothing"])["nothing"].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert admin.topics(["made-here"])[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert name in [known.name for known in admin.topics()]
+    assert admin.create_partitions({name: 1})[name].error == ErrorCode.INVALID_PARTITIONS
+    assert admin.create_partitions({name: 4})[name].error == ErrorCode.NONE
+    assert len(admin.topics([name])[0].partitions) == 4
+    assert admin.delete_topics([name, "nothing"])["nothing"].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert admin.topics([name])[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_configs(topic: str, admin: Admin) -> None:
@@ -246,8 +270,9 @@ def test_brokers(topic: str, admin: Admin, broker: EmbeddedBroker) -> None:
     assert {0, 1, 2, 3, 18, 19} <= set(ranges)
 
 
-def test_a_topic_that_does_not_exist(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.client.blocking.producer.FIRST_CONTACT_WAIT_MS", 50)
+def test_a_topic_that_does_not_exist(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "aio" if front.name == "asyncio" else front.name
+    monkeypatch.setattr(f"headrace.client.{module}.producer.FIRST_CONTACT_WAIT_MS", 50)
     monkeypatch.setattr("headrace.client.consuming.UNKNOWN_TOPIC_WAIT_MS", 50)
     with EmbeddedBroker(config={"auto.create.topics.enable": "false"}) as strict:
         with Producer(strict.bootstrap_servers) as producer:
@@ -258,8 +283,9 @@ def test_a_topic_that_does_not_exist(broker: EmbeddedBroker, monkeypatch: pytest
                 list(consumer)
 
 
-def test_a_topic_is_created_on_the_way(broker: EmbeddedBroker, producer: Producer) -> None:
-    assert producer.send("made-by-sending", b"v").result(WAIT_MS).offset == 0
+def test_a_topic_is_created_on_the_way() -> None:
+    with EmbeddedBroker() as broker, Producer(broker.bootstrap_servers) as producer:
+        assert producer.send("made-by-sending", b"v").result(WAIT_MS).offset == 0
 
 
 def test_a_topic_with_an_illegal_name(producer: Producer) -> None:
@@ -268,7 +294,7 @@ def test_a_topic_with_an_illegal_name(producer: Producer) -> None:
 
 
 def test_a_record_the_broker_refuses(broker: EmbeddedBroker) -> None:
-    topic = broker.create_topic("small-records", configs={"max.message.bytes": "200"})
+    topic = broker.create_topic(broker.unused_topic_name("small-records"), configs={"max.message.bytes": "200"})
     with Producer(broker.bootstrap_servers) as producer:
         with pytest.raises(BrokerError, match=r"raise max\.message\.bytes"):
             producer.send(topic, bytes(500)).result(WAIT_MS)
@@ -298,13 +324,6 @@ def test_closed_objects_say_so(broker: EmbeddedBroker, topic: str) -> None:
     for use in (admin.cluster, lambda: producer.send(topic, b"v"), producer.flush, consumer.poll):
         with pytest.raises(ClientClosed, match="make a new one"):
             use()
-
-
-def test_a_fork_is_refused(topic: str, producer: Producer, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as other_process:
-        other_process.setattr(os, "getpid", lambda: 1)
-        with pytest.raises(ClientClosed, match="fork"):
-            producer.send(topic, b"v")
 
 
 @pytest.mark.parametrize(

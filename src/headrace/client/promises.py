@@ -1,0 +1,61 @@
+"""What the deliveries of all fronts have in common: whether a record is delivered, where it is, and who is told."""
+
+import logging
+from collections.abc import Callable
+from typing import Self
+
+from headrace.client.core.produced_batches import ProducedBatch
+from headrace.client.errors import ClientError
+from headrace.client.types import RecordMetadata
+
+logger = logging.getLogger("headrace.client")
+
+
+class Promise:
+    """The promise of one record, which is at some place of a batch."""
+
+    __slots__ = ("_batch", "_place", "_timestamp")
+
+    def __init__(self, batch: ProducedBatch, place: int, timestamp: int) -> None:
+        self._batch = batch
+        self._place = place
+        self._timestamp = timestamp
+
+    def done(self) -> bool:
+        return self._batch.is_done
+
+    def error(self) -> ClientError | None:
+        """Why the record is nowhere, if that is known."""
+        return self._batch.error
+
+    def _where(self) -> RecordMetadata:
+        """Where the record is; raises why it is nowhere."""
+        return delivered(self._batch, self._place, self._timestamp)
+
+    def _await_end(self, ended: Callable[[], None]) -> bool:
+        """Have it called when the record is delivered or given up; False if that is over."""
+        batch = self._batch
+        if batch.is_done:
+            return False
+        if batch.callbacks is None:
+            batch.callbacks = []
+        batch.callbacks.append(ended)
+        return True
+
+    def _tell(self, callback: Callable[[Self], object]) -> None:
+        try:
+            callback(self)
+        except Exception:
+            logger.exception("a delivery callback failed")
+
+
+def delivered(batch: ProducedBatch, place: int, timestamp: int) -> RecordMetadata:
+    """Where the record at that place of a batch is; raises why it is nowhere."""
+    if batch.error is not None:
+        raise batch.error
+    return RecordMetadata(
+        batch.partition.topic,
+        batch.partition.partition,
+        batch.base_offset + place if batch.base_offset >= 0 else -1,
+        batch.log_append_time_ms if batch.log_append_time_ms >= 0 else timestamp,
+    )

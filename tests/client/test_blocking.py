@@ -1,0 +1,102 @@
+"""What only the front for threads that wait has: threads, forks, interrupts, and commits that nobody waits for."""
+
+import os
+import threading
+
+import pytest
+
+import headrace
+from headrace.client import Admin, Consumer, Producer, TopicPartition
+from headrace.client.errors import ClientClosed
+from headrace.testing import EmbeddedBroker
+
+WAIT_MS = 20_000
+PARTITIONS = 3
+
+
+@pytest.fixture(scope="module")
+def broker(any_broker: EmbeddedBroker) -> EmbeddedBroker:
+    return any_broker
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
+    return broker.create_topic(broker.unused_topic_name(request.node.name), partitions=PARTITIONS)
+
+
+def member(broker: EmbeddedBroker, topic: str) -> Consumer:
+    options = {"auto_offset_reset": "earliest", "heartbeat_interval_ms": 100, "enable_auto_commit": False}
+    return Consumer(topic, bootstrap_servers=broker.bootstrap_servers, group_id=f"g-{topic}", **options)
+
+
+def await_partitions(consumer: Consumer) -> None:
+    for _ in range(WAIT_MS // 20):
+        consumer.poll(20)
+        if len(consumer.assignment()) == PARTITIONS:
+            return
+    raise AssertionError("no partitions were assigned")
+
+
+def test_the_package_offers_the_classes() -> None:
+    assert (headrace.Admin, headrace.Producer, headrace.Consumer) == (Admin, Producer, Consumer)
+    with pytest.raises(AttributeError):
+        headrace.Nonsense  # noqa: B018
+
+
+def test_several_threads_send(broker: EmbeddedBroker, topic: str) -> None:
+    producer = Producer(broker.bootstrap_servers)
+
+    def send_some(thread: int) -> None:
+        for number in range(50):
+            producer.send(topic, b"%d:%d" % (thread, number), partition=0)
+
+    threads = [threading.Thread(target=send_some, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    producer.flush(WAIT_MS)
+    producer.close()
+    with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        values = [next(consumer).value for _ in range(200)]
+    for thread_number in range(4):
+        own = [value for value in values if value.startswith(b"%d:" % thread_number)]
+        assert own == [b"%d:%d" % (thread_number, number) for number in range(50)]
+
+
+def test_a_fork_is_refused(broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Producer(broker.bootstrap_servers) as producer:
+        with monkeypatch.context() as other_process:
+            other_process.setattr(os, "getpid", lambda: 1)
+            with pytest.raises(ClientClosed, match="fork"):
+                producer.send(topic, b"v")
+
+
+def test_nothing_is_left_behind(broker: EmbeddedBroker, topic: str) -> None:
+    before = threading.active_count()
+    with member(broker, topic) as consumer:
+        await_partitions(consumer)
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+
+
+def test_ctrl_c_in_the_wrong_instant_does_not_keep_it_open(broker: EmbeddedBroker, topic: str) -> None:
+    """The interrupt comes when the right to drive was taken, and before anybody gives it back."""
+    consumer = member(broker, topic)
+    consumer.poll(100)
+    consumer._driver.__enter__()
+    consumer.close()
+    with pytest.raises(ClientClosed):
+        consumer.poll(0)
+
+
+def test_a_commit_that_nobody_waits_for(broker: EmbeddedBroker, topic: str) -> None:
+    place = TopicPartition(topic, 0)
+    with member(broker, topic) as consumer:
+        await_partitions(consumer)
+        consumer.commit({place: 7}, wait=False)
+        for _ in range(WAIT_MS // 20):
+            consumer.poll(20)
+            if place in consumer.committed():
+                break
+        assert consumer.committed()[place].offset == 7
