@@ -8,7 +8,15 @@ from compat.environments import ROOT, Missing, jars_from_maven
 from compat.segments import ARTIFACTS, KAFKA_VERSION
 
 TESTS_S_MAX = 900
-TEST_FILES = ("test_group_front.py", "test_producer_front.py", "test_transactions.py", "test_aio.py", "test_raw.py")
+TEST_FILES = (
+    "test_fronts.py",
+    "test_blocking.py",
+    "test_aio.py",
+    "test_group_front.py",
+    "test_producer_front.py",
+    "test_transactions.py",
+    "test_raw.py",
+)
 
 
 def run_own_client() -> int:

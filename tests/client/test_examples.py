@@ -2,10 +2,14 @@
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+
+import pytest
 
 from headrace import Consumer, Producer
 from headrace.testing import EmbeddedBroker
@@ -22,6 +26,25 @@ def test_the_example_of_a_test() -> None:
         text=True,
     )
     assert "1 passed" in ran.stdout, ran.stdout + ran.stderr
+
+
+def test_orders_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    testclient = pytest.importorskip("fastapi.testclient", reason="pip install fastapi httpx")
+    with EmbeddedBroker(config={"group.initial.rebalance.delay.ms": "0"}) as broker:
+        monkeypatch.setenv("BOOTSTRAP_SERVERS", broker.bootstrap_servers)
+        example = runpy.run_path(str(EXAMPLES / "fastapi_orders.py"))
+        with testclient.TestClient(example["app"]) as http:
+            for item, count in (("apple", 3), ("pear", 1), ("apple", 2)):
+                answer = http.post("/orders", json={"customer": "c", "item": item, "count": count})
+                assert (answer.status_code, set(answer.json())) == (200, {"partition", "offset"})
+            assert http.post("/orders", json={"item": "apple"}).status_code == 422
+            counted: dict[str, int] = {}
+            for _ in range(WAIT_MS // 20):
+                counted = http.get("/counts").json()
+                if sum(counted.values()) == 6:
+                    break
+                threading.Event().wait(0.02)
+    assert counted == {"apple": 5, "pear": 1}
 
 
 def test_handlers_bill_orders_and_put_bad_ones_aside() -> None:

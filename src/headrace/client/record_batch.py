@@ -1,7 +1,7 @@
 """A whole batch as it was produced, opened only as far as it is asked for."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace.client.core.reading import FetchedBatch, open_batch
 from headrace.client.core.record_shapes import Plain, keys_of, values_of
@@ -71,21 +71,7 @@ class RecordBatch:
     def to_arrow(self) -> "pyarrow.Table":
         """The columns topic, partition, offset, timestamp, key, value and headers; needs pyarrow."""
         try:
-            import pyarrow
+            from headrace.client.arrow_tables import table_of
         except ImportError:
             raise ClientError("Arrow tables need pyarrow: install headrace[spark] or pyarrow") from None
-        found = self.records()
-        header = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
-        columns: dict[str, pyarrow.Array[Any]] = {
-            "topic": pyarrow.array([self.topic] * len(found), pyarrow.string()),
-            "partition": pyarrow.array([self.partition] * len(found), pyarrow.int32()),
-            "offset": pyarrow.array([record.offset for record in found], pyarrow.int64()),
-            "timestamp": pyarrow.array([record.timestamp for record in found], pyarrow.timestamp("ms", "UTC")),
-            "key": pyarrow.array([record.key for record in found], pyarrow.binary()),
-            "value": pyarrow.array([record.value for record in found], pyarrow.binary()),
-            "headers": pyarrow.array(
-                [[{"key": key, "value": value} for key, value in record.headers] for record in found],
-                pyarrow.list_(header),
-            ),
-        }
-        return pyarrow.table(columns)
+        return table_of(self._batch)
