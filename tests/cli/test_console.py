@@ -1,10 +1,21 @@
 """What commands print."""
 
 import json
+import logging
 
 import pytest
 
-from headrace.cli.console import clean, count_text, print_json, print_table, progress, size_text
+from headrace.cli.console import (
+    clean,
+    connection_notices,
+    count_text,
+    partitions_text,
+    print_json,
+    print_table,
+    progress,
+    size_text,
+)
+from headrace.model.ids import TopicPartition
 
 
 def test_a_piped_table_is_plain_and_never_folds(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,3 +84,29 @@ def test_a_table_of_wide_columns_loses_nothing(
     print_table(("a", "b", "c"), [("a" * 50, "b" * 50, "c" * 50)])
     out = capsys.readouterr().out
     assert (out.count("a"), out.count("b"), out.count("c")) == (50, 50, 50)
+
+
+def test_a_column_that_may_be_cut_gives_way_before_others_fold(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.cli.console.PIPED_WIDTH", 40)
+    print_table(("topic", "lag", "member"), [("orders-of-the-shop", 7, "m" * 80)], right=("lag",), cut=("member",))
+    assert capsys.readouterr().out.splitlines()[1] == "orders-of-the-shop    7  " + "m" * 12 + "…"
+    print_table(("topic", "member"), [("orders", "short")], cut=("member",))
+    assert capsys.readouterr().out.splitlines()[1] == "orders  short"
+
+
+def test_what_a_client_says_of_its_connections_is_shown_while_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("headrace.client")
+    level = logger.level
+    with connection_notices():
+        logger.info("here:1 is gone\x1b[2J")
+    logger.info("nobody hears this")
+    assert capsys.readouterr() == ("", "headrace: here:1 is gone\\x1b[2J\n")
+    assert (logger.level, logger.handlers) == (level, [])
+
+
+def test_partitions_by_topic() -> None:
+    places = [TopicPartition("b", 10), TopicPartition("a", 3), TopicPartition("b", 2)]
+    assert partitions_text(places) == "a 3; b 2, 10"
+    assert partitions_text([]) == ""

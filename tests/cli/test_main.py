@@ -63,6 +63,12 @@ def test_commands_and_options_further_in_are_met_in_the_same_way() -> None:
     assert wrong.exit_code == 2
     assert 'unknown option "--jsn": did you mean "--json"?' in wrong.output
     assert 'unknown option "--zzz"' in CliRunner().invoke(cli, ["topics", "list", "--zzz"]).output
+    early = CliRunner().invoke(cli, ["--bootstrap", "here:1", "topics", "list"])
+    assert early.exit_code == 2
+    assert (
+        'unknown option "--bootstrap": options stand behind their command, as in headrace topics list' in early.output
+    )
+    assert 'did you mean "--version"?' in CliRunner().invoke(cli, ["--verion"]).output
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -5,9 +5,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from headrace.cli.consume import _print_records
+from headrace.client.errors import BrokerUnreachable, DeadlineExceeded
+from headrace.client.types import ConsumerRecord
+from headrace.model.ids import TopicPartition
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace
 
@@ -135,3 +140,29 @@ def test_a_group_goes_on_where_it_committed(headrace: Headrace, topic: str) -> N
     assert headrace("consume", topic, *group).stdout == "four\n"
     assert headrace("consume", topic, *group).stdout == ""
     assert "leave out --offset" in headrace("consume", topic, *group, "--offset", "1", exit_code=2).stderr
+
+
+class GoneAndBack:
+    """A consumer whose broker is gone for a while, longer than the client itself is patient."""
+
+    def __init__(self, *answers: Exception | list[Any]) -> None:
+        self.answers = list(answers)
+
+    def poll(self, _timeout_ms: float, _records_max: int) -> list[Any]:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def position(self, _partition: TopicPartition) -> int:
+        return 0
+
+
+def test_who_follows_waits_for_a_broker_that_is_gone() -> None:
+    record = ConsumerRecord("t", 0, 0, 0, None, b"v", ())
+    gone = [BrokerUnreachable("gone"), DeadlineExceeded("too late")]
+    shown: list[Any] = []
+    _print_records(cast(Any, GoneAndBack(*gone, [record])), shown.extend, ends=None, count_max=1)
+    assert shown == [record]
+    with pytest.raises(BrokerUnreachable):
+        _print_records(cast(Any, GoneAndBack(*gone)), shown.extend, ends={TopicPartition("t", 0): 1}, count_max=None)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from headrace.bench.metrics_page import histogram, parse_page, total
-from headrace.cli.top import _number
+from headrace.cli.top import GROUP_COLUMNS, TOPIC_COLUMNS, _number, shown_columns
 from headrace.cli.top_samples import GroupCount, Sample, view_of
 from headrace.client import Admin, Producer
 from headrace.model.ids import TopicPartition
@@ -171,3 +171,19 @@ def test_pages_are_read_back() -> None:
 )
 def test_numbers_are_short(number: float, text: str) -> None:
     assert _number(number) == text
+
+
+@pytest.mark.parametrize(
+    ("width", "topics", "groups"),
+    [
+        (80, list(TOPIC_COLUMNS), list(GROUP_COLUMNS)),
+        (50, ["topic", "size", "records", "in/s", "out/s"], ["group", "state", "members", "lag", "read/s"]),
+        (30, ["topic", "in/s", "out/s"], ["group", "state", "lag"]),
+        (5, ["topic", "in/s"], ["group", "lag"]),
+    ],
+)
+def test_a_narrow_screen_leaves_out_what_matters_least(width: int, topics: list[str], groups: list[str]) -> None:
+    topic_row = ("orders", "4", "468.4 KiB", "1.2M", "532", "1,063")
+    group_row = ("billing", "Stable", "classic", "100", "345", "91")
+    assert [TOPIC_COLUMNS[place] for place in shown_columns(TOPIC_COLUMNS, [topic_row], width)] == topics
+    assert [GROUP_COLUMNS[place] for place in shown_columns(GROUP_COLUMNS, [group_row], width)] == groups

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace
 
@@ -97,7 +99,14 @@ def test_delete_asks(headrace: Headrace, topic: str) -> None:
 def test_a_topic_that_is_not_there(headrace: Headrace) -> None:
     result = headrace("topics", "describe", "no-such-topic", exit_code=1)
     assert 'cannot describe topic "no-such-topic": it does not exist (headrace topics list shows all)' in result.stderr
+
     assert "no-such-topic" not in names(headrace)
+
+
+@pytest.mark.parametrize("command", [("topics", "describe"), ("topics", "delete"), ("consume",)])
+def test_a_name_that_is_almost_right_is_guessed(headrace: Headrace, topic: str, command: tuple[str, ...]) -> None:
+    wrong = headrace(*command, f"{topic}x", exit_code=1).stderr
+    assert f'"{topic}x": it does not exist, did you mean "{topic}"? (headrace topics list shows all)' in wrong
 
 
 def test_no_broker(headrace: Headrace) -> None:

@@ -52,10 +52,10 @@ def test_list(headrace: Headrace, opened: OpenTransaction) -> None:
 
 
 def test_describe(headrace: Headrace, opened: OpenTransaction, topic: str) -> None:
-    header, row = headrace("transactions", "describe", opened.id).stdout.splitlines()
+    header, row, where = headrace("transactions", "describe", opened.id).stdout.splitlines()
     assert header.split()[:3] == ["TRANSACTIONAL", "ID", "STATE"]
     assert row.split()[:2] == [opened.id, "Ongoing"]
-    assert row.endswith(f"{topic}-1")
+    assert where == f'"{opened.id}": coordinator 1, open in {topic} 1'
     (found,) = json.loads(headrace("transactions", "describe", opened.id, "--json").stdout)
     assert (found["state"], found["partitions"], found["timeout_ms"]) == ("Ongoing", [f"{topic}-1"], 60_000)
     missing = headrace("transactions", "describe", "nobody", exit_code=1)
@@ -69,6 +69,8 @@ def test_abort(headrace: Headrace, opened: OpenTransaction, topic: str) -> None:
     with pytest.raises(confluent_kafka.KafkaException) as fenced:
         opened.producer.commit_transaction(WAIT_S)
     assert fenced.value.args[0].fatal()
+    wrong = headrace("transactions", "abort", f"{opened.id}x", "--yes", exit_code=1).stderr
+    assert f'cannot abort transactional id "{opened.id}x": it does not exist, did you mean "{opened.id}"?' in wrong
     again = headrace("transactions", "abort", opened.id, "--yes", exit_code=1)
     assert "has no open transaction, it is Empty (headrace transactions list --open" in again.stderr
 

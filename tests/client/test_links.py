@@ -26,6 +26,7 @@ class World:
         self.clock = VirtualClock()
         self.network = ScriptedNetwork(self.clock, peers, chunk_bytes)
         self.cluster = Cluster()
+        self.told: list[str] = []
         self.links = Links(
             network=self.network,
             clock=self.clock,
@@ -34,6 +35,7 @@ class World:
             cluster=self.cluster,
             request_timeout_ms=5_000,
             connect_timeout_ms=2_000,
+            tell=self.told.append,
         )
 
     def ask(self, call: Call = ASK, *, deadline_ms: float | None = None) -> Any:
@@ -83,6 +85,22 @@ def test_a_dead_address_is_avoided_for_a_growing_while() -> None:
     world.network.peers[1] = answering().feed
     world.clock.now_ms += 1_000
     assert world.ask() == ANSWER
+
+
+def test_it_is_told_once_when_a_broker_is_gone_and_once_when_it_is_back() -> None:
+    world = World({1: answering().feed})
+    assert world.ask() == ANSWER
+    assert world.told == []
+    gone = world.network.peers.pop(1)
+    world.network.transports[0]._peer = None
+    for _ in range(5):
+        world.ask()
+        world.clock.now_ms += 1_200
+    assert len(world.told) == 1
+    assert world.told[0].endswith("; trying again")
+    world.network.peers[1] = gone
+    assert world.ask() == ANSWER
+    assert world.told[1:] == ["here:1 is reached again"]
 
 
 def test_a_broker_that_accepts_and_says_nothing() -> None:

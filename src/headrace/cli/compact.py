@@ -7,7 +7,7 @@ import click
 from headrace.cli.console import print_table, size_text
 from headrace.cli.failures import Failure
 from headrace.cli.options import bootstrap_option, complete_topics
-from headrace.cli.outcomes import fail_on_errors, named
+from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.client import Admin
 from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, Outcome, ResourceType
 
@@ -31,7 +31,7 @@ def command(bootstrap: str, name: str | None, topic: str | None) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic)
     with Admin(bootstrap) as admin:
         (found,) = admin.topics([topic])
-        fail_on_errors(named({topic: Outcome(found.error)}), "cannot compact")
+        fail_on_errors(named({topic: Outcome(found.error)}), "cannot compact", known=lambda: topic_names(admin))
         _refuse_uncompacted(admin, resource)
         asked_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         outcomes = admin.alter_configs({resource: [ConfigChange(ConfigOperation.SET, REQUEST_CONFIG, asked_at)]})

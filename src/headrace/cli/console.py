@@ -4,12 +4,15 @@ rich is imported at the first table, not before: most of the time a command take
 """
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import click
+
+from headrace.model.ids import TopicPartition
 
 PIPED_WIDTH = 10_000
 """Columns of a table that goes to a file or a pipe: nothing is folded there."""
@@ -28,9 +31,13 @@ def print_table(
     *,
     right: Iterable[str] = (),
     styles: Mapping[str, Callable[[str], str]] | None = None,
+    cut: Iterable[str] = (),
     empty: str = "nothing to show",
 ) -> None:
-    """A table that fits the terminal; `right` names columns of numbers, `styles` colours cells by their text."""
+    """A table that fits the terminal; `right` names columns of numbers, `styles` colours cells by their text.
+
+    Those of `cut` end in dots where there is no room for them, others go on in the next line.
+    """
     from rich.table import Table
 
     shown = [[clean(str(cell)) for cell in row] for row in rows]
@@ -41,6 +48,11 @@ def print_table(
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, COLUMN_GAP, 0, 0))
     console = _console()
     widths = [_width(column, cells) for column, *cells in zip(columns, *shown, strict=True)]
+    for column in cut:
+        place = columns.index(column)
+        widths[place] = max(min(FOLDED_WIDTH_MIN, widths[place]), widths[place] - max(sum(widths) - console.width, 0))
+        for row in shown:
+            row[place] = _cut(row[place], widths[place] - COLUMN_GAP)
     whole = _whole_columns(widths, console.width)
     for number, column in enumerate(columns):
         justify: Literal["left", "right"] = "right" if column in numbers else "left"
@@ -57,6 +69,12 @@ def _width(column: str, cells: Iterable[str]) -> int:
     from rich.cells import cell_len
 
     return max(len(column), *map(cell_len, cells)) + COLUMN_GAP
+
+
+def _cut(cell: str, width: int) -> str:
+    from rich.cells import cell_len, set_cell_size
+
+    return cell if cell_len(cell) <= width else set_cell_size(cell, width - 1) + "…"
 
 
 def _whole_columns(widths: Sequence[int], room: int) -> set[int]:
@@ -93,6 +111,26 @@ def clean(text: str) -> str:
 
 
 @contextmanager
+def connection_notices() -> Iterator[None]:
+    """What the client says of brokers that cannot be reached, and can again, goes to stderr as it happens."""
+    handler = _Notices()
+    logger = logging.getLogger("headrace.client")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+class _Notices(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"headrace: {clean(record.getMessage())}", err=True)
+
+
+@contextmanager
 def progress(description: str, *, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """A progress bar on a terminal's stderr, nothing elsewhere; gives the function that advances it."""
     if not sys.stderr.isatty():
@@ -111,6 +149,14 @@ def progress(description: str, *, total: int | None = None) -> Iterator[Callable
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=total)
         yield lambda count: bar.advance(task, count)
+
+
+def partitions_text(partitions: Iterable[TopicPartition]) -> str:
+    """`orders 0, 1, 2; payments 0`."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    return "; ".join(f"{topic} {', '.join(map(str, numbers))}" for topic, numbers in by_topic.items())
 
 
 def size_text(count: int) -> str:

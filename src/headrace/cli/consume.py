@@ -7,14 +7,14 @@ from typing import BinaryIO, Literal
 
 import click
 
-from headrace.cli.console import clean
+from headrace.cli.console import clean, connection_notices
 from headrace.cli.failures import Failure
 from headrace.cli.options import bootstrap_option, complete_topics
-from headrace.cli.outcomes import fail_on_errors, named
+from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.cli.record_text import record_json, record_line
 from headrace.cli.times import EXAMPLES, parse_time
 from headrace.client import Admin, Consumer
-from headrace.client.errors import BrokerError
+from headrace.client.errors import BrokerError, BrokerUnreachable, DeadlineExceeded
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, Outcome
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
@@ -83,7 +83,7 @@ def command(
     wanted = {partition: start for partition, start in starts.items() if waits or start < ends[partition]}
     if not wanted:
         return
-    with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+    with connection_notices(), Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign(wanted)
         for partition, start in wanted.items():
             consumer.seek(partition, start)
@@ -104,18 +104,32 @@ def _consume_in_group(
     with Admin(bootstrap) as admin:
         _partitions(admin, topic, ())
     reset: Literal["earliest", "latest"] = "earliest" if from_beginning else "latest"
-    with Consumer(
-        topic, bootstrap_servers=bootstrap, group_id=group_id, auto_offset_reset=reset, enable_auto_commit=False
-    ) as consumer:
+    with (
+        connection_notices(),
+        Consumer(
+            topic, bootstrap_servers=bootstrap, group_id=group_id, auto_offset_reset=reset, enable_auto_commit=False
+        ) as consumer,
+    ):
         left = count_max
         while left is None or left > 0:
-            records = consumer.poll(POLL_MS, POLL_RECORDS_MAX if left is None else min(left, POLL_RECORDS_MAX))
+            limit = POLL_RECORDS_MAX if left is None else min(left, POLL_RECORDS_MAX)
+            records = _polled(consumer, limit, is_patient=follow or not from_beginning)
             write(records)
             if records:
                 consumer.commit()
                 left = left - len(records) if left is not None else None
             elif from_beginning and not follow and _is_at_end(consumer):
                 return
+
+
+def _polled(consumer: Consumer, records_max: int, *, is_patient: bool) -> list[ConsumerRecord]:
+    """Who waits for more also waits for a broker that is gone, and has been told so."""
+    try:
+        return consumer.poll(POLL_MS, records_max)
+    except (BrokerUnreachable, DeadlineExceeded):
+        if not is_patient:
+            raise
+        return []
 
 
 def _is_at_end(consumer: Consumer) -> bool:
@@ -133,7 +147,7 @@ def _time(text: str) -> int:
 
 def _partitions(admin: Admin, topic: str, only: tuple[int, ...]) -> list[TopicPartition]:
     (described,) = admin.topics([topic])
-    fail_on_errors(named({topic: Outcome(described.error)}), "cannot read")
+    fail_on_errors(named({topic: Outcome(described.error)}), "cannot read", known=lambda: topic_names(admin))
     existing = sorted(partition.partition for partition in described.partitions)
     missing = sorted(set(only) - set(existing))
     if missing:
@@ -195,7 +209,7 @@ def _print_records(
     left = count_max
     while ends is None or any(consumer.position(partition) < end for partition, end in ends.items()):
         limit = POLL_RECORDS_MAX if left is None else min(left, POLL_RECORDS_MAX)
-        records = consumer.poll(POLL_MS, limit)
+        records = _polled(consumer, limit, is_patient=ends is None)
         if ends is not None:
             records = [r for r in records if r.offset < ends[TopicPartition(r.topic, r.partition)]]
         write(records)

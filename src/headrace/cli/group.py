@@ -8,6 +8,13 @@ SUMMARY_MAX = 200
 """Characters of a command's first sentence in the help of its group."""
 
 
+LIKE_A_WORD = 0.6
+LIKE_A_NAME = 0.8
+"""How alike the nearest is at least, as difflib has it: names that people give often begin alike."""
+GUESSED_NAMES_MAX = 10_000
+"""Names that are compared with the one that was asked for."""
+
+
 class CommandGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Whole sentences, which go on in the next line where one is too short for them."""
@@ -27,8 +34,13 @@ class CommandGroup(click.Group):
 
 
 def guess(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    nearest = nearest_of(name, names, likeness=LIKE_A_WORD)
+    return f'did you mean "{nearest}"?' if nearest is not None else f"there are {', '.join(names)}."
+
+
+def nearest_of(name: str, known: Iterable[str], *, likeness: float = LIKE_A_NAME) -> str | None:
     from difflib import get_close_matches  # slow to import, and needed only here
 
-    names = list(known)
-    nearest = get_close_matches(name, names, n=1)
-    return f'did you mean "{nearest[0]}"?' if nearest else f"there are {', '.join(names)}."
+    nearest = get_close_matches(name, list(known)[:GUESSED_NAMES_MAX], n=1, cutoff=likeness)
+    return nearest[0] if nearest else None

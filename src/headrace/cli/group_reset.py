@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headrace.cli.failures import Failure, Misuse
-from headrace.cli.outcomes import fail_on_errors
+from headrace.cli.outcomes import fail_on_errors, topic_names
 from headrace.client import Admin
 from headrace.client.types import EARLIEST, LATEST, Outcome
 from headrace.model.errors import ErrorCode, error_name
@@ -37,7 +37,7 @@ def wanted_partitions(admin: Admin, texts: Sequence[str], committed: Iterable[To
     wanted: dict[TopicPartition, None] = {}
     for text, name in zip(texts, names, strict=True):
         topic = known[name]
-        fail_on_errors({f'topic "{name}"': Outcome(topic.error)}, "cannot reset")
+        fail_on_errors({f'topic "{name}"': Outcome(topic.error)}, "cannot reset", known=lambda: topic_names(admin))
         everything = range(len(topic.partitions))
         for partition in _numbers(text) or everything:
             if partition not in everything:

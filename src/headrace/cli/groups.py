@@ -5,7 +5,7 @@ from datetime import datetime
 
 import click
 
-from headrace.cli.console import count_text, print_json, print_table
+from headrace.cli.console import count_text, partitions_text, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.group_lag import PartitionLag, group_lag
@@ -87,10 +87,11 @@ def members(bootstrap: str, name: str, as_json: bool) -> None:
                 member.instance_id or NOTHING,
                 member.client_id,
                 member.host.removeprefix("/"),
-                ", ".join(map(str, member.partitions)) or NOTHING,
+                partitions_text(member.partitions) or NOTHING,
             )
             for member in group.members
         ),
+        cut=("member",),
         empty=f'group "{name}" has no members',
     )
 
@@ -170,10 +171,14 @@ def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
         confirm(f"delete {count_text(len(names), 'group')} and all committed offsets?")
     with Admin(bootstrap) as admin:
         outcomes = admin.delete_groups(names)
-    for name, outcome in outcomes.items():
-        if outcome.error is ErrorCode.NONE:
-            click.echo(f'deleted group "{name}"')
-    fail_on_errors(named(outcomes, "group"), "cannot delete")
+        for name, outcome in outcomes.items():
+            if outcome.error is ErrorCode.NONE:
+                click.echo(f'deleted group "{name}"')
+        fail_on_errors(named(outcomes, "group"), "cannot delete", known=lambda: _names(admin))
+
+
+def _names(admin: Admin) -> list[str]:
+    return [group.group for group in admin.groups()]
 
 
 def _described(admin: Admin, names: Sequence[str]) -> list[GroupDescription]:
@@ -182,7 +187,7 @@ def _described(admin: Admin, names: Sequence[str]) -> list[GroupDescription]:
         name: Outcome(ErrorCode.GROUP_ID_NOT_FOUND if group.state == DEAD else group.error)
         for name, group in found.items()
     }
-    fail_on_errors(named(outcomes, "group"), "cannot describe")
+    fail_on_errors(named(outcomes, "group"), "cannot describe", known=lambda: _names(admin))
     return list(found.values())
 
 
@@ -223,6 +228,7 @@ def _print_lag(lags: Sequence[PartitionLag]) -> None:
             for each in lags
         ),
         right=("partition", "committed", "end", "lag"),
+        cut=("member",),
         empty="it has committed nothing yet",
     )
 

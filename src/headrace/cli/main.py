@@ -55,6 +55,15 @@ class LazyGroup(CommandGroup):
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy.help) for name, lazy in COMMANDS.items()])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as wrong:
+            hint = f"options stand behind their command, as in headrace topics list {wrong.option_name} ..."
+            if wrong.possibilities:
+                hint = guess(wrong.option_name, wrong.possibilities)
+            raise click.UsageError(f'unknown option "{wrong.option_name}": {hint}', ctx) from None
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)

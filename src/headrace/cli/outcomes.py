@@ -1,11 +1,13 @@
 """What a broker answered to several changes at once: the failures told one per line, the first of them decisive."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import click
 
 from headrace.cli.console import clean
 from headrace.cli.failures import Failure
+from headrace.cli.group import nearest_of
+from headrace.client import Admin
 from headrace.client.errors import BrokerError
 from headrace.client.types import Outcome
 from headrace.model.errors import ErrorCode
@@ -17,24 +19,40 @@ _LISTINGS = {
 }
 
 
-def fail_on_errors(outcomes: Mapping[str, Outcome], doing: str) -> None:
-    """Raise for the refused ones; `doing` is what was tried, such as `cannot create`."""
+def fail_on_errors(
+    outcomes: Mapping[str, Outcome], doing: str, *, known: Callable[[], Iterable[str]] | None = None
+) -> None:
+    """Raise for the refused ones; `doing` is what was tried, such as `cannot create`.
+
+    `known` gives the names there are, to guess which one was meant.
+    """
     wrong = {name: outcome for name, outcome in outcomes.items() if outcome.error != ErrorCode.NONE}
     if not wrong:
         return
-    messages = [clean(_message(f"{doing} {name}", outcome)) for name, outcome in wrong.items()]
+    messages = [clean(_message(doing, name, outcome, known)) for name, outcome in wrong.items()]
     for message in messages[:-1]:
         click.echo(f"headrace: {message}", err=True)
     raise Failure(messages[-1])
 
 
-def _message(what: str, outcome: Outcome) -> str:
-    listing = _LISTINGS.get(outcome.error)
+def _message(doing: str, name: str, outcome: Outcome, known: Callable[[], Iterable[str]] | None) -> str:
+    what, listing = f"{doing} {name}", _LISTINGS.get(outcome.error)
     if listing is not None:
-        return f"{what}: it does not exist (headrace {listing} list shows all)"
+        meant = "" if known is None else _meant(name, known())
+        return f"{what}: it does not exist{meant} (headrace {listing} list shows all)"
     if outcome.error == ErrorCode.INVALID_TOPIC_EXCEPTION and not outcome.message:
         return f"{what}: no topic can have this name (letters, digits, dots, underscores and hyphens, at most 249)"
     return str(BrokerError(outcome.error, what, outcome.message))
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """`name` is what people call the thing, with its own name in quotes."""
+    nearest = nearest_of(name.partition('"')[2].rstrip('"'), known)
+    return "" if nearest is None else f', did you mean "{nearest}"?'
+
+
+def topic_names(admin: Admin) -> list[str]:
+    return [topic.name for topic in admin.topics()]
 
 
 def named(outcomes: Mapping[str, Outcome], kind: str = "topic") -> dict[str, Outcome]:

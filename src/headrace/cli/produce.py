@@ -6,7 +6,7 @@ from typing import BinaryIO, Literal
 
 import click
 
-from headrace.cli.console import count_text, progress
+from headrace.cli.console import connection_notices, count_text, progress
 from headrace.cli.failures import Failure
 from headrace.cli.options import bootstrap_option, complete_topics
 from headrace.cli.record_text import LINE_LENGTH_MAX, InputRecord, LineError, input_records
@@ -62,13 +62,16 @@ def command(
     if interactive:
         click.echo("one record per line; Ctrl-D ends", err=True)
     separator = key_separator.encode() if key_separator is not None else None
-    with Producer(
-        bootstrap_servers=bootstrap,
-        acks=_ACKS[acks],
-        compression=compression,
-        linger_ms=0 if interactive else LINGER_MS,
-        batch_size=BATCH_BYTES,
-    ) as producer:
+    with (
+        connection_notices(),
+        Producer(
+            bootstrap_servers=bootstrap,
+            acks=_ACKS[acks],
+            compression=compression,
+            linger_ms=0 if interactive else LINGER_MS,
+            batch_size=BATCH_BYTES,
+        ) as producer,
+    ):
         records = input_records(_lines(file), separator)
         count = _send_all(producer, topic, records, partition=partition, at_once=interactive)
     click.echo(f'sent {count_text(count, "record")} to topic "{topic}"', err=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.console import clean, count_text, print_json, size_text
+from headrace.cli.console import COLUMN_GAP, clean, count_text, print_json, size_text
 from headrace.cli.options import bootstrap_option, json_option
 from headrace.cli.top_samples import GroupRow, NodeRow, TopicRow, View, take_sample, view_of
 from headrace.client import Admin
@@ -28,6 +28,10 @@ PAGE_LINES = 7
 
 PIPED_ROWS_MAX = 10_000
 NAME_WIDTH_MIN = 10
+TOPIC_COLUMNS = ("topic", "parts", "size", "records", "in/s", "out/s")
+GROUP_COLUMNS = ("group", "state", "type", "members", "lag", "read/s")
+SHED_FIRST = ("type", "parts", "members", "records", "size", "read/s", "state", "out/s")
+"""What a narrow screen leaves out, in this order."""
 LOOP_LAG_WARNING_MS = 100.0
 
 
@@ -130,14 +134,9 @@ def page(view: View, bootstrap: str, *, rows_max: int, width: int) -> "Group":
         Text(_node_line(view.node), style="dim" if view.node is None else "", no_wrap=True, overflow="ellipsis"),
         Text(_loop_line(view.node), style=_loop_style(view.node), no_wrap=True, overflow="ellipsis"),
         Text(),
-        _table(("topic", "parts", "size", "records", "in/s", "out/s"), _topic_cells(view.topics[:topic_rows]), width),
+        _table(TOPIC_COLUMNS, _topic_cells(view.topics[:topic_rows]), width),
         Text(),
-        _table(
-            ("group", "state", "type", "members", "lag", "read/s"),
-            _group_cells(view.groups[:group_rows]),
-            width,
-            lag_column=4,
-        ),
+        _table(GROUP_COLUMNS, _group_cells(view.groups[:group_rows]), width),
     )
 
 
@@ -182,33 +181,42 @@ def _group_cells(rows: Sequence[GroupRow]) -> list[tuple[str, ...]]:
     ]
 
 
-def _table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, lag_column: int | None = None
-) -> "RenderableType":
-    """One line for each row, whatever the width: the name gives way."""
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> "RenderableType":
+    """One line for each row, whatever the width: the name gives way, and then the columns that matter least."""
     from rich.table import Table
     from rich.text import Text
 
     if not rows:
         return Text(f"no {columns[0]}s", style="dim")
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0), width=width)
-    words = ("state", "type")
-    for number, column in enumerate(columns):
+    places = shown_columns(columns, rows, width)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, COLUMN_GAP, 0, 0), width=width)
+    for place in places:
         table.add_column(
-            column.upper(),
-            justify="left" if number == 0 or column in words else "right",
-            ratio=1 if number == 0 else None,
-            min_width=NAME_WIDTH_MIN if number == 0 else None,
+            columns[place].upper(),
+            justify="left" if place == 0 or columns[place] in ("state", "type") else "right",
+            ratio=1 if place == 0 else None,
+            min_width=NAME_WIDTH_MIN if place == 0 else None,
             no_wrap=True,
             overflow="ellipsis",
         )
     for row in rows:
-        behind = lag_column is not None and row[lag_column] != "0"
-        cells = [
-            Text(clean(cell), style="yellow" if behind and at == lag_column else "") for at, cell in enumerate(row)
-        ]
-        table.add_row(*cells)
+        behind = [columns[place] == "lag" and row[place] != "0" for place in places]
+        cells = zip(places, behind, strict=True)
+        table.add_row(*(Text(clean(row[place]), style="yellow" if is_behind else "") for place, is_behind in cells))
     return table
+
+
+def shown_columns(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """The places of those that fit beside a name that can still be read."""
+    widths = {
+        place: max(len(columns[place]), *(len(clean(row[place])) for row in rows)) + COLUMN_GAP
+        for place in range(1, len(columns))
+    }
+    for column in (*SHED_FIRST, ""):
+        if NAME_WIDTH_MIN + COLUMN_GAP + sum(widths.values()) <= width:
+            break
+        widths = {place: needed for place, needed in widths.items() if columns[place] != column}
+    return [0, *widths]
 
 
 def _bytes(count: float) -> str:

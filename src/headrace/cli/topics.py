@@ -7,7 +7,7 @@ from headrace.cli.console import count_text, print_json, print_table
 from headrace.cli.failures import Failure
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import assignments, bootstrap_option, complete_topics, confirm, json_option, yes_option
-from headrace.cli.outcomes import fail_on_errors, named
+from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.cli.topic_details import TopicDetails, print_details, topic_details
 from headrace.client import Admin
 from headrace.client.types import (
@@ -106,7 +106,7 @@ def describe(bootstrap: str, names: tuple[str, ...], all_configs: bool, as_json:
     """Describe topics: partitions, leaders, offsets, sizes and configs; all topics if none is named."""
     with Admin(bootstrap) as admin:
         found = admin.topics(names or None)
-        _fail_on_missing(found, "cannot describe")
+        _fail_on_missing(admin, found, "cannot describe")
         details = topic_details(admin, found)
     if as_json:
         print_json([_details_json(topic) for topic in details])
@@ -130,8 +130,9 @@ def _details_json(topic: TopicDetails) -> dict[str, object]:
     }
 
 
-def _fail_on_missing(topics: tuple[TopicDescription, ...], doing: str) -> None:
-    fail_on_errors(named({topic.name: Outcome(topic.error) for topic in topics}), doing)
+def _fail_on_missing(admin: Admin, topics: tuple[TopicDescription, ...], doing: str) -> None:
+    outcomes = {topic.name: Outcome(topic.error) for topic in topics}
+    fail_on_errors(named(outcomes), doing, known=lambda: topic_names(admin))
 
 
 @command.command("alter")
@@ -154,13 +155,14 @@ def alter(
         if changes:
             resource = ConfigResource(ResourceType.TOPIC, name)
             outcomes = admin.alter_configs({resource: changes})
-            fail_on_errors({f'topic "{name}"': outcome for outcome in outcomes.values()}, "cannot alter")
+            told = {f'topic "{name}"': outcome for outcome in outcomes.values()}
+            fail_on_errors(told, "cannot alter", known=lambda: topic_names(admin))
             click.echo(f'changed {count_text(len(changes), "config")} of topic "{name}"')
 
 
 def _grow(admin: Admin, name: str, partitions: int) -> None:
     (topic,) = admin.topics([name])
-    _fail_on_missing((topic,), "cannot alter")
+    _fail_on_missing(admin, (topic,), "cannot alter")
     current = len(topic.partitions)
     if partitions < current:
         raise Failure(
@@ -181,7 +183,7 @@ def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
     """Delete topics and all their records; none of them if one does not exist."""
     with Admin(bootstrap) as admin:
         found = admin.topics(names)
-        _fail_on_missing(found, "nothing deleted, cannot delete" if len(names) > 1 else "cannot delete")
+        _fail_on_missing(admin, found, "nothing deleted, cannot delete" if len(names) > 1 else "cannot delete")
         for topic in found:
             if topic.internal:
                 click.echo(f'"{topic.name}" is internal: what coordinators keep in it is lost', err=True)

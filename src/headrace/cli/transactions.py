@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from headrace.cli.console import count_text, print_json, print_table
+from headrace.cli.console import clean, count_text, partitions_text, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import (
@@ -17,7 +17,7 @@ from headrace.cli.options import (
     json_option,
     yes_option,
 )
-from headrace.cli.outcomes import fail_on_errors, named
+from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.cli.times import duration_text, parse_duration, time_text
 from headrace.client import Admin, TopicPartition
 from headrace.client.types import HangingTransaction, Outcome, TransactionDescription
@@ -130,7 +130,7 @@ def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
         print_json([_description_json(each) for each in found])
         return
     print_table(
-        ("transactional id", "state", "producer", "epoch", "timeout", "open for", "coordinator", "partitions"),
+        ("transactional id", "state", "producer", "epoch", "timeout", "open for"),
         (
             (
                 each.transactional_id,
@@ -139,13 +139,14 @@ def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
                 each.producer_epoch,
                 duration_text(each.timeout_ms),
                 _age(each),
-                each.coordinator,
-                ", ".join(map(str, each.partitions)) or NOTHING,
             )
             for each in found
         ),
-        right=("producer", "epoch", "timeout", "open for", "coordinator"),
+        right=("producer", "epoch", "timeout", "open for"),
     )
+    for each in found:
+        where = f" in {partitions_text(each.partitions)}" if each.partitions else ""
+        click.echo(clean(f'"{each.transactional_id}": coordinator {each.coordinator}{where and ", open"}{where}'))
 
 
 @command.command("abort")
@@ -168,7 +169,7 @@ def abort(bootstrap: str, ids: tuple[str, ...], hanging: bool, topics: tuple[str
 
 
 def _abort_ids(admin: Admin, ids: Sequence[str], yes: bool) -> None:
-    for each in _described(admin, ids):
+    for each in _described(admin, ids, "cannot abort"):
         if each.state == "PrepareCommit":
             raise Failure(
                 f'the transaction of "{each.transactional_id}" is committed already: its partitions are being told'
@@ -205,7 +206,8 @@ def _abort_hanging(admin: Admin, topics: Sequence[str], yes: bool) -> None:
 def _find_hanging(admin: Admin, topics: Sequence[str]) -> tuple[HangingTransaction, ...]:
     """In all topics that applications write to, unless some are named."""
     described = admin.topics(list(topics) or None)
-    fail_on_errors(named({topic.name: Outcome(topic.error) for topic in described}), "cannot look at")
+    outcomes = {topic.name: Outcome(topic.error) for topic in described}
+    fail_on_errors(named(outcomes), "cannot look at", known=lambda: topic_names(admin))
     return admin.hanging_transactions(
         TopicPartition(topic.name, partition.partition)
         for topic in described
@@ -235,11 +237,15 @@ def _print_hanging(found: Sequence[HangingTransaction], as_json: bool) -> None:
     )
 
 
-def _described(admin: Admin, ids: Sequence[str]) -> list[TransactionDescription]:
+def _described(admin: Admin, ids: Sequence[str], doing: str = "cannot describe") -> list[TransactionDescription]:
     found = admin.describe_transactions(ids)
     outcomes = {transactional_id: Outcome(each.error) for transactional_id, each in found.items()}
-    fail_on_errors(named(outcomes, "transactional id"), "cannot describe")
+    fail_on_errors(named(outcomes, "transactional id"), doing, known=lambda: _ids(admin))
     return list(found.values())
+
+
+def _ids(admin: Admin) -> list[str]:
+    return [each.transactional_id for each in admin.transactions()]
 
 
 def _age(described: TransactionDescription) -> str:

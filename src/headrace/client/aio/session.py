@@ -1,6 +1,7 @@
 """One client's network on a running asyncio loop: the engine, driven by the loop's events and timers."""
 
 import asyncio
+import logging
 from typing import Any, TypeVar
 
 from headrace.client.addresses import parse_bootstrap
@@ -16,6 +17,7 @@ from headrace.ports.real.clock import RealClock
 from headrace.ports.real.entropy import RealEntropy
 
 T = TypeVar("T")
+logger = logging.getLogger("headrace.client")
 
 CONNECT_MS_MAX = 10_000
 
@@ -43,6 +45,7 @@ class Session:
             request_timeout_ms=config.request_timeout_ms,
             connect_timeout_ms=min(config.request_timeout_ms, CONNECT_MS_MAX),
             choose=self.entropy.below,
+            tell=logger.info,
             security=security_of(config, self.entropy),
         )
         self.engine = Engine(self.links, self.clock)

@@ -1,5 +1,6 @@
 """One client's network in a thread that waits: the real ports around the core's engine."""
 
+import logging
 import os
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from headrace.ports.real.entropy import RealEntropy
 from headrace.ports.real.network import RealNetwork
 
 T = TypeVar("T")
+logger = logging.getLogger("headrace.client")
 
 CONNECT_MS_MAX = 10_000
 
@@ -50,6 +52,7 @@ class Session:
             request_timeout_ms=config.request_timeout_ms,
             connect_timeout_ms=min(config.request_timeout_ms, CONNECT_MS_MAX),
             choose=self.entropy.below,
+            tell=logger.info,
             security=security,
         )
         self.engine = Engine(self.links, self.clock)

@@ -64,14 +64,19 @@ class Links:
         answer_bytes_max: int = ANSWER_BYTES_MAX,
         choose: Callable[[int], int] | None = None,
         security: Security = PLAINTEXT,
+        tell: Callable[[str], object] | None = None,
     ) -> None:
-        """`choose` gives a number below its argument: clients that start together shall not all go the same way."""
+        """`choose` gives a number below its argument: clients that start together shall not all go the same way.
+
+        `tell` hears when a broker cannot be reached any more, and when it can again.
+        """
         assert bootstrap, "at least one broker to begin with"
         self.cluster = cluster
         self._network = network
         self._clock = clock
         self._choose = choose
         self._security = security
+        self._tell = tell
         first = choose(len(bootstrap)) if choose is not None else 0
         self._bootstrap = (*bootstrap[first:], *bootstrap[:first])
         self._client_id = client_id
@@ -207,6 +212,8 @@ class Links:
     def _refuse(self, address: Address, error: ClientError) -> ClientError:
         before = self._refusals.get(address)
         self._failures_count += 1
+        if before is None and self._tell is not None:
+            self._tell(f"{error}; trying again")
         backoff_ms = min(before.backoff_ms * 2, RECONNECT_BACKOFF_MS_MAX) if before else RECONNECT_BACKOFF_MS
         spread = 1 + (self._choose(2 * JITTER_PER_MILLE) - JITTER_PER_MILLE) / 1000 if self._choose is not None else 1
         self._refusals[address] = _Refusal(self._clock.monotonic_ms() + backoff_ms * spread, backoff_ms, error)
@@ -254,8 +261,8 @@ class Links:
         except (BadAnswer, BrokerUnreachable, AuthenticationFailed, UnsupportedByBroker) as error:
             self._drop(route, self._refuse(address, error))
         else:
-            if link.connection.is_ready:
-                self._refusals.pop(address, None)
+            if link.connection.is_ready and self._refusals.pop(address, None) is not None and self._tell is not None:
+                self._tell(f"{address} is reached again")
 
     def _flush(self, link: Link) -> None:
         while link.outgoing:
