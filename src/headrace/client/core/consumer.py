@@ -417,10 +417,14 @@ class ConsumerCore:
         self, partition: TopicPartition, reading: Reading, answer: fetch.FetchResponsePartition, now_ms: float
     ) -> None:
         leader = answer.current_leader
+        may_hurry = now_ms - reading.redirected_ms >= self._settings.retry_pause_ms
+        reading.redirected_ms = now_ms
         if reading.preferred_node is not None:
             reading.preferred_node = None  # A replica that cannot serve us: the leader knows better.
         elif not self._cluster.learn_leader(partition, leader.leader_id, leader.leader_epoch):
             self._stumble(partition, reading, answer.error_code, now_ms)
+        if not may_hurry:
+            self._pause(reading, now_ms)  # Nodes that send us to each other shall not keep us busy.
 
     def _ask(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         asked: dict[TopicPartition, int] = {}

@@ -1,5 +1,6 @@
 """Batches on their way to a broker, and the line they stand in for each partition."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -45,6 +46,7 @@ class ProducedBatch:
         "partition",
         "producer_id",
         "ready_ms",
+        "redirected_ms",
         "sequence",
     )
 
@@ -64,6 +66,8 @@ class ProducedBatch:
         self.is_uncertain = False
         """It was sent and nobody knows whether it was written."""
         self.last_error: ClientError | None = None
+        self.redirected_ms = -math.inf
+        """When a broker last named another leader."""
         self.is_done = False
         self.error: ClientError | None = None
         self.base_offset = -1

@@ -259,7 +259,10 @@ class ProducerCore:
             self._cluster.mark_wrong()
             leader = answer.current_leader
             is_known = self._cluster.learn_leader(batch.partition, leader.leader_id, leader.leader_epoch)
-            self._retry(batch, error, now_ms, pause_ms=0 if is_known else self._settings.retry_pause_ms)
+            # At once, but not again and again: leaders that send us to each other shall not keep us busy.
+            may_hurry = is_known and now_ms - batch.redirected_ms >= self._settings.retry_pause_ms
+            batch.redirected_ms = now_ms
+            self._retry(batch, error, now_ms, pause_ms=0 if may_hurry else self._settings.retry_pause_ms)
         else:
             self._fail(batch, error)
             # Its numbers are never written, so the ones behind it would be out of order for ever.

@@ -4,6 +4,7 @@ Like the other cores it knows no clock and no socket: `poll` gives errands, thei
 pieces. Nothing is decoded but the headers of batches. What is held and what is on its way stays within a limit.
 """
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
@@ -50,7 +51,7 @@ class FetchedBytes(NamedTuple):
 
 
 class _Range:
-    __slots__ = ("end", "is_asking", "position", "preferred_node", "resume_ms")
+    __slots__ = ("end", "is_asking", "position", "preferred_node", "redirected_ms", "resume_ms")
 
     def __init__(self, start: int, end: int) -> None:
         self.position = start
@@ -58,6 +59,8 @@ class _Range:
         self.is_asking = False
         self.resume_ms = 0.0
         self.preferred_node: int | None = None
+        self.redirected_ms = -math.inf
+        """When a node last sent us to another one."""
 
 
 class RangeReader:
@@ -177,6 +180,8 @@ class RangeReader:
         self, place: TopicPartition, wanted: _Range, answer: fetch.FetchResponsePartition, now_ms: float
     ) -> None:
         code, leader = answer.error_code, answer.current_leader
+        may_hurry = now_ms - wanted.redirected_ms >= RETRY_PAUSE_MS
+        wanted.redirected_ms = now_ms
         if wanted.preferred_node is not None:
             wanted.preferred_node = None  # A replica that cannot serve us: the leader knows better.
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -185,6 +190,8 @@ class RangeReader:
             self._error = BrokerError(code, f"{place} cannot be read at offset {wanted.position}")
         elif not self._cluster.learn_leader(place, leader.leader_id, leader.leader_epoch):
             self._cluster.mark_wrong()
+            may_hurry = False
+        if not may_hurry:
             wanted.resume_ms = now_ms + RETRY_PAUSE_MS
 
     def _advance(

@@ -3,6 +3,7 @@
 With read_committed, batches of aborted transactions are left out, by the list that came with them (KIP-98).
 """
 
+import math
 from collections import deque
 from collections.abc import Iterable
 from itertools import count, repeat
@@ -107,6 +108,7 @@ class Reading:
         "position",
         "preferred_node",
         "preferred_until_ms",
+        "redirected_ms",
         "resume_ms",
         "start",
     )
@@ -135,6 +137,8 @@ class Reading:
         self.preferred_node: int | None = None
         """A replica nearer than the leader, by the leader's own word (KIP-392)."""
         self.preferred_until_ms = 0.0
+        self.redirected_ms = -math.inf
+        """When a node last sent us to another one."""
         self._partition = partition
         self._waiting: deque[tuple[memoryview, AbortedTransactions | None]] = deque()
         self._opened: list[ConsumerRecord] = []

@@ -195,9 +195,11 @@ class EpochMember:
         self.changes.assign(target - self.changes.owned)
 
     def _expelled(self, now_ms: float) -> None:
+        """Join anew: at once, or after a pause where even the joining was refused."""
+        pause_ms = self._settings.retry_pause_ms if self._epoch == JOINING_EPOCH else 0
         self._begin_again()
         self.changes.lose_all()
-        self._heartbeat_ms = now_ms
+        self._heartbeat_ms = now_ms + pause_ms
 
     def _begin_again(self) -> None:
         self._generation += 1
