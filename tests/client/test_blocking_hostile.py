@@ -5,11 +5,13 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 from headrace.client import Admin, Consumer, Producer
+from headrace.client.blocking.raw import RawFetcher
 from headrace.client.errors import BadAnswer, BrokerUnreachable, ClientError, DeadlineExceeded
 
 from .hostile import HostileServer, listen_only
@@ -108,6 +110,59 @@ def test_a_producer_gives_up_on_a_silent_broker() -> None:
         with Producer(server.address, max_block_ms=200, request_timeout_ms=100) as producer, at_most(3):
             with pytest.raises(DeadlineExceeded, match="nothing is known of topic 't'"):
                 producer.send("t", b"v")
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def use_admin(servers: str) -> None:
+    with Admin(servers, timeout_ms=100) as admin:
+        admin.cluster()
+
+
+def use_producer(servers: str) -> None:
+    with Producer(servers, max_block_ms=100, request_timeout_ms=100) as producer:
+        producer.send("t", b"v")
+
+
+def use_transactions(servers: str) -> None:
+    with Producer(servers, max_block_ms=100, request_timeout_ms=100, transactional_id="t") as producer:
+        producer.transaction()
+
+
+def use_consumer(servers: str) -> None:
+    with Consumer("t", bootstrap_servers=servers, request_timeout_ms=100) as consumer:
+        consumer.poll(100)
+
+
+def use_member(servers: str) -> None:
+    with Consumer("t", bootstrap_servers=servers, group_id="g", request_timeout_ms=100) as consumer:
+        consumer.poll(100)
+
+
+def use_fetcher(servers: str) -> None:
+    with RawFetcher(servers, request_timeout_ms=100) as fetcher:
+        list(fetcher.fetch({("t", 0): (0, 1)}, timeout_ms=100))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [use_admin, use_producer, use_transactions, use_consumer, use_member, use_fetcher],
+    ids=lambda use: use.__name__,
+)
+@pytest.mark.parametrize(
+    "behave", [listen_only, garbage, wrong_correlation, hangs_up], ids=lambda behave: behave.__name__
+)
+def test_no_thread_and_no_socket_is_left(use: Callable[[str], None], behave: Callable[[socket.socket], None]) -> None:
+    """Whoever is let down by whatever the broker does: an error or nothing, by the deadline, and all is closed."""
+    threads = set(threading.enumerate())
+    descriptors = open_descriptors()
+    with HostileServer(behave) as server, at_most(5):
+        with suppress(ClientError):
+            use(server.address)
+    assert set(threading.enumerate()) == threads
+    assert open_descriptors() == descriptors
 
 
 def test_nothing_is_left_behind() -> None:
