@@ -12,6 +12,7 @@ from pyspark.sql.datasource import (
 )
 
 from headrace.spark.option_names import OptionError, check_names
+from headrace.spark.sink.options import is_sink, parse_sink_options
 from headrace.spark.source_options import DEFAULT_COLUMNS, ERROR_COLUMN, SourceOptions, is_source, parse_source_options
 from headrace.spark.values import ERROR_TYPE
 
@@ -36,6 +37,8 @@ class HeadraceDataSource(DataSource):
         super().__init__(options)
         check_names(options)
         self._source = parse_source_options(options) if is_source(options) else None
+        if self._source is None and is_sink(options):
+            parse_sink_options(options)
 
     @classmethod
     def name(cls) -> str:

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-from headrace.spark.sink.options import WRITE_OPTIONS
-
 KAFKA_PREFIX = "kafka."
 
 SOURCE_NAMES = (
@@ -44,13 +42,15 @@ OWN_SOURCE_NAMES = (
     "pushdown",
 )
 
+SINK_NAMES = ("topic", "delivery", "sinkName", "idempotenceKey", "idempotenceEpoch")
+
 SPARK_NAMES = (
     *("path", "queryName", "checkpointLocation", "outputMode"),
     *("comment", "collation", "location", "provider", "owner", "external", "is_managed_location"),
 )
 """What Spark itself adds: to queries, and to tables of its catalog."""
 
-KNOWN_NAMES = (*SOURCE_NAMES, *OWN_SOURCE_NAMES, *sorted(WRITE_OPTIONS), *SPARK_NAMES)
+KNOWN_NAMES = (*SOURCE_NAMES, *OWN_SOURCE_NAMES, *SINK_NAMES, *SPARK_NAMES)
 
 
 class OptionError(ValueError):

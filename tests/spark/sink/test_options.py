@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from headrace.spark.sink.options import BATCH_BYTES_DEFAULT, OptionError, parse_sink_options
+from headrace.spark.option_names import OptionError
+from headrace.spark.sink.options import BATCH_BYTES_DEFAULT, parse_sink_options
 from headrace.wire.records.compression import Compression
 
 SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9"}
@@ -49,23 +50,23 @@ def test_options_as_spark_gives_them() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "option kafka.bootstrap.servers is missing"),
-        ({**SERVERS, "bootstrap.servers": "other:1"}, "name different brokers"),
-        ({**SERVERS, "topic": ""}, "option topic is empty"),
-        ({**SERVERS, "delivery": "twice"}, "option delivery is one of exactly-once, at-least-once, not 'twice'"),
+        ({}, 'option "kafka.bootstrap.servers" is missing'),
+        ({**SERVERS, "bootstrap.servers": "other:1"}, "contradict each other"),
+        ({**SERVERS, "topic": ""}, 'option "topic" is empty'),
+        ({**SERVERS, "delivery": "twice"}, 'option "delivery" is one of exactly-once, at-least-once'),
         ({**SERVERS, "delivery": "at-least-once", "idempotencekey": "k"}, "leave one of the two out"),
         ({**SERVERS, "idempotenceepoch": "1"}, "give that too"),
-        ({**SERVERS, "idempotencekey": "k", "idempotenceepoch": "-1"}, "option idempotenceEpoch is a whole number"),
+        ({**SERVERS, "idempotencekey": "k", "idempotenceepoch": "-1"}, 'option "idempotenceEpoch" is a whole number'),
         ({**SERVERS, "delivery": "exactly-once", "kafka.acks": "1"}, "needs kafka.acks=all"),
-        ({**SERVERS, "sinkname": "a#b"}, "option sinkName has 1 to 100 letters"),
-        ({**SERVERS, "idempotencekey": ""}, "option idempotenceKey has 1 to 100 letters"),
+        ({**SERVERS, "sinkname": "a#b"}, 'option "sinkName" has 1 to 100 letters'),
+        ({**SERVERS, "idempotencekey": ""}, 'option "idempotenceKey" has 1 to 100 letters'),
         (
             {**SERVERS, "kafka.compresion.type": "lz4"},
-            "unknown option kafka.compresion.type: did you mean kafka.compre",
+            "there is no setting 'compresion.type': did you mean 'compression'",
         ),
         ({**SERVERS, "kafka.compression.type": "lzma"}, "there is no compression 'lzma'"),
-        ({**SERVERS, "kafka.transactional.id": "x"}, "option kafka.transactional.id is not for a sink"),
-        ({**SERVERS, "kafka.key.serializer": "x"}, "option kafka.key.serializer is not for a sink"),
+        ({**SERVERS, "kafka.transactional.id": "x"}, 'option "kafka.transactional.id" is not for a sink'),
+        ({**SERVERS, "kafka.key.serializer": "x"}, 'option "kafka.key.serializer" cannot be set'),
         ({**SERVERS, "kafka.batch.size": "0"}, "batch_size must be above zero"),
     ],
 )

@@ -13,7 +13,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headrace.spark.sink.options import OptionError
+from headrace.spark.option_names import OptionError
 from headrace.spark.sink.schemas import check_schema
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))

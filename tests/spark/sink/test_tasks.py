@@ -9,10 +9,11 @@ import pytest
 
 from headrace.client.core.partitioners import partition_for_key
 from headrace.client.errors import EpochFenced
+from headrace.spark.option_names import OptionError
 from headrace.spark.sink import commits, connections, said, tasks
 from headrace.spark.sink.commits import EpochNotCommitted, abort, commit
 from headrace.spark.sink.identity import Identity
-from headrace.spark.sink.options import OptionError, SinkOptions, parse_sink_options
+from headrace.spark.sink.options import SinkOptions, parse_sink_options
 from headrace.spark.sink.rows import RowError
 from headrace.spark.sink.tasks import TaskReport, write_rows
 from headrace.testing import EmbeddedBroker

@@ -3,41 +3,30 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from headrace.client.config import AdminConfig, ClientConfig, ProducerConfig
-from headrace.client.errors import InvalidArgument
+from headrace.spark.kafka_options import checked, client_settings
+from headrace.spark.option_names import SINK_NAMES, OptionError
 from headrace.wire.records.compression import Compression
 
 Delivery = Literal["exactly-once", "at-least-once"]
 DELIVERIES: tuple[Delivery, ...] = ("exactly-once", "at-least-once")
 
-WRITE_OPTIONS = frozenset({"topic", "delivery", "sinkName", "idempotenceKey", "idempotenceEpoch"})
-"""Besides the address of the brokers and everything that begins with `kafka.`."""
-
-ADDRESS_OPTIONS = ("kafka.bootstrap.servers", "bootstrap.servers")
 SINK_NAME_DEFAULT = "sink"
 NAME_LENGTH_MAX = 100
 EPOCH_MAX = 2**62
 BATCH_BYTES_DEFAULT = 512 * 1024
 """How large a batch grows unless kafka.batch.size says otherwise: all rows are there, there is nothing to wait for."""
 
-_KAFKA = "kafka."
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _OWN_BUSINESS = {
     "transactional.id": "the sink makes its own, see delivery",
-    "key.serializer": "keys are written as they are, strings as UTF-8",
-    "value.serializer": "values are written as they are, strings as UTF-8",
     "partitioner.class": "give the rows a column `partition`",
     "enable.idempotence": "the sink always writes idempotently with kafka.acks=all",
     "sasl.oauth.token": "it is not given as text",
 }
 """Names that a producer has and a sink does not take, and what to do instead."""
-
-
-class OptionError(ValueError):
-    """An option that is wrong, missing, or contradicts another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,21 +56,27 @@ class SinkOptions:
         return Compression[self.producer_config().compression.upper()]
 
 
+def is_sink(options: Mapping[str, str]) -> bool:
+    """Whether these options say how to write."""
+    names = {name.lower() for name in SINK_NAMES}
+    return any(name.lower() in names for name in options)
+
+
 def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
     """From the options as Spark gives them: names in lower case, with Spark's own among them."""
     lower = {name.lower(): value for name, value in options.items()}
     topic = lower.get("topic")
     if topic is not None and not topic:
-        raise OptionError("option topic is empty: name a topic, or leave it out and give every row a column `topic`")
+        raise OptionError('option "topic" is empty: name a topic, or leave it out and give every row a column `topic`')
     delivery = lower.get("delivery")
     if delivery is not None and delivery not in DELIVERIES:
-        raise OptionError(f"option delivery is one of {', '.join(DELIVERIES)}, not {delivery!r}")
+        raise OptionError(f'option "delivery" is one of {", ".join(DELIVERIES)}, not {delivery!r}')
     key = lower.get("idempotencekey")
     if key is not None and delivery == "at-least-once":
-        raise OptionError("option idempotenceKey is for delivery=exactly-once: leave one of the two out")
-    client = _client_settings(lower)
+        raise OptionError('option "idempotenceKey" is for delivery=exactly-once: leave one of the two out')
+    client = _client_settings(options)
     if key is None and "idempotenceepoch" in lower:
-        raise OptionError("option idempotenceEpoch counts the writes of one idempotenceKey: give that too")
+        raise OptionError('option "idempotenceEpoch" counts the writes of one idempotenceKey: give that too')
     if delivery == "exactly-once" and str(client.get("acks", "all")) not in ("all", "-1"):
         raise OptionError(f"delivery=exactly-once needs kafka.acks=all, not {client['acks']!r}: leave kafka.acks out")
     return SinkOptions(
@@ -97,48 +92,26 @@ def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
 def checked_name(option: str, text: str) -> str:
     if not _NAME.fullmatch(text) or len(text) > NAME_LENGTH_MAX:
         raise OptionError(
-            f"option {option} has 1 to {NAME_LENGTH_MAX} letters, digits, dots, dashes and underscores, not {text!r}"
+            f'option "{option}" has 1 to {NAME_LENGTH_MAX} letters, digits, dots, dashes and underscores, not {text!r}'
         )
     return text
 
 
 def checked_epoch(text: str) -> int:
     if not text.isdecimal() or int(text) > EPOCH_MAX:
-        raise OptionError(f"option idempotenceEpoch is a whole number from 0 to {EPOCH_MAX}, not {text!r}")
+        raise OptionError(f'option "idempotenceEpoch" is a whole number from 0 to {EPOCH_MAX}, not {text!r}')
     return int(text)
 
 
-def _client_settings(lower: Mapping[str, str]) -> dict[str, Any]:
+def _client_settings(options: Mapping[str, str]) -> dict[str, Any]:
     """The producer's settings among the options, by its own names, after it has checked them."""
-    addresses = {lower[name] for name in ADDRESS_OPTIONS if name in lower}
-    if len(addresses) > 1:
-        raise OptionError("kafka.bootstrap.servers and bootstrap.servers name different brokers: leave one out")
-    if not addresses:
-        raise OptionError("option kafka.bootstrap.servers is missing: name brokers as host:port, with commas between")
-    names: dict[str, Any] = {"bootstrap.servers": addresses.pop(), "batch.size": str(BATCH_BYTES_DEFAULT)}
-    for option, value in lower.items():
-        if option.startswith(_KAFKA) and option not in ADDRESS_OPTIONS:
-            names[option.removeprefix(_KAFKA)] = value
+    names = {"batch.size": str(BATCH_BYTES_DEFAULT), **client_settings(options)}
     for name in names:
         if name in _OWN_BUSINESS:
-            raise OptionError(f"option kafka.{name} is not for a sink: {_OWN_BUSINESS[name]}")
-    _refuse_unknown(names)
-    try:
-        config = ProducerConfig.from_names(names)
-    except InvalidArgument as error:
-        raise OptionError(f"an option kafka.* is wrong: {error}") from None
-    defaults = ProducerConfig()
+            raise OptionError(f'option "kafka.{name}" is not for a sink: {_OWN_BUSINESS[name]}')
+    config, defaults = checked(ProducerConfig, names), ProducerConfig()
     return {
         field.name: getattr(config, field.name)
         for field in fields(config)
         if getattr(config, field.name) != getattr(defaults, field.name)
     }
-
-
-def _refuse_unknown(names: Mapping[str, Any]) -> None:
-    own = {field.name.replace("_", ".") for field in fields(ProducerConfig)} | set(ProducerConfig.KAFKA_NAMES)
-    for name in names:
-        if name not in own and name.replace("_", ".") not in own:
-            near = get_close_matches(name, sorted(own), n=1)
-            hint = f": did you mean kafka.{near[0]}?" if near else ": the client has no such setting"
-            raise OptionError(f"unknown option kafka.{name}{hint}")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
-from headrace.spark.sink.options import OptionError
+from headrace.spark.option_names import OptionError
 
 _TEXT_OR_BINARY = (StringType, BinaryType)
 _TYPES: Mapping[str, tuple[tuple[type[DataType], ...], str]] = {

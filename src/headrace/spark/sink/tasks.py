@@ -15,9 +15,10 @@ from pyspark.sql.datasource import WriterCommitMessage
 from headrace.client.epochs import EpochMember
 from headrace.client.errors import ClientError
 from headrace.client.types import PreparedTransaction
+from headrace.spark.option_names import OptionError
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
-from headrace.spark.sink.options import OptionError, SinkOptions
+from headrace.spark.sink.options import SinkOptions
 from headrace.spark.sink.rows import RowEncoder, chunks
 from headrace.spark.sink.said import say_once
 

@@ -7,9 +7,10 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from headrace.spark.option_names import OptionError
 from headrace.spark.sink.commits import abort, commit
 from headrace.spark.sink.identity import task_identity
-from headrace.spark.sink.options import OptionError, SinkOptions, parse_sink_options
+from headrace.spark.sink.options import SinkOptions, parse_sink_options
 from headrace.spark.sink.schemas import check_schema
 from headrace.spark.sink.tasks import TaskReport, write_rows
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from headrace.spark.option_names import OptionError
 from headrace.spark.sink.identity import Identity
-from headrace.spark.sink.options import OptionError
 from headrace.spark.sink.tables.epochs import CommittedEpoch, FileReport, is_repeat
 from headrace.spark.sink.tables.files import WrittenFile, sync_folder
 from headrace.spark.sink.tables.options import TableOptions

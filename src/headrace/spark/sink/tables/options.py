@@ -2,15 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from urllib.parse import unquote, urlsplit
 
-from headrace.spark.sink.options import (
-    SINK_NAME_DEFAULT,
-    OptionError,
-    checked_epoch,
-    checked_name,
-)
+from headrace.spark.option_names import OptionError, suggestion
+from headrace.spark.sink.options import SINK_NAME_DEFAULT, checked_epoch, checked_name
 
 TARGET_FILE_BYTES_DEFAULT = 128 * 1024 * 1024
 TARGET_FILE_BYTES_MIN = 1024
@@ -37,8 +32,7 @@ def parse_table_options(options: Mapping[str, str]) -> TableOptions:
     known = {name.lower(): name for name in NAMES}
     for name in lower:
         if name not in known and name not in SPARKS_OWN:
-            near = get_close_matches(name, known, n=1)
-            raise OptionError(f"unknown option {name}" + (f": did you mean {known[near[0]]}?" if near else ""))
+            raise OptionError(f'unknown option "{name}"{suggestion(name, known.values())}')
     key = lower.get("idempotencekey")
     if key is None and "idempotenceepoch" in lower:
         raise OptionError("option idempotenceEpoch counts the writes of one idempotenceKey: give that too")

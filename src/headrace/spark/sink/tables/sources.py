@@ -5,7 +5,7 @@ from collections.abc import MutableMapping
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pyspark.sql.types import StructType
 
-from headrace.spark.sink.options import OptionError
+from headrace.spark.option_names import OptionError
 from headrace.spark.sink.tables.options import parse_table_options
 
 

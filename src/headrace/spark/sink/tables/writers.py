@@ -18,8 +18,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from headrace.spark.option_names import OptionError
 from headrace.spark.sink.identity import task_identity
-from headrace.spark.sink.options import OptionError
 from headrace.spark.sink.rows import chunks
 from headrace.spark.sink.said import say_once
 from headrace.spark.sink.tables.delta import DeltaFolder
