@@ -20,6 +20,7 @@ from headrace.client.errors import (
     ClientError,
     DeadlineExceeded,
     InvalidArgument,
+    TransactionFailed,
     UnsupportedByBroker,
 )
 from headrace.model.errors import RETRIABLE, ErrorCode
@@ -100,6 +101,8 @@ class ProducerCore:
                 errands.append(Errand(refresh, self._refreshed))
             wakeup_ms = min(wakeup_ms, self._cluster.next_refresh_ms())
         if self._transactions is not None:
+            if self._transactions.is_lost:
+                self.drop_waiting(TransactionFailed(f"the transaction can only be aborted: {self._transactions.error}"))
             self._take_identity(self._transactions)
         elif self._settings.idempotent and self._producer_id < 0:
             if self._identity_due_ms is not None and self._lines:

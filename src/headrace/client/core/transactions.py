@@ -84,6 +84,11 @@ class Transactions:
         """Whether it has no identity yet."""
         return self.state == State.NEW
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing that is still to be sent can ever be committed."""
+        return self.state in (State.DOOMED, State.BROKEN)
+
     def begin(self) -> None:
         if self.state == State.BROKEN:
             raise self._broken()
