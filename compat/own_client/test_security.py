@@ -21,6 +21,8 @@ from tests.client.certificates import make_certificate
 USER, PASSWORD = "alice", "alice-secret"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 VISIBLE_S = 1.0
+SESSION_MS = 2_000
+"""After so long Kafka closes the connection of a client that has not said again who it is (KIP-368)."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -48,6 +50,7 @@ def settings(folder: Path, ports: dict[str, int]) -> dict[str, str]:
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(chain),
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        "connections.max.reauth.ms": str(SESSION_MS),
     }
     for listener in ("sasl_plaintext", "sasl_ssl"):
         prefix = f"listener.name.{listener}"
@@ -141,6 +144,18 @@ def test_on_a_loop(secured: dict[str, Any], protocol: str, mechanism: str) -> No
             return (await producer.send_and_wait("t", b"v")).offset
 
     assert asyncio.run(send()) >= 0
+
+
+@pytest.mark.parametrize(("protocol", "mechanism"), [("SASL_PLAINTEXT", "SCRAM-SHA-256"), ("SASL_SSL", "OAUTHBEARER")])
+def test_a_client_that_stays_says_again_who_it_is(secured: dict[str, Any], protocol: str, mechanism: str) -> None:
+    with Producer(**options(secured, protocol, mechanism)) as producer:
+        ends = time.monotonic() + 2.5 * SESSION_MS / 1000
+        while time.monotonic() < ends:
+            producer.send("t", b"v").result(timeout_ms=20_000)
+            time.sleep(0.05)
+        metrics = producer.metrics()
+    assert metrics["connection-failure-total"] == 0
+    assert metrics["connection-count"] <= 2
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
