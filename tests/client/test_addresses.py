@@ -20,7 +20,7 @@ def test_addresses(text: str | list[str], expected: list[tuple[str, int]]) -> No
     assert list(parse_bootstrap(text)) == expected
 
 
-@pytest.mark.parametrize("text", ["", ",", [], ":9092", "a:b", "a:0", "a:70000", "[::1", "a:-1", [5]])
+@pytest.mark.parametrize("text", ["", ",", [], ":9092", "a:b", "a:0", "a:70000", "[::1", "a:-1", [5], "kafka://a:1"])
 def test_what_is_not_an_address(text: object) -> None:
     with pytest.raises(InvalidArgument, match=r"127\.0\.0\.1:9092"):
         parse_bootstrap(text)  # type: ignore[arg-type]

@@ -1,7 +1,11 @@
 """What only the front for threads that wait has: threads, forks, interrupts, and commits that nobody waits for."""
 
+import asyncio
+import logging
 import os
+import socket
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -100,3 +104,32 @@ def test_a_commit_that_nobody_waits_for(broker: EmbeddedBroker, topic: str) -> N
             if place in consumer.committed():
                 break
         assert consumer.committed()[place].offset == 7
+
+
+def test_within_a_running_loop_as_in_a_notebook(broker: EmbeddedBroker, topic: str) -> None:
+    async def cell() -> bytes:
+        with Producer(broker.bootstrap_servers) as producer:
+            producer.send(topic, b"v").result(WAIT_MS)
+        with member(broker, topic) as consumer:
+            return next(consumer).value
+
+    assert asyncio.run(cell()) == b"v"
+
+
+def test_what_happened_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    broker = EmbeddedBroker(data_dir=str(tmp_path), config={"listeners": f"PLAINTEXT://127.0.0.1:{port}"}).start()
+    try:
+        topic = broker.create_topic("t", partitions=PARTITIONS)
+        with caplog.at_level(logging.INFO, "headrace.client"), member(broker, topic) as consumer:
+            await_partitions(consumer)
+            broker.stop()
+            for _ in range(30):
+                consumer.poll(20)
+            broker.start()
+            await_partitions(consumer)
+    finally:
+        broker.stop()
+    told = [record.getMessage() for record in caplog.records if record.name == "headrace.client"]
+    assert len(told) == len(set(told)), told

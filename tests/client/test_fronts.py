@@ -354,8 +354,19 @@ def test_arguments_of_a_consumer(arguments: dict[str, object]) -> None:
 def test_arguments_of_calls(broker: EmbeddedBroker, topic: str, producer: Producer, admin: Admin) -> None:
     with pytest.raises(InvalidArgument, match="bytes"):
         producer.send(topic, "text")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument, match="no 9"):
-        producer.send(topic, b"v", partition=9)
+    for partition in (9, "1"):
+        with pytest.raises(InvalidArgument, match=f"no {partition!r}"):
+            producer.send(topic, b"v", partition=partition)
+    for nameless in (None, 5, ""):
+        with pytest.raises(InvalidArgument, match="a topic has a name"):
+            producer.send(nameless, b"v")
+    for headers in ({"name": b"v"}, [("name", "text")], [(b"name", b"v")], [5], 5):
+        with pytest.raises(InvalidArgument, match="headers are pairs"):
+            producer.send(topic, b"v", headers=headers)
+    for timestamp in ("now", 1.5, -2, 2**63):
+        with pytest.raises(InvalidArgument, match="milliseconds since 1970"):
+            producer.send(topic, b"v", timestamp=timestamp)
+    assert producer.send(topic, b"v", partition=0).result(WAIT_MS).offset == 0
     with pytest.raises(InvalidArgument, match="several"):
         admin.topics("one")
     with pytest.raises(InvalidArgument, match="one by one"):

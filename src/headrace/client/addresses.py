@@ -30,6 +30,6 @@ def _parse(server: str) -> Address:
     else:
         host, _, port = text.partition(":")
     number = int(port) if port.isdecimal() else DEFAULT_PORT
-    if not host or (port and not port.isdecimal()) or not 0 < number <= PORT_MAX:
+    if not host or "/" in host or (port and not port.isdecimal()) or not 0 < number <= PORT_MAX:
         raise InvalidArgument(f"{server!r} is not a bootstrap server: write it as host:port, such as 127.0.0.1:9092")
     return Address(host, number)

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from types import UnionType
 from typing import Any, ClassVar, Literal, Self, TypedDict, Union, get_args, get_origin, get_type_hints
 
+from headrace.client.config_types import check_types
 from headrace.client.errors import InvalidArgument
 from headrace.wire.records.compression import Compression
 
@@ -52,8 +53,8 @@ class ClientConfig:
     """Gives a token for OAUTHBEARER, whenever a connection is made."""
 
     def __post_init__(self) -> None:
-        if self.request_timeout_ms <= 0:
-            raise InvalidArgument(f"request_timeout_ms is above zero milliseconds, not {self.request_timeout_ms}")
+        check_types(self)
+        _check_positive(self, "request_timeout_ms")
         _check_choice("security_protocol", self.security_protocol, get_args(SecurityProtocol))
         _check_choice("sasl_mechanism", self.sasl_mechanism, get_args(SaslMechanism))
 
@@ -79,6 +80,10 @@ class ClientConfig:
 class AdminConfig(ClientConfig):
     timeout_ms: int = 30_000
     """How long each call may take."""
+
+    def __post_init__(self) -> None:
+        super(AdminConfig, self).__post_init__()
+        _check_positive(self, "timeout_ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +131,7 @@ class ProducerConfig(ClientConfig):
             self, "batch_size", "max_request_size", "buffer_memory", "delivery_timeout_ms", "retry_backoff_ms"
         )
         _check_positive(self, "max_in_flight_requests_per_connection", "transaction_timeout_ms")
+        _check_not_negative(self, "linger_ms", "max_block_ms")
         _check_serializer("key_serializer", self.key_serializer)
         _check_serializer("value_serializer", self.value_serializer)
         if isinstance(self.partitioner, str):
@@ -186,6 +192,7 @@ class ConsumerConfig(ClientConfig):
         _check_positive(self, "max_poll_records", "fetch_max_bytes", "max_partition_fetch_bytes")
         _check_positive(self, "session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms")
         _check_positive(self, "auto_commit_interval_ms")
+        _check_not_negative(self, "fetch_max_wait_ms", "fetch_min_bytes", "consumer_timeout_ms")
         _check_serializer("key_deserializer", self.key_deserializer)
         _check_serializer("value_deserializer", self.value_deserializer)
         if self.group_id == "":
@@ -213,9 +220,15 @@ def _check_serializer(name: str, chosen: object) -> None:
 
 def _check_positive(config: ClientConfig, *names: str) -> None:
     for name in names:
+        if getattr(config, name) <= 0:
+            raise InvalidArgument(f"{name} must be above zero, not {getattr(config, name)!r}")
+
+
+def _check_not_negative(config: ClientConfig, *names: str) -> None:
+    for name in names:
         number = getattr(config, name)
-        if not isinstance(number, int | float) or number <= 0:
-            raise InvalidArgument(f"{name} must be above zero, not {number!r}")
+        if number is not None and number < 0:
+            raise InvalidArgument(f"{name} must not be below zero, {number!r} is")
 
 
 def _unknown(name: str, own: Mapping[str, Any]) -> str:

@@ -143,6 +143,8 @@ class ConsumerParts:
             raise InvalidArgument(f"topics are given one by one as text, not as {names!r}")
         if bool(names) == (pattern is not None):
             raise InvalidArgument("give names of topics or a pattern, one of both")
+        if isinstance(pattern.pattern if isinstance(pattern, re.Pattern) else pattern, bytes):
+            raise InvalidArgument(f"a pattern of topics is text, not {pattern!r}")
         try:
             self._pattern = re.compile(pattern) if pattern is not None else None
         except re.error as error:

@@ -19,6 +19,9 @@ from headrace.wire.records.reader import check_produced
 if TYPE_CHECKING:
     from headrace.client.core.transactions import Transactions
 
+TIMESTAMP_MIN, TIMESTAMP_MAX = -1, 2**63 - 1
+"""The first one says that there is none."""
+
 
 def producer_settings(config: ProducerConfig) -> ProducerSettings:
     acks = ACKS_ALL if config.acks == "all" else int(config.acks)
@@ -80,6 +83,12 @@ def serialized(what: str, value: Any, serializer: Serialize | None) -> bytes | N
         hint = "" if serializer is not None else f": encode it, or give the producer a {what}_serializer"
         raise InvalidArgument(f"a {what} is bytes or None, not {type(value).__name__}{hint}")
     return value
+
+
+def check_timestamp(timestamp: object) -> None:
+    """What was given for the time of a record."""
+    if not isinstance(timestamp, int) or not TIMESTAMP_MIN <= timestamp <= TIMESTAMP_MAX:
+        raise InvalidArgument(f"a timestamp is a whole number of milliseconds since 1970, not {timestamp!r}")
 
 
 class GivenBatch(NamedTuple):

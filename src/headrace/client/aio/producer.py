@@ -19,7 +19,14 @@ from headrace.client.errors import (
     InvalidArgument,
     TransactionFailed,
 )
-from headrace.client.producing import GivenBatch, given_batch, make_core, refuse_hopeless_topic, serialized
+from headrace.client.producing import (
+    GivenBatch,
+    check_timestamp,
+    given_batch,
+    make_core,
+    refuse_hopeless_topic,
+    serialized,
+)
 from headrace.client.promises import Promise
 from headrace.client.serializers import serializer
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction, RecordMetadata
@@ -113,6 +120,8 @@ class Producer:
             key = serialized("key", key, self._key_serializer)
         if timestamp is None:
             timestamp = self._clock.wall_ms()
+        else:
+            check_timestamp(timestamp)
         appended = self._append(topic, value, key, headers, partition, timestamp)
         if appended is None:
             appended = await self._wait_for(

@@ -14,7 +14,14 @@ from headrace.client.config import ProducerConfig, ProducerOptions, settle
 from headrace.client.core.accumulator import NOW, Appended
 from headrace.client.core.calls import Operation
 from headrace.client.errors import BufferFull, ClientClosed, DeadlineExceeded, InvalidArgument, TransactionFailed
-from headrace.client.producing import GivenBatch, given_batch, make_core, refuse_hopeless_topic, serialized
+from headrace.client.producing import (
+    GivenBatch,
+    check_timestamp,
+    given_batch,
+    make_core,
+    refuse_hopeless_topic,
+    serialized,
+)
 from headrace.client.serializers import serializer
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 from headrace.model.ids import TopicPartition
@@ -83,6 +90,8 @@ class Producer:
             key = serialized("key", key, self._key_serializer)
         if timestamp is None:
             timestamp = time_ns() // 1_000_000
+        else:
+            check_timestamp(timestamp)
         with self._lock:
             appended = self._append(topic, value, key, headers, partition, timestamp)
             if appended is None:

@@ -78,7 +78,10 @@ class Accumulator:
         now_ms: float,
     ) -> Appended | None:
         """The record's batch and its place there; None if the topic is not known yet (it is asked for)."""
-        size = record_bytes_bound(key, value, headers)
+        try:
+            size = record_bytes_bound(key, value, headers)
+        except (TypeError, ValueError):
+            raise InvalidArgument(f"headers are pairs of text and bytes or None, not {headers!r}") from None
         settings = self._settings
         if key is None and partition is None:
             # What a producer does all the time: another record without a key for the batch that is being filled.
@@ -137,6 +140,8 @@ class Accumulator:
             )
         count = self._cluster.partition_count(topic)
         if not count:
+            if not isinstance(topic, str) or not topic:
+                raise InvalidArgument(f"a topic has a name, which is text, not {topic!r}")
             self._cluster.want((topic,))
             return None
         if self.buffered_bytes + size > settings.buffer_bytes_max:
@@ -144,8 +149,8 @@ class Accumulator:
         return count
 
     def _line(self, topic: str, partition: int, count: int) -> tuple[TopicPartition, PartitionLine]:
-        if not 0 <= partition < count:
-            raise InvalidArgument(f"topic {topic!r} has the partitions 0 to {count - 1}, there is no {partition}")
+        if not isinstance(partition, int) or not 0 <= partition < count:
+            raise InvalidArgument(f"topic {topic!r} has the partitions 0 to {count - 1}, there is no {partition!r}")
         place = TopicPartition(topic, partition)
         line = self.lines.get(place)
         if line is None:

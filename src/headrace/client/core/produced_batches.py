@@ -18,11 +18,13 @@ SEQUENCE_MASK = 0x7FFFFFFF
 
 
 def record_bytes_bound(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> int:
-    """At most how many bytes the record adds to a batch."""
+    """At most how many bytes the record adds to a batch; TypeError or ValueError for headers that are none."""
     size = RECORD_OVERHEAD_BYTES_MAX + (len(key) if key else 0) + (len(value) if value else 0)
     if not headers:
         return size
     for name, content in headers:
+        if not isinstance(name, str) or not isinstance(content, bytes | None):
+            raise TypeError("a header is text and bytes")
         size += HEADER_OVERHEAD_BYTES_MAX + 4 * len(name) + (len(content) if content else 0)
     return size
 
