@@ -5,6 +5,10 @@ import json
 import confluent_kafka
 import pytest
 
+from headrace.client import Admin
+from headrace.client.core.connection import REQUESTS_IN_FLIGHT_MAX
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicPartition
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace
 
@@ -143,3 +147,22 @@ def test_a_group_of_the_new_protocol(headrace: Headrace, broker: EmbeddedBroker,
     assert {"group": name, "protocol_type": "consumer", "state": "Stable", "type": "consumer"} in listed
     consumer.close()
     headrace("groups", "delete", name, "--yes")
+
+
+def test_groups_of_one_type_or_state(headrace: Headrace, group: str) -> None:
+    def listed(*options: str) -> set[str]:
+        return {each["group"] for each in json.loads(headrace("groups", "list", *options, "--json").stdout)}
+
+    assert group in listed("--type", "classic", "--state", "Empty")
+    assert group not in listed("--type", "consumer")
+    assert headrace("groups", "list", "--state", "Dead").stdout == "no group is like that\n"
+    assert "classic" in headrace("groups", "list", "--type", "old", exit_code=2).stderr
+
+
+def test_more_groups_than_a_connection_has_requests_in_flight(broker: EmbeddedBroker, topic: str) -> None:
+    names = [f"{topic}-{number}" for number in range(REQUESTS_IN_FLIGHT_MAX + 100)]
+    with Admin(broker.bootstrap_servers) as admin:
+        for number, name in enumerate(names):
+            admin.commit_group_offsets(name, {TopicPartition(topic, 0): number})
+        assert list(admin.describe_groups(names)) == names
+        assert {outcome.error for outcome in admin.delete_groups(names).values()} == {ErrorCode.NONE}

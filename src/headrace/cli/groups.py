@@ -19,6 +19,7 @@ from headrace.model.errors import ErrorCode
 
 DEAD, EMPTY = "Dead", "Empty"
 NOTHING = "-"
+TYPES = ("classic", "consumer")
 
 
 @click.group("groups", cls=CommandGroup)
@@ -28,19 +29,20 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Only groups in this state; may be repeated.")
+@click.option("--type", "types", multiple=True, type=click.Choice(TYPES), help="Only groups of this protocol.")
 @bootstrap_option
 @json_option
-def list_groups(bootstrap: str, states: tuple[str, ...], as_json: bool) -> None:
+def list_groups(bootstrap: str, states: tuple[str, ...], types: tuple[str, ...], as_json: bool) -> None:
     """List groups."""
     with Admin(bootstrap) as admin:
-        found = admin.groups(states=states)
+        found = admin.groups(states=states, types=types)
     if as_json:
         print_json([group._asdict() for group in found])
         return
     print_table(
         ("group", "state", "type", "protocol"),
         ((group.group, group.state, group.type, group.protocol_type or NOTHING) for group in found),
-        empty="no groups: they come with their first consumer",
+        empty="no group is like that" if states or types else "no groups: they come with their first consumer",
     )
 
 

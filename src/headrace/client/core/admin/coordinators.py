@@ -14,6 +14,9 @@ from headrace.wire.messages import find_coordinator as find_coordinator_api
 COORDINATOR_ATTEMPTS_MAX = 20
 """A coordinator that is being loaded or created is there after a while."""
 
+KEYS_AT_ONCE_MAX = 500
+"""Each is a request of its own, and a connection has a limited number of them in flight."""
+
 COORDINATOR_ERRORS = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
@@ -40,7 +43,24 @@ def ask_coordinators(
 ) -> Operation[dict[str, tuple[int, Any]]]:
     """For each key its coordinator and what that answered; asked again while a coordinator is not ready."""
     done: dict[str, tuple[int, Any]] = {}
-    left = list(dict.fromkeys(keys))
+    wanted = list(dict.fromkeys(keys))
+    for first in range(0, len(wanted), KEYS_AT_ONCE_MAX):
+        done |= yield from _ask_some(
+            cluster, wanted[first : first + KEYS_AT_ONCE_MAX], call=call, codes=codes, kind=kind
+        )
+    return done
+
+
+def _ask_some(
+    cluster: Cluster,
+    keys: Sequence[str],
+    *,
+    call: Callable[[str, int], Call],
+    codes: Callable[[Any], Iterable[int]],
+    kind: CoordinatorKind,
+) -> Operation[dict[str, tuple[int, Any]]]:
+    done: dict[str, tuple[int, Any]] = {}
+    left = list(keys)
     for attempt in range(COORDINATOR_ATTEMPTS_MAX):
         if attempt:
             yield Pause(ATTEMPT_PAUSE_MS)
