@@ -42,7 +42,7 @@ OWN_SOURCE_NAMES = (
     "pushdown",
 )
 
-SINK_NAMES = ("topic", "delivery", "sinkName", "idempotenceKey", "idempotenceEpoch")
+SINK_NAMES = ("topic", "delivery", "sinkName", "idempotenceKey", "idempotenceEpoch", "lanes")
 
 SPARK_NAMES = (
     *("path", "queryName", "checkpointLocation", "outputMode"),

@@ -47,6 +47,10 @@ def test_options_as_spark_gives_them() -> None:
     assert (options.admin_config().security_protocol, options.admin_config().sasl_username) == ("SASL_SSL", "me")
 
 
+def test_fewer_acknowledgements_are_at_least_once() -> None:
+    assert parse_sink_options({**SERVERS, "kafka.acks": "1"}).delivery == "at-least-once"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -57,7 +61,12 @@ def test_options_as_spark_gives_them() -> None:
         ({**SERVERS, "delivery": "at-least-once", "idempotencekey": "k"}, "leave one of the two out"),
         ({**SERVERS, "idempotenceepoch": "1"}, "give that too"),
         ({**SERVERS, "idempotencekey": "k", "idempotenceepoch": "-1"}, 'option "idempotenceEpoch" is a whole number'),
-        ({**SERVERS, "delivery": "exactly-once", "kafka.acks": "1"}, "needs kafka.acks=all"),
+        ({**SERVERS, "delivery": "exactly-once", "kafka.acks": "1"}, "writing exactly once needs kafka.acks=all"),
+        ({**SERVERS, "idempotencekey": "k", "kafka.acks": "0"}, "writing exactly once needs kafka.acks=all"),
+        ({**SERVERS, "delivery": "lanes", "lanes": "2"}, 'write_lanes needs the option "topic"'),
+        ({**SERVERS, "delivery": "lanes", "topic": "t"}, "lanes are written by headrace.spark.write_lanes"),
+        ({**SERVERS, "topic": "t", "lanes": "2"}, "lanes are written by headrace.spark.write_lanes"),
+        ({**SERVERS, "delivery": "lanes", "topic": "t", "lanes": "0"}, "there are 1 to 1000 lanes, not '0'"),
         ({**SERVERS, "sinkname": "a#b"}, 'option "sinkName" has 1 to 100 letters'),
         ({**SERVERS, "idempotencekey": ""}, 'option "idempotenceKey" has 1 to 100 letters'),
         (

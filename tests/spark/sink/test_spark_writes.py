@@ -190,7 +190,7 @@ def test_tables_take_every_row_of_a_stream_once(spark: "SparkSession", kind: str
         ({}, "no topic: set the option topic, or give the rows a column `topic`"),
         ({"topic": "t", "delivery": "maybe"}, 'option "delivery" is one of exactly-once, at-least-once'),
         ({"topics": "t"}, 'unknown option "topics" of format "headrace": did you mean "topic"?'),
-        ({"topic": "t", "kafka.acks": "1", "delivery": "exactly-once"}, "delivery=exactly-once needs kafka.acks=all"),
+        ({"topic": "t", "kafka.acks": "1", "delivery": "exactly-once"}, "writing exactly once needs kafka.acks=all"),
     ],
 )
 def test_wrong_options_are_told_when_the_write_is_planned(

@@ -10,8 +10,12 @@ from headrace.spark.kafka_options import checked, client_settings
 from headrace.spark.option_names import SINK_NAMES, OptionError
 from headrace.wire.records.compression import Compression
 
-Delivery = Literal["exactly-once", "at-least-once"]
+Delivery = Literal["exactly-once", "at-least-once", "lanes"]
 DELIVERIES: tuple[Delivery, ...] = ("exactly-once", "at-least-once")
+LANES: Delivery = "lanes"
+"""Set by `write_lanes` only, since the rows must be dealt out to tasks for it."""
+
+LANES_MAX = 1_000
 
 SINK_NAME_DEFAULT = "sink"
 NAME_LENGTH_MAX = 100
@@ -40,6 +44,8 @@ class SinkOptions:
     idempotence_key: str | None = None
     idempotence_epoch: int = 0
     """Of the writes under one key, one is done for each epoch, and epochs grow."""
+    lanes: int = 0
+    """How many, with delivery by lanes."""
     client: tuple[tuple[str, Any], ...] = ()
     """The settings of the producer, by the names of ProducerConfig."""
 
@@ -48,8 +54,12 @@ class SinkOptions:
 
     def admin_config(self) -> AdminConfig:
         """The same brokers and the same security, for questions."""
+        return AdminConfig(**self.connection())
+
+    def connection(self) -> dict[str, Any]:
+        """Brokers and security, as every kind of client takes them."""
         shared = {field.name for field in fields(ClientConfig)}
-        return AdminConfig(**{name: value for name, value in self.client if name in shared})
+        return {name: value for name, value in self.client if name in shared}
 
     @property
     def compression(self) -> Compression:
@@ -68,25 +78,43 @@ def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
     topic = lower.get("topic")
     if topic is not None and not topic:
         raise OptionError('option "topic" is empty: name a topic, or leave it out and give every row a column `topic`')
-    delivery = lower.get("delivery")
-    if delivery is not None and delivery not in DELIVERIES:
-        raise OptionError(f'option "delivery" is one of {", ".join(DELIVERIES)}, not {delivery!r}')
     key = lower.get("idempotencekey")
-    if key is not None and delivery == "at-least-once":
-        raise OptionError('option "idempotenceKey" is for delivery=exactly-once: leave one of the two out')
-    client = _client_settings(options)
     if key is None and "idempotenceepoch" in lower:
         raise OptionError('option "idempotenceEpoch" counts the writes of one idempotenceKey: give that too')
-    if delivery == "exactly-once" and str(client.get("acks", "all")) not in ("all", "-1"):
-        raise OptionError(f"delivery=exactly-once needs kafka.acks=all, not {client['acks']!r}: leave kafka.acks out")
+    client = _client_settings(options)
     return SinkOptions(
         topic=topic,
-        delivery=delivery,
+        delivery=_delivery(lower, client),
         sink_name=checked_name("sinkName", lower.get("sinkname", SINK_NAME_DEFAULT)),
         idempotence_key=None if key is None else checked_name("idempotenceKey", key),
         idempotence_epoch=checked_epoch(lower.get("idempotenceepoch", "0")),
+        lanes=_lanes(lower),
         client=tuple(sorted(client.items())),
     )
+
+
+def _delivery(lower: Mapping[str, str], client: Mapping[str, Any]) -> Delivery | None:
+    delivery = lower.get("delivery")
+    if delivery not in (None, LANES, *DELIVERIES):
+        raise OptionError(f'option "delivery" is one of {", ".join(DELIVERIES)}, not {delivery!r}')
+    if delivery == "at-least-once" and "idempotencekey" in lower:
+        raise OptionError('option "idempotenceKey" is for delivery=exactly-once: leave one of the two out')
+    if delivery == LANES and "topic" not in lower:
+        raise OptionError('write_lanes needs the option "topic": what is done is noted with its partitions')
+    if str(client.get("acks", "all")) in ("all", "-1"):
+        return delivery
+    if delivery in ("exactly-once", LANES) or "idempotencekey" in lower:
+        raise OptionError(f"writing exactly once needs kafka.acks=all, not {client['acks']!r}: leave kafka.acks out")
+    return "at-least-once"
+
+
+def _lanes(lower: Mapping[str, str]) -> int:
+    text = lower.get("lanes")
+    if (text is not None) != (lower.get("delivery") == LANES):
+        raise OptionError('lanes are written by headrace.spark.write_lanes(df, lanes=...): leave out option "lanes"')
+    if text is not None and not (text.isdecimal() and 1 <= int(text) <= LANES_MAX):
+        raise OptionError(f"there are 1 to {LANES_MAX} lanes, not {text!r}")
+    return int(text or 0)
 
 
 def checked_name(option: str, text: str) -> str:

@@ -13,12 +13,15 @@ _TYPES: Mapping[str, tuple[tuple[type[DataType], ...], str]] = {
     "topic": ((StringType,), "a string"),
     "partition": ((IntegerType,), "an int"),
 }
+LANE_COLUMN = "__hr_lane"
 HEADERS = "an array<struct<key:string,value:binary>>"
 
 
-def check_schema(schema: StructType, *, has_topic: bool) -> None:
+def check_schema(schema: StructType, *, has_topic: bool, has_lanes: bool = False) -> None:
     """Refuse rows that cannot be written, before any is."""
     types = {field.name: field.dataType for field in schema.fields}
+    if has_lanes and not isinstance(types.get(LANE_COLUMN), IntegerType):
+        raise OptionError("lanes are written by headrace.spark.write_lanes(df), which deals the rows out to them")
     if "value" not in types:
         raise OptionError(f"a column `value` is needed; the rows have {', '.join(types) or 'no columns'}")
     if not has_topic and "topic" not in types:

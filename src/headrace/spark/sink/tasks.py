@@ -18,7 +18,7 @@ from headrace.client.types import PreparedTransaction
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
-from headrace.spark.sink.options import SinkOptions
+from headrace.spark.sink.options import LANES, SinkOptions
 from headrace.spark.sink.rows import RowEncoder, chunks
 from headrace.spark.sink.said import say_once
 
@@ -83,6 +83,10 @@ class Sending:
 
 def write_rows(batches: Iterable["pa.RecordBatch"], options: SinkOptions, identity: Identity | None) -> TaskReport:
     """All rows of a task, delivered, and what is to be committed of them."""
+    if options.delivery == LANES:
+        from headrace.spark.sink.lanes import write_lane
+
+        return write_lane(batches, options, identity)
     if options.delivery != "at-least-once":
         epochs = _usable_epochs(options, identity)
         if epochs is not None and identity is not None:

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink.commits import abort, commit
 from headrace.spark.sink.identity import task_identity
-from headrace.spark.sink.options import SinkOptions, parse_sink_options
+from headrace.spark.sink.options import LANES, SinkOptions, parse_sink_options
 from headrace.spark.sink.schemas import check_schema
 from headrace.spark.sink.tasks import TaskReport, write_rows
 
@@ -33,7 +33,7 @@ def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: boo
 
 def _checked(options: Mapping[str, str], schema: StructType) -> SinkOptions:
     checked = parse_sink_options(options)
-    check_schema(schema, has_topic=checked.topic is not None)
+    check_schema(schema, has_topic=checked.topic is not None, has_lanes=checked.delivery == LANES)
     return checked
 
 

@@ -1,0 +1,124 @@
+"""Exactly once on any broker that speaks Kafka's protocol: rows are dealt out to lanes, each a producer of its own.
+
+A row's lane follows from the row, so a replay puts it into the same one. One transaction holds the rows that a lane
+has in a micro-batch, and an offset that says which micro-batch that was. Whoever writes a lane next takes its
+transactional id over, which ends what others have begun under it, then reads that offset, and skips what is done.
+The price: the rows are shuffled, lanes become visible one by one, and a replay must give the same rows.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+
+from headrace.client.types import GroupIdentity, OffsetAndMetadata
+from headrace.model.ids import TopicPartition
+from headrace.spark.option_names import OptionError
+from headrace.spark.sink.identity import Identity
+from headrace.spark.sink.options import LANES, SinkOptions
+from headrace.spark.sink.rows import chunks
+from headrace.spark.sink.said import say_once
+from headrace.spark.sink.schemas import LANE_COLUMN
+from headrace.spark.sink.tasks import Sending, TaskReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameWriter
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+LANES_DEFAULT = 4
+TRANSACTION_MS = 900_000
+"""How long a lane may write in one micro-batch unless kafka.transaction.timeout.ms says otherwise: the most that
+brokers allow by default."""
+
+
+class LanesMixed(RuntimeError):
+    """Rows of one lane are in several tasks: only one of these would be written."""
+
+
+def write_lanes(rows: "DataFrame", *, lanes: int = LANES_DEFAULT) -> "DataFrameWriter | DataStreamWriter":
+    """The writer of these rows, for `.option(...)`, then `.start()` or `.save()`. At most as many as partitions."""
+    from pyspark.sql import functions
+
+    columns = set(rows.columns)
+    if "value" not in columns:
+        raise OptionError(f"a column `value` is needed; the rows have {', '.join(rows.columns) or 'no columns'}")
+    chosen = [functions.col(name).cast("string") for name in ("partition", "key") if name in columns]
+    follows = functions.coalesce(*chosen, functions.col("value").cast("string"), functions.lit(""))
+    lane = functions.pmod(functions.hash(follows), functions.lit(lanes)).cast("int")
+    dealt = rows.withColumn(LANE_COLUMN, lane).repartitionById(lanes, LANE_COLUMN)
+    if rows.isStreaming:
+        return dealt.writeStream.format("headrace").option("delivery", LANES).option("lanes", lanes)
+    return dealt.write.format("headrace").mode("append").option("delivery", LANES).option("lanes", lanes)
+
+
+def write_lane(batches: Iterable[Any], options: SinkOptions, identity: Identity | None) -> TaskReport:
+    """The rows of one task, which is one lane."""
+    task = TaskContext.get()
+    assert task is not None, "a writer writes within a task"
+    if identity is None:
+        raise OptionError("write_lanes in a batch job needs the option idempotenceKey: a name that lasts")
+    return write_rows_of_lane(batches, options, identity, task.partitionId())
+
+
+def write_rows_of_lane(batches: Iterable[Any], options: SinkOptions, identity: Identity, lane: int) -> TaskReport:
+    from headrace.client.blocking.producer import Producer
+
+    pieces = chunks(_checked(batches, lane, options.lanes))
+    first = next(pieces, None)
+    if first is None:
+        return TaskReport(identity=None, member=None, records=0, batch_bytes=0)
+    assert options.topic is not None, "the options were checked"
+    say_once(f"rows are written exactly once in {options.lanes} lanes of {identity.owner}")
+    place = TopicPartition(options.topic, lane)
+    timeout_ms = dict(options.client).get("transaction_timeout_ms", TRANSACTION_MS)
+    config = options.producer_config(transactional_id=f"{identity.owner}.{lane}", transaction_timeout_ms=timeout_ms)
+    with Producer(config=config) as producer:
+        partitions = producer.partition_count(options.topic)
+        if partitions < options.lanes:
+            raise OptionError(f'topic "{options.topic}" has {partitions} partitions: write_lanes takes at most as many')
+        with producer.transaction() as transaction:
+            sending = Sending(options, producer)
+            if _next_epoch(options, identity.owner, place, partitions) > identity.batch_id:
+                for _ in pieces:
+                    pass  # operators before the sink count on their rows being taken
+                transaction.abort()
+            else:
+                for rows in chain((first,), pieces):
+                    sending.send(rows)
+                done = OffsetAndMetadata(identity.batch_id + 1, metadata=_note(options.lanes))
+                transaction.commit_offsets({place: done}, GroupIdentity(identity.owner))
+                transaction.commit()
+    return TaskReport(identity=None, member=None, records=sending.records, batch_bytes=sending.batch_bytes)
+
+
+def _next_epoch(options: SinkOptions, group: str, place: TopicPartition, partitions: int) -> int:
+    """The micro-batch that the lane has not written yet. Transactions that are being ended are waited for."""
+    from headrace.client.blocking.consumer import Consumer
+    from headrace.client.config import ConsumerConfig
+
+    config = ConsumerConfig(group_id=group, enable_auto_commit=False, **options.connection())
+    with Consumer(config=config) as consumer:
+        found = consumer.committed([TopicPartition(place.topic, number) for number in range(partitions)])
+    noted = {each.metadata for each in found.values()} - {_note(options.lanes)}
+    if noted:
+        raise OptionError(
+            f"{group} was written with {noted.pop()} before, not with {options.lanes}: rows would be lost or repeated; "
+            "keep the number of lanes, or begin anew with another sinkName"
+        )
+    return found[place].offset if place in found else 0
+
+
+def _note(lanes: int) -> str:
+    return f"lanes={lanes}"
+
+
+def _checked(batches: Iterable[Any], lane: int, lanes: int) -> Iterator[Any]:
+    """Every row is in the task of its lane, or nothing is written: a lane in two tasks would lose the rows of one."""
+    for batch in batches:
+        column = batch.column(LANE_COLUMN).to_numpy()
+        if lane >= lanes or (column != lane).any():
+            raise LanesMixed(
+                "rows of several lanes are in one task: write what headrace.spark.write_lanes(df) gives, as it is"
+            )
+        yield batch
