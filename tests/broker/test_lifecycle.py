@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from headrace.broker.partitions.opening import PARTITIONS_PER_TURN
 from headrace.log.checkpoints import decode_offsets
 from headrace.log.files import read_whole
 from headrace.log.names import RECOVERY_POINTS
@@ -439,3 +440,37 @@ def test_a_segment_that_cannot_be_read_is_a_storage_error_and_not_the_end_of_the
     assert client.fetch("t", 1 - sick, offset=1).error_code == 0
     broker.machine.disk.faults.heal()
     assert client.fetch("t", sick, offset=1).error_code == 0
+
+
+def test_partitions_come_and_go_some_a_turn_and_a_name_can_be_used_again_at_once():
+    count = 3 * PARTITIONS_PER_TURN + 7
+    broker = VirtualBroker()
+    admin, table = broker.client(), broker.node.broker.partitions
+    moved = []
+
+    def create():
+        request = create_topics.CreateTopicsRequest(topics=(new_topic("many", count),), timeout_ms=LONG_MS)
+        return admin.send(ApiKey.CREATE_TOPICS, 7, request)
+
+    def delete():
+        topic = delete_topics.DeleteTopicsRequestTopic(name="many")
+        request = delete_topics.DeleteTopicsRequest(topics=(topic,), timeout_ms=LONG_MS)
+        return admin.send(ApiKey.DELETE_TOPICS, 6, request)
+
+    def moves_until_answered(correlation):
+        while not admin.has_answer(correlation):
+            before = len(table)
+            broker.steps(1)
+            moved.append(len(table) - before)
+
+    asked = [create()]
+    moves_until_answered(asked[0])
+    asked += [delete(), create()]
+    moves_until_answered(asked[-1])
+    assert max(moved) == PARTITIONS_PER_TURN
+    assert min(moved) == -PARTITIONS_PER_TURN
+    assert (sum(moved), len(table)) == (count, count)
+    assert admin.wait(asked[0]).topics[0].error_code == admin.wait(asked[2]).topics[0].error_code == 0
+    assert admin.wait(asked[1]).responses[0].error_code == 0
+    assert {admin.produce_error("many", index) for index in (0, count - 1)} == {0}
+    assert table.opener.closed_count == 0

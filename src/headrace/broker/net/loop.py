@@ -169,12 +169,13 @@ class Loop:
                     self._receive(connection)
 
     def _handle_many(self, events: Sequence[Event]) -> None:
+        if self._ready:
+            events = self._ready.with_waiting(events, self._is_wanted)
         until_ms = self._now_ms + TURN_WORK_MS_MAX
-        groups = self._ready.groups(events, self._is_wanted)
-        for place, group in enumerate(groups):
-            self._handle(group)
-            if self._clock.monotonic_ms() >= until_ms:
-                self._ready.put_off(groups[place + 1 :])
+        for done in range(EVENTS_BETWEEN_LOOKS, len(events) + EVENTS_BETWEEN_LOOKS, EVENTS_BETWEEN_LOOKS):
+            self._handle(events[done - EVENTS_BETWEEN_LOOKS : done])
+            if done < len(events) and self._clock.monotonic_ms() >= until_ms:
+                self._ready.put_off(events[done:])
                 return
 
     def _is_wanted(self, event: Event) -> bool:

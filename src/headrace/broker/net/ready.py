@@ -20,18 +20,20 @@ class Ready:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def groups(self, fresh: Sequence[Event], is_wanted: Callable[[Event], bool]) -> list[list[Event]]:
-        """To be served a few at a time: new ones and those who wait in turns."""
+    def with_waiting(self, fresh: Sequence[Event], is_wanted: Callable[[Event], bool]) -> list[Event]:
+        """The order of this turn: a few of the new ones, a few of those who wait, and so on."""
         waiting, self._waiting = [event for event in self._waiting if is_wanted(event)], []
-        if waiting:
-            known = {token for token, _ in waiting}
-            fresh = [event for event in fresh if event[0] not in known]
-        few = EVENTS_BETWEEN_LOOKS
-        return [[*fresh[at : at + few], *waiting[at : at + few]] for at in range(0, max(len(fresh), len(waiting)), few)]
+        known = {token for token, _ in waiting}
+        fresh = [event for event in fresh if event[0] not in known]
+        order: list[Event] = []
+        for at in range(0, max(len(fresh), len(waiting)), EVENTS_BETWEEN_LOOKS):
+            order += fresh[at : at + EVENTS_BETWEEN_LOOKS]
+            order += waiting[at : at + EVENTS_BETWEEN_LOOKS]
+        return order
 
-    def put_off(self, groups: Sequence[Sequence[Event]]) -> None:
+    def put_off(self, events: Sequence[Event]) -> None:
         """They wait until the next turn."""
-        self._waiting = [_lasting(event) for group in groups for event in group]
+        self._waiting = [_lasting(event) for event in events]
 
 
 def _lasting(event: Event) -> Event:

@@ -5,8 +5,9 @@ served. A partition is made anew only where it cannot be anywhere else.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from headrace.broker.logs import NodeLogger
@@ -23,6 +24,9 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.ports.clock import Clock
 from headrace.ports.spawner import Spawner
+
+PARTITIONS_PER_TURN = 50
+"""Of those that come or go by one change of metadata."""
 
 REOPEN_INTERVAL_MS = 1_000
 """How long a partition that found no room or no file descriptors waits before it is tried again."""
@@ -191,25 +195,51 @@ class Opener:
             return outcomes, {home.path: _sync_names(home) for home in dict.fromkeys(homes)}
 
         def done(ends: tuple[list[Outcome], dict[str, OSError | None]] | None, error: BaseException | None) -> None:
-            self._busy = False
             if ends is None:
                 self._logger.error("partitions cannot be opened", topic=led.name, cause=error)
-            else:
-                current = self._topic_config(led.name, image)  # it may have changed meanwhile
-                for wanted, home, outcome in zip(added, homes, ends[0], strict=True):
-                    unsynced = ends[1][home.path]
-                    if unsynced is not None and isinstance(outcome, PartitionLog):
-                        outcome.close(clean=False)
-                    self._end(led, wanted, home, image, current, unsynced or outcome)
-            self._on_state_changed()
-            self._go_on()
+            opened = zip(added, homes, ends[0], strict=True) if ends is not None else ()
+            self._work_off(self._end_each(led, image, opened, {} if ends is None else ends[1]))
 
         def begin() -> None:
             self._busy = True
             self._spawner.submit(open_logs, done)
 
-        self._waiting.append(begin)
-        self._go_on()
+        self.when_ready(begin)
+
+    def _end_each(
+        self,
+        led: LedTopic,
+        image: MetadataImage,
+        opened: Iterable[tuple[Added, LogDirectory, Outcome]],
+        unsynced: Mapping[str, OSError | None],
+    ) -> Iterator[None]:
+        config = self._topic_config(led.name, image)
+        for place, (wanted, home, outcome) in enumerate(opened):
+            if place and not place % PARTITIONS_PER_TURN:
+                config = self._topic_config(led.name, image)  # it may have changed since the last turn
+            failure = unsynced[home.path]
+            if failure is not None and isinstance(outcome, PartitionLog):
+                outcome.close(clean=False)
+            self._end(led, wanted, home, image, config, failure or outcome)
+            yield
+        self._on_state_changed()
+
+    def in_slices(self, partitions: Iterator[None]) -> None:
+        """Something to be done for each of many partitions, some a turn, when it is its turn."""
+
+        def begin() -> None:
+            self._busy = True
+            self._work_off(partitions)
+
+        self.when_ready(begin)
+
+    def _work_off(self, partitions: Iterator[None]) -> None:
+        done = sum(1 for _ in islice(partitions, PARTITIONS_PER_TURN))
+        if done == PARTITIONS_PER_TURN:
+            self._timers.next_turn(lambda: self._work_off(partitions))
+        else:
+            self._busy = False
+            self._go_on()
 
     # Ends
 

@@ -224,16 +224,21 @@ class PartitionTable:
         del self.by_id[topic.topic_id]
         for topic_partition, directory in self.opener.forget(led):
             self._delete_folder(topic_partition, directory, delay_ms=0)
+        self.opener.in_slices(self._delete_each(led))
+
+    def _delete_each(self, led: LedTopic) -> Iterator[None]:
         for partition in led.partitions:
-            if partition is not None:
-                partition.take_offline(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                directory = self._homes.pop(partition)
-                self.opener.released(directory)
-                self.active.pop(partition, None)
-                self._recovered.discard(partition)
-                partition.log.close(clean=False)
-                delay_ms = 0 if directory.space.full else partition.config.file_delete_delay_ms
-                self._delete_folder(partition.log.topic_partition, directory, delay_ms=delay_ms)
+            if partition is None:
+                continue
+            partition.take_offline(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            directory = self._homes.pop(partition)
+            self.opener.released(directory)
+            self.active.pop(partition, None)
+            self._recovered.discard(partition)
+            partition.log.close(clean=False)
+            delay_ms = 0 if directory.space.full else partition.config.file_delete_delay_ms
+            self._delete_folder(partition.log.topic_partition, directory, delay_ms=delay_ms)
+            yield
 
     def _delete_folder(self, topic_partition: TopicPartition, directory: LogDirectory, *, delay_ms: int) -> None:
         """Out of the way at once, off the disk after the delay; a directory that failed is not touched again."""
