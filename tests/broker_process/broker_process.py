@@ -25,10 +25,19 @@ def free_port() -> int:
 
 
 class BrokerProcess:
-    def __init__(self, data_dir: Path, *, settings: Mapping[str, str] | None = None, listeners: int = 1) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        listeners: int = 1,
+        module: str = "headrace",
+    ) -> None:
         self.data_dir = data_dir
         self._settings = {"listeners": "PLAINTEXT://127.0.0.1:0", **(settings or {})}
         self._listeners = listeners
+        self.module = module
+        """What Python runs: the command, or something around it."""
         self._process: subprocess.Popen[str] | None = None
         self._stderr: IO[str] | None = None
         self.addresses: list[str] = []
@@ -41,7 +50,7 @@ class BrokerProcess:
         settings = {"log.dirs": str(self.data_dir), **self._settings}
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "headrace", "broker"),
+                *(sys.executable, "-m", self.module, "broker"),
                 *(word for key, value in settings.items() for word in ("--set", f"{key}={value}")),
             ],
             stdout=subprocess.PIPE,

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.cli.times import duration_text, parse_duration
 from headrace.cli.transactions import command, complete_ids
+from headrace.client.blocking.epochs import Epochs
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace, caller
 
@@ -60,6 +61,24 @@ def test_describe(headrace: Headrace, opened: OpenTransaction, topic: str) -> No
     assert (found["state"], found["partitions"], found["timeout_ms"]) == ("Ongoing", [f"{topic}-1"], 60_000)
     missing = headrace("transactions", "describe", "nobody", exit_code=1)
     assert 'cannot describe transactional id "nobody": it does not exist (headrace transactions list' in missing.stderr
+
+
+def test_members_of_epochs(headrace: Headrace, broker: EmbeddedBroker) -> None:
+    owner = broker.unused_topic_name("query")
+    with Epochs(broker.bootstrap_servers) as epochs:
+        epochs.commit_epoch(owner, run="r", batch_id=4, members=[])
+        epochs.begin_epoch_member(owner, run="r", batch_id=5, task_attempt_id=77)
+    first, header, row = headrace("transactions", "epochs", owner).stdout.splitlines()
+    assert first.startswith(f"{owner}: batch 4 committed, newest run r, ")
+    assert header.split()[-2:] == ["LENT", "TO"]
+    assert row.split()[:2] == [f"{owner}#0", "Empty"]
+    assert row.endswith("attempt 77, batch 5, run r")
+    assert "attempt 77, batch 5, run r" in headrace("transactions", "describe", f"{owner}#0").stdout
+    (found,) = json.loads(headrace("transactions", "describe", f"{owner}#0", "--json").stdout)
+    assert (found["batch_id"], found["run"], found["task_attempt_id"]) == (5, "r", 77)
+    told = json.loads(headrace("transactions", "epochs", owner, "--json").stdout)
+    assert (told["committed_batch_id"], len(told["members"])) == (4, 1)
+    assert "nothing is known of the owner" in headrace("transactions", "epochs", "nobody", exit_code=1).stderr
 
 
 def test_abort(headrace: Headrace, opened: OpenTransaction, topic: str) -> None:

@@ -16,6 +16,11 @@ from headrace.core.groups.classic import ClassicProtocol
 from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.offset_requests import OffsetRequests
 from headrace.core.replication.leader import Leader
+from headrace.core.transactions import epochs, states
+from headrace.core.transactions.names import owner_of, slot_of
+from headrace.core.transactions.owner_records import Owner, OwnerRecord
+from headrace.core.transactions.pools import Pools
+from headrace.core.transactions.states import ENDING, TransactionState
 from headrace.log import partition_log
 from headrace.log.compaction.key_map import KeyMap
 from headrace.log.errors import SequenceRejected
@@ -222,6 +227,53 @@ def count_offsets_before_their_transaction(patch):
     )
 
 
+# Of epochs
+
+
+def fence_no_runs(patch):
+    def enter(self, name, run, out, now):
+        before = self.owners.get(name)
+        if before is None:
+            out.write(OwnerRecord(name, epochs._entered(None, run, now.wall_ms)))
+
+    patch.setattr(epochs.Epochs, "_enter", enter)
+    patch.setattr(Owner, "older_runs", ())
+
+
+def forget_which_batch_is_committed(patch):
+    commit = epochs.Epochs._commit
+
+    def commit_and_forget(self, command, out, now):
+        commit(self, command, out, now)
+        owner = self.owners[command.owner]
+        out.write(OwnerRecord(command.owner, owner._replace(committed_batch_id=owner.committed_batch_id - 1)))
+
+    patch.setattr(epochs.Epochs, "_commit", commit_and_forget)
+
+
+def take_other_members_for_the_same(patch):
+    patch.setattr(epochs.Epochs, "_is_the_same", lambda self, command, owner: True)
+
+
+def lend_ids_before_their_markers(patch):
+    follow = Pools.follow
+
+    def follow_and_free(pools, transactional_id, before, after):
+        follow(pools, transactional_id, before, after)
+        if after is not None and after.member is not None and after.state in ENDING:
+            pools.by_owner[owner_of(transactional_id)].free.add(slot_of(transactional_id))
+
+    patch.setattr(Pools, "follow", follow_and_free)
+    patch.setitem(states.PRECEDING, TransactionState.EMPTY, frozenset(TransactionState))
+
+
+def commit_members_that_were_aborted(patch):
+    def prepare(self, named, command):
+        return named.transactional_id in self._machine.transactions
+
+    patch.setattr(epochs.Epochs, "_counts", prepare)
+
+
 # Of compaction
 
 
@@ -275,8 +327,22 @@ OF_TRANSACTIONS = (
     forget_which_transactions_were_aborted,
     count_offsets_before_their_transaction,
 )
+OF_EPOCHS = (
+    send_markers_before_the_outcome_is_committed,
+    fence_no_runs,
+    forget_which_batch_is_committed,
+    take_other_members_for_the_same,
+    lend_ids_before_their_markers,
+    commit_members_that_were_aborted,
+)
 OF_COMPACTION = (keep_the_first_record_of_a_key, drop_tombstones_at_once)
-BY_PLAY = {"log": OF_THE_LOG, "groups": OF_GROUPS, "transactions": OF_TRANSACTIONS, "compaction": OF_COMPACTION}
+BY_PLAY = {
+    "log": OF_THE_LOG,
+    "groups": OF_GROUPS,
+    "transactions": OF_TRANSACTIONS,
+    "epochs": OF_EPOCHS,
+    "compaction": OF_COMPACTION,
+}
 KNOWN_BAD = [(play, put_in) for play, all_of_it in BY_PLAY.items() for put_in in all_of_it]
 """Each with the play that must notice it."""
 SELDOM_MET = (adopt_the_folder_of_another_topic,)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 
 from headrace.cli.console import clean, count_text, partitions_text, print_json, print_table
+from headrace.cli.epochs import epochs, member_json, member_text, pooled_members
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import (
@@ -54,6 +55,9 @@ _hanging_topic_option = click.option(
 @click.group("transactions", cls=CommandGroup)
 def command() -> None:
     """List, describe and abort transactions, also those that hang."""
+
+
+command.add_command(epochs)
 
 
 @command.command("list")
@@ -126,8 +130,9 @@ def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
     """Describe transactional ids: state, producer, age, and the partitions of what is open."""
     with Admin(bootstrap) as admin:
         found = _described(admin, ids)
+    members = pooled_members(bootstrap, ids)
     if as_json:
-        print_json([_description_json(each) for each in found])
+        print_json([_description_json(each) | member_json(members.get(each.transactional_id)) for each in found])
         return
     print_table(
         ("transactional id", "state", "producer", "epoch", "timeout", "open for"),
@@ -146,7 +151,9 @@ def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
     )
     for each in found:
         where = f" in {partitions_text(each.partitions)}" if each.partitions else ""
-        click.echo(clean(f'"{each.transactional_id}": coordinator {each.coordinator}{where and ", open"}{where}'))
+        member = members.get(each.transactional_id)
+        lent = f", lent to {member_text(member)}" if member is not None else ""
+        click.echo(clean(f'"{each.transactional_id}": coordinator {each.coordinator}{where and ", open"}{where}{lent}'))
 
 
 @command.command("abort")

@@ -14,6 +14,7 @@ from headrace.sim.nemesis import Nemesis
 from headrace.sim.node import VirtualNode
 from headrace.sim.operator import NO_CRASH, Operator
 from headrace.sim.plays.compaction import CompactionPlay
+from headrace.sim.plays.epochs import EpochsPlay
 from headrace.sim.plays.groups import GroupsPlay
 from headrace.sim.plays.log import LogPlay
 from headrace.sim.plays.play import Play
@@ -22,7 +23,9 @@ from headrace.sim.stage import Stage
 from headrace.sim.workloads.canary import Canary
 from headrace.sim.world import RunTooLong, World
 
-PLAYS: dict[str, type[Play]] = {play.name: play for play in (LogPlay, GroupsPlay, TransactionsPlay, CompactionPlay)}
+PLAYS: dict[str, type[Play]] = {
+    play.name: play for play in (LogPlay, GroupsPlay, TransactionsPlay, EpochsPlay, CompactionPlay)
+}
 MINUTE_MS = 60_000
 MINUTES = 1.0
 STEP_MS_MAX = 80

@@ -8,6 +8,7 @@ from headrace.broker.node import Node
 from headrace.core.coordination.machine import RecordFormat
 from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.coordinator import GroupCoordinator
+from headrace.core.transactions.coordinator import TransactionCoordinator
 from headrace.model.ids import NO_PRODUCER_ID
 from headrace.sim.checkers.groups import ONE_OWNER
 from headrace.sim.checkers.violation import Violation, require
@@ -37,6 +38,7 @@ class CoordinatorChecks:
             self._check_owners(node)
         if self._turns % REPLAY_CHECK_TURNS == 0:
             self.check_replays(node)
+            self.check_epoch_replays(node)
 
     def _note_delay(self, host: CoordinatorHost[Any, Any]) -> None:
         held = host._held
@@ -66,6 +68,19 @@ class CoordinatorChecks:
                 if told[name] != value:
                     raise Violation(REPLAYS, f"{log.topic_partition}: {name} are {value}, the log tells {told[name]}")
 
+    def check_epoch_replays(self, node: Node) -> None:
+        """Of transactions and epochs."""
+        for host in node.broker.transactions.topic:
+            log = host.partition.log
+            if host.machine is None or host.partition.offline or log.staged_end_offset != log.end_offset:
+                continue
+            replayed = host._new_machine()
+            self._replay(host, _Applied(replayed, host._format))
+            for name in ("transactions", "epochs"):
+                live, told = (_transactions(machine)[name] for machine in (host.machine, replayed))
+                if live != told:
+                    raise Violation(REPLAYS, f"{log.topic_partition}: {name} are {live}, the log tells {told}")
+
     def _replay(self, host: CoordinatorHost[Any, Any], applied: "_Applied") -> None:
         """By hand, so that nothing armed for the node's own calls strikes here."""
         disk = self._stage.virtual.machine.disk
@@ -81,7 +96,7 @@ class CoordinatorChecks:
 class _Applied:
     """A machine that hears what the log tells."""
 
-    def __init__(self, machine: GroupCoordinator, record_format: RecordFormat[Any]) -> None:
+    def __init__(self, machine: Any, record_format: RecordFormat[Any]) -> None:
         self._machine = machine
         self._format = record_format
 
@@ -105,6 +120,13 @@ def _durable(machine: GroupCoordinator) -> dict[str, object]:
         "agreements": {group.group_id: group.recorded for group in machine.groups.values() if group.recorded},
         "consumer groups": {group.group_id: _consumers(group) for group in machine.consumers.values()},
         "pending offsets": machine.pending.staged(),
+    }
+
+
+def _transactions(machine: TransactionCoordinator) -> dict[str, object]:
+    return {
+        "transactions": machine.transactions,
+        "epochs": (machine.epochs.owners, machine.epochs.pools.by_owner),
     }
 
 

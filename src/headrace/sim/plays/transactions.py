@@ -118,10 +118,14 @@ class TransactionsPlay(Play):
         seen: set[int] = set()
         for partition in stage.targets:
             seen |= self._read_committed(stage, auditor, partition)
+        self.check_ends(seen)
+        check_committed(stage, self._groups)
+
+    def check_ends(self, seen: set[int]) -> None:
+        """`seen` are the numbers of all batches that are shown in the end."""
         for producer in self._producers:
             for transaction in producer.transactions:
                 transaction.check_whole(seen)
-        check_committed(stage, self._groups)
 
     def _read_committed(self, stage: Stage, auditor: Auditor, partition: PartitionHistory) -> set[int]:
         seen: set[int] = set()

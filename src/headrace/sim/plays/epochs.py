@@ -1,0 +1,36 @@
+"""The play of epochs: queries whose batches many tasks write and one request commits, and readers of it."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from headrace.sim.checkers.coordinators import CoordinatorChecks
+from headrace.sim.entropy import SeededEntropy
+from headrace.sim.plays.transactions import TransactionsPlay
+from headrace.sim.stage import Stage
+from headrace.sim.workloads.administrator import Administrator
+from headrace.sim.workloads.client import Client
+from headrace.sim.workloads.committed_readers import CommittedReader
+from headrace.sim.workloads.queries import Query
+
+
+class EpochsPlay(TransactionsPlay):
+    name: ClassVar[str] = "epochs"
+    deed: ClassVar[str] = "batches committed as one"
+    deeds_min: ClassVar[int] = 20
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._queries: list[Query] = []
+
+    def cast(self, stage: Stage, entropy: SeededEntropy) -> Sequence[Client]:
+        self._checks = CoordinatorChecks(stage)
+        self._queries = [Query(stage, f"query {number}", stage.targets) for number in range(2 + entropy.below(2))]
+        return [*self._queries, CommittedReader(stage, "committed", stage.targets), Administrator(stage)]
+
+    def deeds(self, stage: Stage) -> int:
+        return sum(query.committed for query in self._queries)
+
+    def check_ends(self, seen: set[int]) -> None:
+        for query in self._queries:
+            for batch in query.batches:
+                batch.check_once(seen)

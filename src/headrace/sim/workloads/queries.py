@@ -1,0 +1,329 @@
+"""A query that writes batch after batch, each by several tasks and committed as one, as a streaming sink does it.
+
+It fails now and then, at any step, and starts anew as another run with the batch that it does not know to be committed;
+what the run before left comes late, as a zombie. Some tasks have a second attempt, whose work must never be seen if
+the driver does not name it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headrace.model.errors import ErrorCode
+from headrace.sim.checkers.epochs import FENCED_RUN, KNOWN_COMMIT, CommittedBatch
+from headrace.sim.checkers.history import PartitionHistory, Producer, SentBatch
+from headrace.sim.checkers.transactions import Transaction
+from headrace.sim.checkers.violation import Violation, require
+from headrace.sim.stage import Stage
+from headrace.sim.workloads import epoch_requests as epochs
+from headrace.sim.workloads import transaction_requests as requests
+from headrace.sim.workloads.batches import BatchMaker
+from headrace.sim.workloads.client import Client
+from headrace.sim.workloads.producers import HONEST_ERRORS
+from headrace.sim.workloads.transactional import COMES_AGAIN, FENCED, PRODUCE_TIMEOUT_MS
+from headrace.wire.apis import ApiKey
+
+TASKS_MAX, WRITES_MAX = 3, 2
+PAUSE_MS_MAX, RETRY_MS_MAX = 300, 300
+SPECULATION_ONE_IN = 3
+CRASH_ONE_IN = 10
+"""At any step."""
+REPLAY_ONE_IN = 6
+"""The driver dies after its commit and before it has written that down."""
+ABORT_ONE_IN = 8
+OTHER_MEMBERS_ONE_IN = 6
+SLEEP_ONE_IN = 40
+ZOMBIE_ONE_IN = 2
+
+Step = Callable[[], None]
+
+
+class Attempt:
+    """One attempt of a task: what it was lent, and what it wrote."""
+
+    def __init__(self, number: int, work: Transaction) -> None:
+        self.number = number
+        self.work = work
+        self.transactional_id = ""
+        self.producer: Producer | None = None
+        self.sequences: dict[PartitionHistory, int] = {}
+
+
+class Zombie:
+    """What is left of a run that was replaced."""
+
+    def __init__(self, run: str, batch: CommittedBatch, batch_id: int, attempts: list[Attempt]) -> None:
+        self.run = run
+        self.batch = batch
+        self.batch_id = batch_id
+        self.attempts = attempts
+
+
+class Query(Client):
+    def __init__(self, stage: Stage, name: str, targets: Sequence[PartitionHistory]) -> None:
+        super().__init__(stage, name)
+        self._targets = targets
+        self._maker = BatchMaker(stage, name)
+        self._runs = self._attempts_made = 0
+        self._batch_id = 0
+        self._attempts: list[Attempt] = []
+        self._named: list[Attempt] = []
+        self._steps: list[Step] = []
+        self._zombie: Zombie | None = None
+        self._entered = False
+        """Whether the coordinator has answered this run: from then on the one before is fenced."""
+        self._waits = self._hurries = False
+        self._next_ms = 0.0
+        self._committed_before = 0
+        self.committed = 0
+        self.batches: list[CommittedBatch] = []
+
+    # The client
+
+    def lost(self) -> None:
+        self._waits = False
+
+    @property
+    def settled(self) -> bool:
+        return not self._waits and not self._steps
+
+    def hurry(self) -> None:
+        self._hurries = True
+        self._next_ms = 0.0
+        self._committed_before = self.committed
+
+    def has_progressed(self) -> bool:
+        return self.committed > self._committed_before
+
+    def work(self) -> None:
+        if self._waits or self.now_ms < self._next_ms:
+            return
+        if self._zombie is not None and self._entered and self.entropy.one_in(ZOMBIE_ONE_IN):
+            self._come_late(self._zombie)
+        elif self._steps:
+            if not self._hurries and self.entropy.one_in(CRASH_ONE_IN):
+                self._restart()
+            else:
+                self._steps[0]()
+        elif not self.stopped and self._targets:
+            self._begin_batch()
+
+    def _request(self, api_key: ApiKey, message: object, handle: Callable[[Any], object], version: int = 0) -> None:
+        self._waits = True
+
+        def answered(response: Any) -> None:
+            self._waits = False
+            handle(response)
+
+        self.ask(api_key, version, message, answered)
+
+    def _rest(self, longest_ms: int) -> None:
+        self._next_ms = self.now_ms + self.entropy.below(longest_ms)
+
+    # Runs and batches
+
+    @property
+    def _run(self) -> str:
+        return f"run {self._runs}"
+
+    @property
+    def _batch(self) -> CommittedBatch:
+        while len(self.batches) <= self._batch_id:
+            self.batches.append(CommittedBatch(f"batch {len(self.batches)} of {self.name}"))
+        return self.batches[self._batch_id]
+
+    def _restart(self) -> None:
+        """The driver is gone, and another one goes on from what it wrote down."""
+        if self._entered:
+            self._zombie = Zombie(self._run, self._batch, self._batch_id, self._attempts)
+        self._runs += 1
+        self._entered = False
+        self._steps.clear()
+        self._attempts = []
+        self._rest(RETRY_MS_MAX)
+
+    def _begin_batch(self) -> None:
+        self._attempts, self._named = [], []
+        for _ in range(1 + self.entropy.below(TASKS_MAX)):
+            tries = [self._new_attempt() for _ in range(2 if self.entropy.one_in(SPECULATION_ONE_IN) else 1)]
+            self._named.append(tries[self.entropy.below(len(tries))])
+        if not self._hurries and self.entropy.one_in(ABORT_ONE_IN):
+            self._steps.append(self._abort)
+        else:
+            self._steps.append(self._commit)
+
+    def _new_attempt(self) -> Attempt:
+        self._attempts_made += 1
+        work = Transaction(f"{self._attempts_made} for {self._batch.name}, {self._run}")
+        attempt = Attempt(self._attempts_made, work)
+        self._batch.attempts.append(work)
+        self._attempts.append(attempt)
+        self._steps.append(lambda: self._begin(attempt))
+        for _ in range(self.entropy.below(WRITES_MAX + 1)):
+            target = self._targets[self.entropy.below(len(self._targets))]
+            self._steps.append(self._writing(attempt, target))
+        return attempt
+
+    def _done(self, error_code: int, what: str) -> bool:
+        """Whether a step is done; what comes again stays the next one."""
+        error = ErrorCode(error_code)
+        if error is ErrorCode.NONE:
+            self._steps.pop(0)
+            if self.entropy.one_in(SLEEP_ONE_IN) and not self._hurries:
+                self._rest(2 * epochs.TIMEOUT_MS)
+            return True
+        if error in COMES_AGAIN:
+            self._rest(RETRY_MS_MAX)
+            return False
+        require(error in FENCED, HONEST_ERRORS, f"{error.name} for {what}")
+        self._restart()
+        return False
+
+    # Steps
+
+    def _begin(self, attempt: Attempt) -> None:
+        def begun(response: Any) -> None:
+            error = ErrorCode(response.error_code)
+            require(error is not ErrorCode.PRODUCER_FENCED, FENCED_RUN, f"{self._run} of {self.name} is the newest")
+            if not self._done(error, str(attempt.work)):
+                return
+            self._entered = True
+            if response.already_committed:
+                self._skip()
+                return
+            require(not self._batch.committed, KNOWN_COMMIT, f"{attempt.work} was lent {response.transactional_id}")
+            attempt.transactional_id = response.transactional_id
+            attempt.producer = Producer(response.producer_id, response.producer_epoch)
+
+        self._request(
+            ApiKey.BEGIN_EPOCH_MEMBER, epochs.begin(self.name, self._run, self._batch_id, attempt.number), begun
+        )
+
+    def _skip(self) -> None:
+        """An earlier run has committed it: nothing is written, and the commit has no members."""
+        self._batch.committed = True
+        self._steps = [self._commit]
+        self._named = []
+
+    def _writing(self, attempt: Attempt, partition: PartitionHistory) -> Step:
+        """The same record batch as often as it takes."""
+        made: list[SentBatch] = []
+
+        def write() -> None:
+            assert attempt.producer is not None
+            if not made:
+                sequence = attempt.sequences.get(partition, 0)
+                batch = self._maker.make(
+                    partition, producer=attempt.producer, sequence=sequence, transaction=attempt.work
+                )
+                attempt.sequences[partition] = sequence + batch.count
+                made.append(batch)
+            self._send(attempt, made[0], written)
+
+        def written(response: Any) -> None:
+            answer = response.responses[0].partition_responses[0]
+            if self._done(answer.error_code, str(made[0])):
+                self.stage.histories.acknowledge(made[0], answer.base_offset)
+                attempt.work.acknowledged.append(made[0])
+
+        return write
+
+    def _send(self, attempt: Attempt, batch: SentBatch, handle: Callable[[Any], object]) -> None:
+        message = requests.produced(
+            attempt.transactional_id, batch.partition, batch.content, timeout_ms=PRODUCE_TIMEOUT_MS
+        )
+        self._request(ApiKey.PRODUCE, message, handle, requests.PRODUCE[requests.SECOND])
+
+    def _members(self, attempts: list[Attempt]) -> list[tuple[str, Producer]]:
+        return [(attempt.transactional_id, attempt.producer) for attempt in attempts if attempt.producer is not None]
+
+    def _commit(self) -> None:
+        batch, named = self._batch, self._named
+        if named:
+            batch.ask(frozenset(attempt.work for attempt in named))
+
+        def committed(response: Any) -> None:
+            error = ErrorCode(response.error_code)
+            require(error is not ErrorCode.PRODUCER_FENCED, FENCED_RUN, f"{self._run} of {self.name} is the newest")
+            if not self._done(error, f"the commit of {batch.name}"):
+                return
+            self._entered = batch.committed = True
+            self.committed += 1
+            if named and self.entropy.one_in(OTHER_MEMBERS_ONE_IN):
+                self._steps.append(self._commit_others)
+            else:
+                self._written_down()
+
+        message = epochs.commit(self.name, self._run, self._batch_id, self._members(named))
+        self._request(ApiKey.COMMIT_EPOCH, message, committed)
+
+    def _commit_others(self) -> None:
+        """A second write in the same batch that nobody gave an owner of its own: it must not be dropped unnoticed."""
+
+        def answered(response: Any) -> None:
+            error = ErrorCode(response.error_code)
+            if error in COMES_AGAIN:
+                self._rest(RETRY_MS_MAX)
+                return
+            detail = f"{error.name} for a second commit of {self._batch.name} by other members"
+            require(error is ErrorCode.INVALID_TXN_STATE, HONEST_ERRORS, detail)
+            self._steps.pop(0)
+            self._written_down()
+
+        message = epochs.commit(self.name, self._run, self._batch_id, [(f"{self.name}#99", Producer(1, 1))])
+        self._request(ApiKey.COMMIT_EPOCH, message, answered)
+
+    def _written_down(self) -> None:
+        if not self._hurries and self.entropy.one_in(REPLAY_ONE_IN):
+            self._restart()
+        else:
+            self._batch_id += 1
+            self._rest(PAUSE_MS_MAX)
+
+    def _abort(self) -> None:
+        def aborted(response: Any) -> None:
+            if self._done(response.error_code, f"the abort of {self._batch.name}"):
+                told = response.already_committed
+                require(told == self._batch.committed, KNOWN_COMMIT, f"{self._batch.name}: {told} after its abort")
+
+        self._request(ApiKey.ABORT_EPOCH, epochs.abort(self.name, self._run, self._batch_id), aborted)
+
+    # Zombies
+
+    def _come_late(self, zombie: Zombie) -> None:
+        """A newer run was answered: nothing of what the older one does may count."""
+        self._zombie = None
+        alive = [attempt for attempt in zombie.attempts if attempt.sequences]
+        if alive and self.entropy.below(2):
+            self._write_late(zombie, alive[0])
+        else:
+            self._commit_late(zombie)
+
+    def _write_late(self, zombie: Zombie, attempt: Attempt) -> None:
+        assert attempt.producer is not None
+        partition, sequence = next(iter(attempt.sequences.items()))
+        work = Transaction(f"late work of {attempt.work}")
+        batch = self._maker.make(partition, producer=attempt.producer, sequence=sequence, transaction=work)
+
+        def answered(response: Any) -> None:
+            """It is taken while its marker is on its way, which then hides it, unless its batch was committed."""
+            error = ErrorCode(response.responses[0].partition_responses[0].error_code)
+            require(
+                error in (ErrorCode.NONE, *FENCED, *COMES_AGAIN), HONEST_ERRORS, f"{error.name} for {batch} of a zombie"
+            )
+            work.commit_asked = attempt.work.commit_asked
+
+        work.commit_asked = attempt.work.commit_asked
+        self._send(attempt, batch, answered)
+
+    def _commit_late(self, zombie: Zombie) -> None:
+        members = self._members(zombie.attempts)
+        zombie.batch.ask(frozenset(attempt.work for attempt in zombie.attempts if attempt.producer is not None))
+
+        def answered(response: Any) -> None:
+            error = ErrorCode(response.error_code)
+            if error is ErrorCode.NONE and not response.already_committed:
+                raise Violation(FENCED_RUN, f"{zombie.run} of {self.name} has committed {zombie.batch.name}")
+            fenced = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE, *COMES_AGAIN, ErrorCode.NONE)
+            require(error in fenced, HONEST_ERRORS, f"{error.name} for the late commit of {zombie.batch.name}")
+
+        self._request(ApiKey.COMMIT_EPOCH, epochs.commit(self.name, zombie.run, zombie.batch_id, members), answered)
