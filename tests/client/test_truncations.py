@@ -106,7 +106,7 @@ def test_what_was_cut_off_is_told_where_no_reset_is_allowed() -> None:
     assert (raised.value.partition, raised.value.offset, raised.value.diverged_at) == (T0, 3, 1)
     with pytest.raises(LogTruncated):
         values(world)
-    world.core._errors.clear()
+    world.core._readings.errors.clear()
     world.core.seek(T0, 1)
     assert values(world) == [b"b", b"c", b"d"]
 

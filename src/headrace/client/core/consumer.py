@@ -7,31 +7,27 @@ records take turns, and drained ones have none.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from headrace.client.core.admin.routing import LEADER_ERRORS
 from headrace.client.core.calls import Errand
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call, wanted_from
 from headrace.client.core.fetch_sessions import SESSION_ERRORS, FetchSession, Plan
-from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
+from headrace.client.core.positions import Positions
 from headrace.client.core.reading import FetchedBatch, Reading
-from headrace.client.core.truncations import divergence, epoch_ends_call, epoch_ends_in
-from headrace.client.errors import BadAnswer, BrokerError, ClientError, LogTruncated, UnsupportedByBroker
-from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, IsolationLevel, OffsetAt
-from headrace.model.errors import RETRIABLE, ErrorCode
+from headrace.client.core.readings import Readings
+from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, IsolationLevel
+from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.wire.errors import ProtocolError
 from headrace.wire.messages import fetch
 
 PREFERRED_REPLICA_MS = 300_000
 """How long a nearer replica is read before the leader is asked again (KIP-392)."""
-
-ERRORS_MAX = 100
-"""Errors that wait for the application; more are not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +49,20 @@ class ConsumerCore:
         self._topics: tuple[str, ...] = ()
         self._matches: Callable[[str], bool] | None = None
         self._records_count = self._bytes_count = self._fetches_count = 0
-        self._readings: dict[TopicPartition, Reading] = {}
+        self._readings = Readings(cluster, reset_to=settings.reset_to, retry_pause_ms=settings.retry_pause_ms)
+        self.tell = self._readings.tell
+        self._positions = Positions(
+            self._readings,
+            cluster,
+            reset_to=settings.reset_to,
+            isolation=settings.fetches.isolation,
+            request_timeout_ms=settings.request_timeout_ms,
+        )
         self._turns: deque[TopicPartition] = deque()
         """The partitions that have something to give, each once."""
         self._fetching: set[int] = set()
         self._sessions: dict[int, FetchSession] = {}
         """By node; there are never more than nodes."""
-        self._errors: deque[ClientError] = deque()
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Read all partitions of these topics, also those that are added later (from their beginning)."""
@@ -76,10 +79,10 @@ class ConsumerCore:
         self._topics, self._matches = (), None
         wanted = dict.fromkeys(partitions)
         reset_to = self._settings.reset_to
-        self._readings = {
-            each: self._readings.get(each) or Reading(each, reset_to, needs_committed=needs_committed)
-            for each in wanted
-        }
+        kept = {each: self._readings.get(each) for each in wanted}
+        self._readings.clear()
+        for each, reading in kept.items():
+            self._readings[each] = reading or Reading(each, reset_to, needs_committed=needs_committed)
         self._turns = deque(each for each in self._turns if each in wanted)
         self._cluster.want(partition.topic for partition in wanted)
 
@@ -139,11 +142,6 @@ class ConsumerCore:
             else:
                 self._require_start(partition, reading)
 
-    def tell(self, error: ClientError) -> None:
-        """Something that the application is to know before it gets more records."""
-        if len(self._errors) < ERRORS_MAX:
-            self._errors.append(error)
-
     def poll(self, now_ms: float) -> tuple[list[Errand], float]:
         """What to ask now, and when to call again at the latest, unless a reply comes first."""
         errands: list[Errand] = []
@@ -171,14 +169,14 @@ class ConsumerCore:
             elif reading.position is None:
                 if reading.start is not None:
                     lookups.setdefault(leader, {})[partition] = reading.start
-            elif self._needs_check(partition, reading):
+            elif self._positions.needs_check(partition, reading):
                 checks.setdefault(leader, {})[partition] = reading.fetched_epoch
             else:
                 node = self._source(reading, leader, now_ms)
                 if node not in self._fetching:
                     fetches.setdefault(node, []).append(partition)
-        errands.extend(self._lookup(leader, times) for leader, times in lookups.items())
-        errands.extend(self._check(leader, epochs) for leader, epochs in checks.items())
+        errands.extend(self._positions.lookup(leader, times) for leader, times in lookups.items())
+        errands.extend(self._positions.check(leader, epochs) for leader, epochs in checks.items())
         errands.extend(self._fetch(node, partitions) for node, partitions in fetches.items())
         return errands, wakeup_ms
 
@@ -204,8 +202,8 @@ class ConsumerCore:
             except ProtocolError as error:
                 self._tell_damage(partition, reading, error)
             self._join_turns(partition, reading)
-        if not taken and self._errors:
-            raise self._errors.popleft()
+        if not taken and self._readings.errors:
+            raise self._readings.errors.popleft()
         self._records_count += len(taken)
         return taken
 
@@ -227,8 +225,8 @@ class ConsumerCore:
             if batch is not None:
                 self._records_count += batch.end - batch.begin
                 return batch
-        if self._errors:
-            raise self._errors.popleft()
+        if self._readings.errors:
+            raise self._readings.errors.popleft()
         return None
 
     def _join_turns(self, partition: TopicPartition, reading: Reading) -> None:
@@ -272,82 +270,6 @@ class ConsumerCore:
         else:
             self._cluster.refreshed(reply, now_ms)
 
-    def _lookup(self, leader: int, times: dict[TopicPartition, int]) -> Errand:
-        call = list_offsets_call(
-            self._cluster,
-            leader,
-            times,
-            timeout_ms=self._settings.request_timeout_ms,
-            isolation=self._settings.fetches.isolation,
-        )
-        return Errand(call, partial(self._looked_up, self._ask(times)))
-
-    def _looked_up(self, asked: dict[TopicPartition, int], reply: Any, now_ms: float) -> None:
-        found = {} if isinstance(reply, ClientError) else offsets_in(reply)
-        for partition, reading in self._answered(asked):
-            at = found.get(partition)
-            if at is None:
-                self._pause(reading, now_ms)
-            elif at.error:
-                self._stumble(partition, reading, at.error, now_ms)
-            else:
-                self._begin(reading, at)
-
-    def _begin(self, reading: Reading, at: OffsetAt) -> None:
-        if at.offset >= 0:
-            reading.position = at.offset
-        else:
-            reading.start = LATEST  # Nothing is as new as the time asked for.
-
-    def _needs_check(self, partition: TopicPartition, reading: Reading) -> bool:
-        epoch = self._cluster.leader_epoch(partition)
-        if epoch <= reading.checked_epoch:
-            return False
-        if reading.fetched_epoch < 0:
-            reading.checked_epoch = epoch  # Nothing was read, so nothing can be missing.
-            return False
-        return True
-
-    def _check(self, leader: int, epochs: dict[TopicPartition, int]) -> Errand:
-        current = {partition: self._cluster.leader_epoch(partition) for partition in epochs}
-        call = epoch_ends_call(self._cluster, leader, epochs)
-        return Errand(call, partial(self._checked, current, self._ask(epochs)))
-
-    def _checked(
-        self, current: dict[TopicPartition, int], asked: dict[TopicPartition, int], reply: Any, now_ms: float
-    ) -> None:
-        found = {} if isinstance(reply, ClientError) else epoch_ends_in(reply)
-        for partition, reading in self._answered(asked):
-            answer = found.get(partition)
-            if isinstance(reply, UnsupportedByBroker):
-                reading.checked_epoch = current[partition]  # An old broker cannot be asked.
-            elif answer is None:
-                self._cluster.mark_wrong()
-                self._pause(reading, now_ms)
-            elif answer.error_code:
-                self._stumble(partition, reading, answer.error_code, now_ms)
-            else:
-                end = reading.fetch_position()
-                assert end is not None
-                diverged_at = divergence(answer, end)
-                if diverged_at == end:
-                    reading.checked_epoch = current[partition]
-                else:
-                    self._truncated(partition, reading, diverged_at, now_ms)
-
-    def _truncated(self, partition: TopicPartition, reading: Reading, diverged_at: int | None, now_ms: float) -> None:
-        """Of what was read, the leader has less: go on where the two part, if the application leaves it to us."""
-        assert reading.position is not None
-        if diverged_at is not None and diverged_at >= reading.position:
-            reading.move(reading.position, None)  # The application has nothing of what was cut off.
-        elif self._settings.reset_to is None:
-            self._pause(reading, now_ms)
-            self.tell(LogTruncated(partition, reading.position, diverged_at))
-        elif diverged_at is not None:
-            reading.move(diverged_at, None)
-        else:
-            reading.move(None, self._settings.reset_to)
-
     def _fetch(self, node: int, partitions: list[TopicPartition]) -> Errand:
         positions: dict[TopicPartition, int] = {}
         for partition in partitions:
@@ -359,7 +281,7 @@ class ConsumerCore:
         session = self._sessions.setdefault(node, FetchSession())
         plan = session.plan(wanted)
         call = fetch_call(node, wanted, plan, self._settings.fetches)
-        return Errand(call, partial(self._fetched, node, session, plan, self._ask(partitions)))
+        return Errand(call, partial(self._fetched, node, session, plan, self._readings.ask(partitions)))
 
     def _fetched(
         self, node: int, session: FetchSession, plan: Plan, asked: dict[TopicPartition, int], reply: Any, now_ms: float
@@ -377,14 +299,14 @@ class ConsumerCore:
             session.answered(plan, reply)
             self._cluster.learn_endpoints(reply.node_endpoints)
             answers = answers_in(self._cluster, reply)
-        for partition, reading in self._answered(asked):
+        for partition, reading in self._readings.answered(asked):
             answer = answers.get(partition)
             if answer is None:
                 if not is_failure and plan.is_incremental and reply.error_code in SESSION_ERRORS:
                     continue  # The next request names everything, and may go at once.
                 if is_failure or reply.error_code:
                     reading.preferred_node = None
-                    self._pause(reading, now_ms)
+                    self._readings.pause(reading, now_ms)
             elif answer.error_code:
                 self._fetch_refused(partition, reading, answer, now_ms)
             else:
@@ -406,7 +328,7 @@ class ConsumerCore:
             reading.keep(answer.records, aborted_in(answer) if self._is_committed else None)
         except ProtocolError as error:
             reading.move(reading.position, None)
-            self._pause(reading, now_ms)
+            self._readings.pause(reading, now_ms)
             self.tell(BadAnswer(f"the records of {partition} at {reading.position} cannot be read: {error}"))
             return
         # Those that just got something are asked for last, so that one answer's limit does not starve the others.
@@ -422,35 +344,6 @@ class ConsumerCore:
         if reading.preferred_node is not None:
             reading.preferred_node = None  # A replica that cannot serve us: the leader knows better.
         elif not self._cluster.learn_leader(partition, leader.leader_id, leader.leader_epoch):
-            self._stumble(partition, reading, answer.error_code, now_ms)
+            self._readings.stumble(partition, reading, answer.error_code, now_ms)
         if not may_hurry:
-            self._pause(reading, now_ms)  # Nodes that send us to each other shall not keep us busy.
-
-    def _ask(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        asked: dict[TopicPartition, int] = {}
-        for partition in partitions:
-            reading = self._readings[partition]
-            reading.is_asking = True
-            asked[partition] = reading.generation
-        return asked
-
-    def _answered(self, asked: dict[TopicPartition, int]) -> Iterator[tuple[TopicPartition, Reading]]:
-        """The partitions that are still read from where they were when this was asked."""
-        for partition, generation in asked.items():
-            reading = self._readings.get(partition)
-            if reading is not None and reading.generation == generation:
-                reading.is_asking = False
-                yield partition, reading
-
-    def _pause(self, reading: Reading, now_ms: float) -> None:
-        reading.resume_ms = now_ms + self._settings.retry_pause_ms
-
-    def _stumble(self, partition: TopicPartition, reading: Reading, code: int, now_ms: float) -> None:
-        """An error for one partition: look again, begin again, or tell."""
-        self._pause(reading, now_ms)
-        if code == ErrorCode.OFFSET_OUT_OF_RANGE and self._settings.reset_to is not None:
-            reading.move(None, self._settings.reset_to)
-        elif code in LEADER_ERRORS or code in RETRIABLE:
-            self._cluster.mark_wrong()
-        else:
-            self.tell(BrokerError(code, f"{partition} cannot be read at offset {reading.position}"))
+            self._readings.pause(reading, now_ms)  # Nodes that send us to each other shall not keep us busy.
