@@ -1,5 +1,7 @@
 """Leases of a node on virtual ports: pages, limits, permission, and files that vanish while they are given."""
 
+import errno
+
 import pytest
 
 from headrace.broker.api import scan_manifest as handler
@@ -206,6 +208,15 @@ def test_segments_that_vanish_are_looked_at_again(broker, client):
     found = client.partition(client.wait(request))
     assert found.start_offset == 25
     assert client.scanned(found) == expected()[25:]
+
+
+def test_a_file_system_without_hard_links(broker, client):
+    broker.machine.disk.faults.fail("link", code=errno.EPERM, skip=3)
+    answer = client.manifest(-1)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.POLICY_VIOLATION
+    disk = broker.machine.disk
+    broker.run_until(lambda: disk.list_directory(f"data/{SCANS}/{answer.lease_id.hex()}") == [])
+    assert client.scanned(client.whole()[1]) == expected()
 
 
 def test_limits(broker, client, monkeypatch):

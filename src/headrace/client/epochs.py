@@ -3,6 +3,9 @@
 from enum import StrEnum
 from typing import NamedTuple
 
+FEATURE = "headrace.epoch.version"
+"""The finalized feature of clusters that have epochs."""
+
 
 class EpochMember(NamedTuple):
     """The producer identity that a task has borrowed for one batch."""

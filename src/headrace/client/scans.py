@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+FEATURE = "headrace.scan.version"
+"""The finalized feature of clusters whose brokers give their files."""
+
 
 class ScanSegment(NamedTuple):
     base_offset: int

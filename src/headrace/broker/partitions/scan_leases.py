@@ -120,14 +120,17 @@ class ScanLeases:
         def linked(_result: None, error: BaseException | None) -> None:
             moved = held.names_generation % 2 or held.names_generation != held.log.names_generation
             if lease.ended:
-                self._remove(lease, held.directory.path)
+                self._remove(lease.folder(held.directory.path))
                 done(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             elif moved or isinstance(error, FileNotFoundError):
                 # Compaction or retention renamed what was looked at.
                 self._hold(lease, partition, isolation_level, done, looks - 1)
             elif error is not None:
-                self._broker.logger.warning("no scan", partition=f"{held.topic}-{held.partition}", reason=str(error))
-                done(ErrorCode.KAFKA_STORAGE_ERROR)
+                # A file system without hard links, or without room for them: the job has to fetch.
+                partition_name = f"{held.topic}-{held.partition}"
+                self._broker.logger.warning("files cannot be given", partition=partition_name, reason=str(error))
+                self._remove(destination)
+                done(ErrorCode.POLICY_VIOLATION)
             else:
                 lease.partitions[held.topic, held.partition] = held
                 done(held)
@@ -170,10 +173,10 @@ class ScanLeases:
         del self._leases[lease.lease_id]
         lease.ended = True
         for path in {held.directory.path for held in lease.partitions.values()}:
-            self._remove(lease, path)
+            self._remove(lease.folder(path))
 
-    def _remove(self, lease: Lease, directory_path: str) -> None:
-        disk, logger, folder = self._broker.disk, self._broker.logger, lease.folder(directory_path)
+    def _remove(self, folder: str) -> None:
+        disk, logger = self._broker.disk, self._broker.logger
 
         def removed(_result: None, error: BaseException | None) -> None:
             if error is not None:

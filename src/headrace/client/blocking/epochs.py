@@ -6,10 +6,8 @@ from typing import Any, Self, Unpack
 from headrace.client.blocking.session import Session
 from headrace.client.config import AdminConfig, AdminOptions, settle
 from headrace.client.core import epochs
-from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata
-from headrace.client.epochs import EpochMember, EpochOutcome, EpochsDescription
-from headrace.wire.apis import ApiKey
+from headrace.client.epochs import FEATURE, EpochMember, EpochOutcome, EpochsDescription
 
 
 class Epochs:
@@ -28,9 +26,9 @@ class Epochs:
         self._session = Session(self.config)
 
     def supported(self) -> bool:
-        """Whether the broker has epochs at all: others that speak Kafka's protocol have not."""
+        """Whether the cluster has epochs: others that speak Kafka's protocol have not."""
         self._session.run(fetch_metadata(()), self._timeout_ms)
-        return ApiKey.BEGIN_EPOCH_MEMBER in self._session.links.versions_of(ANY_BROKER)
+        return self._session.cluster.feature(FEATURE) > 0
 
     def begin_epoch_member(
         self, owner: str, *, run: str, batch_id: int, task_attempt_id: int, timeout_ms: int = 0

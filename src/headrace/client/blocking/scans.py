@@ -6,12 +6,10 @@ from typing import Any, Self, Unpack
 from headrace.client.blocking.session import Session
 from headrace.client.config import AdminConfig, AdminOptions, settle
 from headrace.client.core import scans
-from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata
-from headrace.client.scans import ScanManifest
+from headrace.client.scans import FEATURE, ScanManifest
 from headrace.client.types import IsolationLevel
 from headrace.model.ids import TopicPartition
-from headrace.wire.apis import ApiKey
 
 LEASE_MS_DEFAULT = 600_000
 
@@ -32,9 +30,9 @@ class Scans:
         self._session = Session(self.config)
 
     def supported(self) -> bool:
-        """Whether the broker gives its files at all: others that speak Kafka's protocol do not."""
+        """Whether brokers give their files: others that speak Kafka's protocol do not."""
         self._session.run(fetch_metadata(()), self._timeout_ms)
-        return ApiKey.SCAN_MANIFEST in self._session.links.versions_of(ANY_BROKER)
+        return self._session.cluster.feature(FEATURE) > 0
 
     def scan_manifest(
         self,
