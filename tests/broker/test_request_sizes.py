@@ -1,10 +1,14 @@
 """How large a request may be: what is passed on unread may be large, what is read in full may not."""
 
+from struct import Struct
+
 from headrace.model.limits import REQUEST_BYTES_MAX
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.broker.virtual import VirtualBroker
+
+SIZE, HEADER = Struct(">i"), Struct(">hhih")
 
 
 def test_the_assignments_of_a_large_group_are_read():
@@ -25,3 +29,17 @@ def test_a_request_of_very_many_names_closes_the_connection():
     client = VirtualBroker().client()
     client.send(ApiKey.METADATA, 1, MetadataRequest(topics=names))
     client.wait_closed()
+
+
+def test_a_request_that_will_not_be_read_is_refused_at_its_first_bytes():
+    broker = VirtualBroker()
+    client = broker.client()
+    pool = broker.node.loop._receiver._pool
+    client.send_bytes(SIZE.pack(REQUEST_BYTES_MAX + 1) + HEADER.pack(ApiKey.METADATA, 9, 1, -1))
+    client.wait_closed()
+    assert broker.metrics.protocol_errors == 1
+    assert (pool.lent_bytes, pool.returns) == (0, 0), "no buffer was given to it"
+    patient = broker.client()
+    patient.send_bytes(SIZE.pack(REQUEST_BYTES_MAX + 1) + HEADER.pack(ApiKey.PRODUCE, 9, 1, -1))
+    broker.steps()
+    assert not patient.is_closed()

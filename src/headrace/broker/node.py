@@ -172,6 +172,7 @@ class Node:
             metrics=self.metrics,
             logger=self.logger,
         )
+        dispatcher = Dispatcher(self.broker)
         self.loop = Loop(
             network=ports.network,
             clock=ports.clock,
@@ -184,7 +185,8 @@ class Node:
             frame_bytes_max=config.request_bytes_max,
             large_frames_bytes_max=config.total_inflight_bytes_max,
             held_bytes_max=config.connection_inflight_bytes_max,
-            handle_frame=Dispatcher(self.broker).handle_frame,
+            handle_frame=dispatcher.handle_frame,
+            check_large_frame=dispatcher.check_large_frame,
             end_turn=self.broker.end_turn,
         )
         self._storage = StorageWatch(

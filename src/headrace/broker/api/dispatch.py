@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _HEADER = Struct(">hhih")
 _HEADER_BYTES = 10
+_API_KEY = Struct(">h")
 _NOT_ANSWERED_YET = 1
 
 _MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
@@ -86,6 +87,11 @@ def _may_hold_errors(hint: object) -> bool:
     )
 
 
+def _check_size(api_key: int, size: int) -> None:
+    if size > REQUEST_BYTES_MAX and api_key not in _MOSTLY_OPAQUE:
+        raise ProtocolError(f"a request of API key {api_key} has {size} bytes; at most {REQUEST_BYTES_MAX} are read")
+
+
 class Dispatcher:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
@@ -116,8 +122,8 @@ class Dispatcher:
                 raise ProtocolError(f"{api.key.name} version {version} is not served")
             self._answer_api_versions_error(connection, correlation_id)
             return
-        if end - start > REQUEST_BYTES_MAX and api_key not in _MOSTLY_OPAQUE:
-            raise ProtocolError(f"{api.key.name} of {end - start} bytes; at most {REQUEST_BYTES_MAX} are read")
+        if end - start > REQUEST_BYTES_MAX:
+            _check_size(api_key, end - start)
         if version >= flexible_from:
             position = skip_tagged_fields(frame, position, end)
         if tuned is not None:
@@ -126,6 +132,11 @@ class Dispatcher:
         else:
             client_id = bytes(frame[start + _HEADER_BYTES : start + _HEADER_BYTES + max(client_id_length, 0)])
             self._handle_message(route, connection, frame, position, end, version, correlation_id, client_id)
+
+    def check_large_frame(self, size: int, first: memoryview) -> None:
+        """Refuse one that will not be read as soon as its API is known: it is not worth a buffer."""
+        if len(first) >= _API_KEY.size:
+            _check_size(_API_KEY.unpack_from(first)[0], size)
 
     def _handle_message(
         self,

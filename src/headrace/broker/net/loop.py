@@ -12,7 +12,7 @@ from headrace.broker.metrics import Metrics
 from headrace.broker.net.buffers import BufferPool
 from headrace.broker.net.connection import NO_PARTIAL_FRAME, Connection
 from headrace.broker.net.ready import Event, Ready
-from headrace.broker.net.receiver import HandleFrame, Receiver
+from headrace.broker.net.receiver import CheckLargeFrame, HandleFrame, Receiver
 from headrace.broker.net.sender import Sender
 from headrace.broker.timers import Timers
 from headrace.model.limits import (
@@ -67,6 +67,7 @@ class Loop:
         large_frames_bytes_max: int,
         held_bytes_max: int,
         handle_frame: HandleFrame,
+        check_large_frame: CheckLargeFrame,
         end_turn: Callable[[], None],
     ) -> None:
         self._network = network
@@ -80,7 +81,11 @@ class Loop:
         pool = BufferPool(lent_bytes_max=large_frames_bytes_max, kept_bytes_max=POOLED_BUFFERS_BYTES_MAX)
         self._held_bytes_max = held_bytes_max
         self._receiver = Receiver(
-            frame_bytes_max=frame_bytes_max, held_bytes_max=held_bytes_max, pool=pool, handle_frame=handle_frame
+            frame_bytes_max=frame_bytes_max,
+            held_bytes_max=held_bytes_max,
+            pool=pool,
+            handle_frame=handle_frame,
+            check_large_frame=check_large_frame,
         )
         self._sender = Sender(disk, more_flag=network.more)
         self._listeners: dict[int, Listener] = {}

@@ -27,16 +27,25 @@ _SMALLEST_FRAME_BYTES = 8
 _ROOM_WORTH_A_CALL_BYTES = 4096
 
 HandleFrame = Callable[[Connection, memoryview, int, int], None]
+CheckLargeFrame = Callable[[int, memoryview], None]
+"""Gets the size and the first bytes of a large frame, before a buffer is given to it; raises ProtocolError."""
 
 
 class Receiver:
     def __init__(
-        self, *, frame_bytes_max: int, held_bytes_max: int, pool: BufferPool, handle_frame: HandleFrame
+        self,
+        *,
+        frame_bytes_max: int,
+        held_bytes_max: int,
+        pool: BufferPool,
+        handle_frame: HandleFrame,
+        check_large_frame: CheckLargeFrame,
     ) -> None:
         self._frame_bytes_max = frame_bytes_max
         self._held_bytes_max = held_bytes_max
         self._pool = pool
         self._handle_frame = handle_frame
+        self._check_large_frame = check_large_frame
         self._arena = memoryview(bytearray(RECEIVE_ARENA_BYTES))
         self._used = 0
         self._done_frames: list[memoryview] = []
@@ -131,6 +140,7 @@ class Receiver:
             connection.rest = bytes(arena[position:end])
 
     def _begin_large(self, connection: Connection, size: int, first: memoryview) -> bool:
+        self._check_large_frame(size, first)
         frame = self._pool.take(min(size, max(connection.largest_frame, LARGE_FRAME_FIRST_BYTES, 2 * len(first))))
         if frame is None:
             self._starved[connection] = None
