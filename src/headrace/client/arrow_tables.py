@@ -51,14 +51,14 @@ def table_of(batch: FetchedBatch) -> pyarrow.Table:
 
 
 def _by_places(batch: FetchedBatch) -> Sequence[Any] | None:
-    """None without numpy, and for records with headers, which are rare."""
+    """None without numpy, without records from there on, and for records with headers, which are rare."""
     try:
         from headrace.wire.columns.decoding import decode
         from headrace.wire.columns.native import load
     except ImportError:
         return None
     decoded = list(decode(batch.data, begin=batch.begin, end=batch.end, helper=load()))
-    if any(part.places.header_count.any() for part in decoded):
+    if not decoded or any(part.places.header_count.any() for part in decoded):
         return None
     parts = [_place_columns(part) for part in decoded]
     return parts[0] if len(parts) == 1 else [_arrow.concat_arrays(column) for column in zip(*parts, strict=True)]
