@@ -55,7 +55,7 @@ def existing(*names: str) -> list[str]:
 # --- the environment -------------------------------------------------------------------------------------------------
 
 
-def environment(*, requirements: str) -> None:
+def environment(*, requirements: str, shows_progress: bool = False) -> None:
     """Bring `.venv` to what requirements/<name>.txt pins; costs nothing when the stamp says that it is there."""
     pins = ROOT / "requirements" / f"{requirements}.txt"
     stamp = STAMPS / requirements
@@ -64,7 +64,8 @@ def environment(*, requirements: str) -> None:
         return
     create_venv()
     print(f"setting up .venv from requirements/{requirements}.txt ...", flush=True)
-    pip = (PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
+    quiet = () if shows_progress else ("--quiet",)
+    pip = (PYTHON, "-m", "pip", "install", *quiet, "--disable-pip-version-check", "--no-input")
     must(*pip, "--require-hashes", "-r", pins, failing="the packages could not be installed; see pip's message above")
     native = {"HEADRACE_NATIVE": "1"} if shutil.which(os.environ.get("CC", "cc")) else {}
     itself = "headrace itself could not be installed"
@@ -91,10 +92,15 @@ def create_venv() -> None:
 
 
 def demo(arguments: Sequence[str]) -> int:
-    """Start a broker, send and read 1,000,000 messages, kill a member of a group (KEEP=1: leave the broker running)."""
+    """Send and read 1,000,000 messages, then run 1,000,000 orders through Spark (KEEP=1: leave its broker running)."""
     began = time.time()
     environment(requirements="core")
-    return run(PYTHON, "examples/demo.py", *arguments, DEMO_BEGAN=str(began))
+    status = run(PYTHON, "examples/demo.py", *arguments, DEMO_BEGAN=str(began), KEEP="")
+    if status != 0:
+        return status
+    print("\nnow a pipeline on Spark, which is about 460 MB to install", flush=True)
+    environment(requirements="spark", shows_progress=True)
+    return run(PYTHON, "examples/demo_pipeline.py")
 
 
 def test(arguments: Sequence[str]) -> int:

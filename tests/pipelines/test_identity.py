@@ -38,6 +38,8 @@ CHANGES = [
     (("id STRING", "id STRING, n INT"), False, True),
     (("1 minute", "2 minutes"), False, True),
     (("topic: a", "topic: z"), True, True),
+    (("trigger: 1 second", "bad_records: {topic: dead}"), True, True),
+    (("trigger: 1 second", "bad_records: {action: drop}"), False, False),
     (("name: n", "name: m"), True, True),
 ]
 

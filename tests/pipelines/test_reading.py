@@ -59,9 +59,9 @@ expectations:
 bad_records: {topic: dead}
 sinks:
   - {topic: out, key: id}
-  - {topic_from: "concat('out-', id)", topics: [out-1, out-2], value: json, delivery: at-least-once}
+  - {topic_from: "concat('out-', id)", topics: [out-1, out-2], value: json}
   - {parquet: files, partition_by: [name]}
-  - {delta: table, mode: upsert, keys: [id]}
+  - {delta: table, mode: upsert, keys: [id], order_by: at}
   - {console: true, rows: 5}
 trigger: once
 checkpoint: state
@@ -113,7 +113,7 @@ def test_every_key_arrives(tmp_path: Path) -> None:
     assert isinstance(routed, TopicSink)
     assert (routed.topic, routed.topics, routed.value) == (None, ("out-1", "out-2"), None)
     assert parquet == ParquetSink(name="sinks[2]", path="files", partition_by=("name",))
-    assert delta == DeltaSink(name="sinks[3]", path="table", mode=DeltaMode.UPSERT, keys=("id",))
+    assert delta == DeltaSink(name="sinks[3]", path="table", mode=DeltaMode.UPSERT, keys=("id",), order_by="at")
     assert console == ConsoleSink(name="sinks[4]", rows=5)
     assert pipeline.trigger.interval_ms is None
     assert (pipeline.restart.attempts, pipeline.restart.backoff_ms) == (0, 60_000)
@@ -201,6 +201,7 @@ SINK_MISTAKES = [
     ("{topic: b, topics: [c]}", "leave it out"),
     ("{topic: b, options: {topic: c}}", "the key `topic` is for"),
     ("{delta: t, mode: upsert}", "lacks `keys`"),
+    ("{delta: t, mode: upsert, keys: [a]}", "lacks `order_by`"),
     ("{delta: t, keys: [a]}", "`mode: upsert` only"),
     ("{console: true, rows: 0}", "0 is not between 1"),
 ]

@@ -32,7 +32,7 @@ COMMANDS = {
     "log": _Lazy("log", "Dump, verify and repair segment files."),
     "bench": _Lazy("bench", "Measure a broker: rates, CPU, latency, memory and start, also beside Apache Kafka."),
     "sim": _Lazy("sim", "Run a broker in a virtual world, with faults, and check what it promises."),
-    "pipeline": _Lazy("pipeline", "Write and check pipelines: short files that Spark runs."),
+    "pipeline": _Lazy("pipeline", "Write, check, test, run and watch pipelines: short files that Spark runs."),
     "completion": _Lazy("completion", "Print the completion script of a shell."),
 }
 

@@ -1,4 +1,4 @@
-"""`headrace pipeline`: write and check pipelines that are files."""
+"""`headrace pipeline`: write, check, test, run, watch, rewind and backfill pipelines that are files."""
 
 import re
 from pathlib import Path
@@ -9,13 +9,16 @@ from headrace.cli.console import count_text, print_json
 from headrace.cli.failures import EXIT_FAILED, Failure
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import json_option
-
-pipeline_argument = click.argument("place", metavar="DIR|FILE", type=click.Path(path_type=Path), default=".")
+from headrace.cli.pipeline_places import pipeline_argument
+from headrace.cli.pipeline_rewind import backfill, replay_dlq, rewind
+from headrace.cli.pipeline_run import run, stop
+from headrace.cli.pipeline_status import checkpoint, lag, status
+from headrace.cli.pipeline_test import test
 
 
 @click.group("pipeline", cls=CommandGroup)
 def command() -> None:
-    """Write and check pipelines: short files that Spark runs."""
+    """Write, check, test, run and watch pipelines: short files that Spark runs."""
 
 
 @command.command("init")
@@ -33,7 +36,7 @@ def init(folder: Path) -> None:
         raise Failure(f"cannot write {error.filename or folder}: {error.strerror}") from None
     for path in written:
         click.echo(f"wrote {path}")
-    click.echo(f"next: headrace pipeline validate {folder}")
+    click.echo(f"next: headrace pipeline test {folder}")
 
 
 @command.command("validate")
@@ -61,3 +64,7 @@ def validate(ctx: click.Context, place: Path, as_json: bool) -> None:
             click.echo(f'{pipeline.file}: pipeline "{pipeline.name}" is valid ({what})')
     if problems:
         ctx.exit(EXIT_FAILED)
+
+
+for each in (test, run, status, lag, checkpoint, rewind, backfill, replay_dlq, stop):
+    command.add_command(each)

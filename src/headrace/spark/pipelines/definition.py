@@ -6,6 +6,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+"""What a record has before its value is looked into."""
+
 PIPELINE_FILE = "pipeline.yml"
 PROJECT_FILE = "spark-pipeline.yml"
 """A folder with this one is a project of Spark's own declarative pipelines."""
@@ -85,6 +88,8 @@ class Watermark:
     delay_ms: int
     window_ms: int | None = None
     """Of the windows that the transform makes: a row is late when its window is closed, not when it is old."""
+    session_ms: int | None = None
+    """The pause after which a session ends, where the transform makes sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +100,8 @@ class Source:
     pattern: str | None = None
     format: Format = Format.BINARY
     fields: tuple[SchemaField, ...] = ()
+    columns: tuple[str, ...] = ()
+    """Of the record itself, beside the fields of its JSON value: key, timestamp and so on."""
     unknown_fields: UnknownFields = UnknownFields.ALLOW
     start: str = "earliest"
     """earliest, latest, or milliseconds since 1970."""
@@ -162,6 +169,8 @@ class DeltaSink:
     path: str
     mode: DeltaMode = DeltaMode.APPEND
     keys: tuple[str, ...] = ()
+    order_by: str | None = None
+    """The column by which the newest of several rows with one key is known."""
     partition_by: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
 

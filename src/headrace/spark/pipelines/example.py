@@ -8,7 +8,10 @@ FIXTURES_FOLDER = "fixtures"
 EXPECTED_FOLDER = "expected"
 
 _PIPELINE = """\
-# One pipeline: records of a topic, through SQL, into another topic.
+# One pipeline: records of a topic, through SQL, into another topic. Try it:
+#   headrace pipeline validate .
+#   headrace pipeline test .
+#   headrace pipeline run . --once
 name: {name}
 
 source:

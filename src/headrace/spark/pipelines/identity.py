@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from headrace.spark.pipelines.definition import Pipeline, Source
 from headrace.spark.pipelines.nodes import read_text
+from headrace.spark.pipelines.source_rows import routes_rejected
 
 DIGEST_LENGTH = 16
 
@@ -28,7 +29,7 @@ class Identity:
 def identity_of(pipeline: Pipeline, *, is_stateful: bool) -> Identity:
     return Identity(
         name=pipeline.name,
-        sources=tuple(map(_source_text, pipeline.sources)),
+        sources=tuple(_source_text(pipeline, source) for source in pipeline.sources),
         shapes=tuple(map(_shape_text, pipeline.sources)),
         transform=_transform_text(pipeline),
         is_stateful=is_stateful,
@@ -60,9 +61,10 @@ def _listed(texts: tuple[str, ...]) -> str:
     return "; ".join(texts)
 
 
-def _source_text(source: Source) -> str:
+def _source_text(pipeline: Pipeline, source: Source) -> str:
     what = f"pattern {source.pattern}" if source.pattern is not None else f"topics {', '.join(source.topics)}"
-    return f"{source.name} = {what} as {source.read_as}"
+    twice = ", read a second time for dead letters" if routes_rejected(pipeline, source) else ""
+    return f"{source.name} = {what} as {source.read_as}{twice}"
 
 
 def _shape_text(source: Source) -> str:

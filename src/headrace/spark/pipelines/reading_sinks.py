@@ -27,7 +27,13 @@ def read_sinks(root: Section) -> tuple[Sink, ...]:
     if single is None and not several and "sink" not in root and "sinks" not in root:
         root.missing("sink", "sink: {topic: orders-clean}")
     found = [_sink(section) for section in ([single] if single is not None else several)]
-    return tuple(sink for sink in found if sink is not None)
+    sinks = tuple(sink for sink in found if sink is not None)
+    topics = [sink for sink in sinks if isinstance(sink, TopicSink)]
+    for sink in topics[1:]:
+        if (sink.delivery, sink.options) != (topics[0].delivery, topics[0].options):
+            text = "all topics are written together: give them the same delivery and options"
+            root.findings.add(root.lines.get(f"{sink.name}.delivery", root.lines.get(sink.name, 0)), text)
+    return sinks
 
 
 def _sink(section: Section) -> Sink | None:
@@ -85,13 +91,26 @@ def _delta(section: Section) -> Sink | None:
     path = section.text("delta")
     mode, keys = section.choice("mode", DeltaMode, DeltaMode.APPEND), section.texts("keys")
     partition_by, options = section.texts("partition_by"), section.pairs("options")
+    order_by = section.text("order_by")
     if mode is DeltaMode.UPSERT and not keys:
         section.missing("keys", "keys: [id]")
-    if mode is DeltaMode.APPEND and keys:
-        section.wrong("keys", "rows are found by keys in `mode: upsert` only")
+    if mode is DeltaMode.UPSERT and order_by is None:
+        section.missing("order_by", "order_by: changed_at")
+    if mode is DeltaMode.APPEND:
+        for key in ("keys", "order_by"):
+            if key in section:
+                section.wrong(key, "this is for `mode: upsert` only")
     if path is None:
         return None
-    return DeltaSink(name=section.path, path=path, mode=mode, keys=keys, partition_by=partition_by, options=options)
+    return DeltaSink(
+        name=section.path,
+        path=path,
+        mode=mode,
+        keys=keys,
+        order_by=order_by,
+        partition_by=partition_by,
+        options=options,
+    )
 
 
 def _console(section: Section) -> Sink:

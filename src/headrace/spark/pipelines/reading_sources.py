@@ -4,6 +4,7 @@ import re
 
 from headrace.spark.pipelines.definition import (
     INPUT_VIEW,
+    RECORD_COLUMNS,
     ROWS_PER_BATCH_MAX,
     SOURCES_MAX,
     Format,
@@ -18,9 +19,6 @@ from headrace.spark.pipelines.nodes import Section
 from headrace.spark.pipelines.problems import nearest
 from headrace.spark.pipelines.reading_values import OPTIONS_OF_RUNNER, start_of, topic_name, view_name
 from headrace.spark.pipelines.schema_text import parse_schema
-
-RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
-"""What every source has beside the fields of its schema, where those do not take the name."""
 
 
 def read_sources(root: Section) -> tuple[Source, ...]:
@@ -44,13 +42,15 @@ def _source(name: str, section: Section) -> Source:
     topics, pattern = _what(section)
     form = section.choice("format", Format, Format.BINARY)
     fields = _fields(section, form)
-    watermark = _watermark(section, fields)
+    columns = _columns(section, fields, form)
+    watermark = _watermark(section, fields, columns if form is Format.JSON else RECORD_COLUMNS)
     source = Source(
         name=name,
         topics=topics,
         pattern=pattern,
         format=form,
         fields=fields,
+        columns=columns,
         unknown_fields=section.choice("unknown_fields", UnknownFields, UnknownFields.ALLOW),
         start=section.parsed("start", start_of) or "earliest",
         rows_per_batch=section.integer("rows_per_batch", least=1, most=ROWS_PER_BATCH_MAX),
@@ -108,20 +108,35 @@ def _fields(section: Section, form: Format) -> tuple[SchemaField, ...]:
     return fields or ()
 
 
-def _watermark(section: Section, fields: tuple[SchemaField, ...]) -> Watermark | None:
+def _columns(section: Section, fields: tuple[SchemaField, ...], form: Format) -> tuple[str, ...]:
+    """Columns of the record that are wanted beside the fields."""
+    found = section.texts("columns")
+    if found and form is not Format.JSON:
+        section.wrong("columns", f"format {form} has all columns of the record: leave this out")
+    for name in found:
+        if name not in RECORD_COLUMNS:
+            section.wrong("columns", f'a record has no column "{name}": {nearest(name, RECORD_COLUMNS)}')
+        if name in {field.name for field in fields}:
+            section.wrong("columns", f'"{name}" is a field of the schema already')
+    return found
+
+
+def _watermark(section: Section, fields: tuple[SchemaField, ...], columns: tuple[str, ...]) -> Watermark | None:
     inner = section.section("watermark")
     if inner is None:
         return None
     column, delay_ms = inner.text("column"), inner.parsed("delay", parse_duration)
-    window_ms = inner.parsed("window", parse_duration)
+    window_ms, session_ms = inner.parsed("window", parse_duration), inner.parsed("session", parse_duration)
     inner.finish()
     if column is None:
         inner.missing("column", "column: at")
     if delay_ms is None and "delay" not in inner:
         inner.missing("delay", "delay: 10 minutes")
+    if window_ms is not None and session_ms is not None:
+        inner.wrong("session", "window is there already: keep what the transform makes")
     if window_ms == 0:
         inner.wrong("window", "a window has a length")
-    known = {field.name for field in fields} | set(RECORD_COLUMNS)
+    known = {field.name for field in fields} | set(columns)
     schema_is_read = bool(fields) or "schema" not in section
     if column is not None and column not in known and schema_is_read:
         inner.wrong("column", f'the source has no column "{column}": {nearest(column, known)}')
@@ -130,7 +145,7 @@ def _watermark(section: Section, fields: tuple[SchemaField, ...]) -> Watermark |
         inner.wrong("column", f'"{column}" is {types[column]}: a watermark needs a TIMESTAMP')
     if column is None or delay_ms is None:
         return None
-    return Watermark(column=column, delay_ms=delay_ms, window_ms=window_ms)
+    return Watermark(column=column, delay_ms=delay_ms, window_ms=window_ms, session_ms=session_ms)
 
 
 def _contradictions(section: Section, source: Source) -> None:

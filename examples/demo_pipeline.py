@@ -1,0 +1,281 @@
+"""Orders through a pipeline on Spark, exactly once, and a table that adds up (the second half of `make demo`)."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from demo import PARTITIONS, DemoFailure, running_broker
+from demo_orders import SECONDS
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from headrace import Admin, Consumer
+from headrace.client import EARLIEST, NewTopic, TopicPartition
+from headrace.client.errors import ClientError
+from headrace.spark.pipelines.definition import ParquetSink, Pipeline
+from headrace.spark.pipelines.reading import read_pipeline
+from headrace.spark.pipelines.records import State
+from headrace.spark.pipelines.running import Outcome, Runner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVENTS_DEFAULT = 1_000_000
+SEED = 7
+BATCHES_SHOWN = 8
+LOOK_SECONDS = 0.1
+RUN_SECONDS_MAX = 300
+READ_POLLS_MAX = 10_000
+CHART_WIDTH = 50
+ORDERS, RESULTS, DEAD = "orders", "orders-per-minute", "orders-dead"
+HERE = Path(__file__).resolve().parent
+
+Batch = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """Every term is counted where it ends up, none by taking others away."""
+
+    sent: int
+    """Acknowledged by the broker."""
+    aggregated: int
+    """Added up from the windows in the topic."""
+    in_files: int
+    """Added up from the windows in the Parquet files."""
+    late: int
+    """Rows below the watermark of their batch, counted by the query."""
+    dead: int
+    """Records in the topic of dead letters."""
+    by_country: Mapping[str, int]
+
+    @property
+    def adds_up(self) -> bool:
+        return self.sent == self.aggregated + self.late + self.dead and self.in_files == self.aggregated
+
+
+class Orders:
+    """The process that sends, and how far it is."""
+
+    def __init__(self, bootstrap: str, count: int) -> None:
+        self.count, self.acknowledged = count, 0
+        command = [sys.executable, str(HERE / "demo_orders.py"), bootstrap, ORDERS, str(count), str(SEED)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def _follow(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.acknowledged = int(line)
+
+    @property
+    def is_done(self) -> bool:
+        status = self._process.poll()
+        if status:
+            raise DemoFailure(f"the sender of orders ended with status {status}")
+        return status == 0
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._thread.join()
+
+
+def demo_definition(folder: Path) -> Pipeline:
+    """The file beside this one, with everything it writes to files in `folder`."""
+    pipeline = read_pipeline(HERE / "demo_pipeline.yml")
+    sinks = tuple(
+        replace(sink, path=str(folder / sink.path)) if isinstance(sink, ParquetSink) else sink
+        for sink in pipeline.sinks
+    )
+    return replace(pipeline, checkpoint=folder / "checkpoint", sinks=sinks)
+
+
+def run_pipeline(
+    console: Console, folder: Path, bootstrap: str, count: int, make_session: Callable[[], "SparkSession"]
+) -> tuple[Sum, Outcome]:
+    """Send and process at the same time, until the last window is closed."""
+    with Admin(bootstrap) as admin:
+        admin.create_topics([NewTopic(name, partitions=PARTITIONS) for name in (ORDERS, RESULTS, DEAD)])
+    batches: list[Batch] = []
+    runner = Runner(
+        pipeline=demo_definition(folder),
+        bootstrap=bootstrap,
+        make_session=make_session,
+        is_once=False,
+        on_batch=batches.append,
+    )
+    outcomes: list[Outcome | BaseException] = []
+    thread = threading.Thread(target=lambda: outcomes.append(_outcome(runner)), daemon=True)
+    orders = Orders(bootstrap, count)
+    thread.start()
+    try:
+        _watch(console, orders, batches, thread)
+    finally:
+        runner.stop.set()
+        thread.join(RUN_SECONDS_MAX)
+        orders.close()
+    ended = outcomes[0] if outcomes else DemoFailure("the pipeline did not stop")
+    if isinstance(ended, BaseException):
+        raise ended
+    if ended.state is not State.STOPPED:
+        raise DemoFailure(f"the pipeline failed: {ended.message}")
+    return add_up(bootstrap, folder, orders.acknowledged, ended.batches), ended
+
+
+def _outcome(runner: Runner) -> Outcome | BaseException:
+    try:
+        return runner.run()
+    except Exception as error:
+        return error
+
+
+def _watch(console: Console, orders: Orders, batches: list[Batch], thread: threading.Thread) -> None:
+    began = time.monotonic()
+    with Live(console=console, refresh_per_second=4) as live:
+        while not (orders.is_done and _is_complete(batches, orders.count)):
+            live.update(progress_table(orders, batches))
+            if not thread.is_alive():
+                return
+            if time.monotonic() - began > RUN_SECONDS_MAX:
+                raise DemoFailure(f"the pipeline has not ended in {RUN_SECONDS_MAX} s")
+            time.sleep(LOOK_SECONDS)
+        live.update(progress_table(orders, batches))
+
+
+def _is_complete(batches: list[Batch], count: int) -> bool:
+    """Everything is read, and no window is open: what closes them is no order and opens none."""
+    read = sum(batch["rows"]["read"] for batch in batches)
+    return read == count + PARTITIONS and batches[-1]["state_rows"] == 0
+
+
+def progress_table(orders: Orders, batches: list[Batch]) -> Table:
+    table = Table(title=f"{orders.acknowledged:,} of {orders.count:,} orders sent", expand=False)
+    for heading in ("batch", "orders read", "windows written", "late", "dead", "orders/s", "lag", "seconds"):
+        table.add_column(heading, justify="right")
+    for batch in batches[-BATCHES_SHOWN:]:
+        rows = batch["rows"]
+        table.add_row(
+            str(batch["batch"]),
+            *(f"{rows[name]:,}" for name in ("read", "written", "late", "dead")),
+            f"{batch['rows_per_second']:,.0f}",
+            f"{batch['lag']['records']:,}" if "lag" in batch else "",
+            f"{batch['seconds']:.1f}",
+        )
+    if not batches:
+        table.caption = "Spark is starting"
+    return table
+
+
+def add_up(bootstrap: str, folder: Path, sent: int, batches: tuple[Batch, ...]) -> Sum:
+    by_country: dict[str, int] = {}
+    for value in _read_all(bootstrap, RESULTS):
+        window = json.loads(value)
+        by_country[window["country"]] = by_country.get(window["country"], 0) + window["orders"]
+    files = sorted(file for file in (folder / "files").rglob("*.parquet") if "_headrace" not in file.parts)
+    return Sum(
+        sent=sent,
+        aggregated=sum(by_country.values()),
+        in_files=sum(int(count) for file in files for count in _column(file, "orders")),
+        late=sum(batch["rows"]["late"] for batch in batches),
+        dead=len(_read_all(bootstrap, DEAD)),
+        by_country=by_country,
+    )
+
+
+def _column(file: Path, name: str) -> list[Any]:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(file, columns=[name])[name].to_pylist()
+
+
+def _read_all(bootstrap: str, topic: str) -> list[bytes]:
+    """The values of all committed records."""
+    places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+    found: list[bytes] = []
+    with Consumer(bootstrap_servers=bootstrap, isolation_level="read_committed") as consumer:
+        consumer.assign(places)
+        for place in places:
+            consumer.seek(place, EARLIEST)
+        ends = consumer.end_offsets(places)
+        for _ in range(READ_POLLS_MAX):
+            if all(consumer.position(place) >= end for place, end in ends.items()):
+                return found
+            found += [record.value for record in consumer.poll(200, 10_000)]
+    raise DemoFailure(f'topic "{topic}" was not read to its end')
+
+
+def show_results(console: Console, total: Sum, outcome: Outcome, seconds: float) -> None:
+    table = Table(title="every order is somewhere")
+    table.add_column("orders", justify="right")
+    table.add_column("")
+    table.add_column("counted")
+    table.add_row(
+        f"{total.aggregated:,}", "aggregated", f"in the windows of topic {RESULTS}, and {total.in_files:,} in Parquet"
+    )
+    table.add_row(f"{total.late:,}", "late", "by the query, below the watermark of their batch")
+    table.add_row(f"{total.dead:,}", "dead", f"in topic {DEAD}, each with its reason", end_section=True)
+    table.add_row(f"{total.sent:,}", "sent", "by the broker's acknowledgements")
+    console.print(table)
+    console.print(country_chart(total.by_country))
+    if not total.adds_up:
+        raise DemoFailure("this does not add up")
+    console.print(
+        f"{total.sent:,} = {total.aggregated:,} + {total.late:,} + {total.dead:,}: exactly once, in "
+        f"{len(outcome.batches)} batches and {seconds:.1f} s with the start of Spark "
+        f"({total.sent / seconds:,.0f} orders/s)",
+        style="green",
+    )
+
+
+def country_chart(by_country: Mapping[str, int]) -> Table:
+    table = Table(title=f"orders of {SECONDS // 60} minutes by country", box=None)
+    most = max(by_country.values(), default=1)
+    for country, count in sorted(by_country.items(), key=lambda pair: -pair[1]):
+        table.add_row(country, "\u2588" * max(round(CHART_WIDTH * count / most), 1), f"{count:,}")
+    return table
+
+
+def start_spark() -> "SparkSession":
+    from headrace.spark import session
+
+    return session("headrace-demo", conf={"spark.log.level": "OFF", "spark.ui.enabled": "false"})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=EVENTS_DEFAULT, metavar="N")
+    count: int = parser.parse_args().events
+    console = Console()
+    try:
+        with tempfile.TemporaryDirectory(prefix="headrace-demo-") as name:
+            folder = Path(name)
+            with running_broker(folder) as (broker, bootstrap):
+                console.print(f"broker at [bold]{bootstrap}[/bold]; the pipeline is examples/demo_pipeline.yml")
+                began = time.perf_counter()
+                total, outcome = run_pipeline(console, folder, bootstrap, count, start_spark)
+                show_results(console, total, outcome, time.perf_counter() - began)
+                if os.environ.get("KEEP") == "1":
+                    console.print(f"the broker stays at {bootstrap}, files in {folder}; Ctrl-C ends it and removes all")
+                    broker.wait()
+    except (DemoFailure, ClientError) as failure:
+        console.print(f"demo failed: {failure}", style="red", markup=False)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""`headrace pipeline rewind`, `backfill` and `replay-dlq`: the past of a pipeline, once more or at last."""
+
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.console import print_json, print_table
+from headrace.cli.failures import Failure, Misuse
+from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
+from headrace.cli.pipeline_places import chosen_bootstrap, load, pipeline_argument, told_failures
+from headrace.cli.pipeline_run import find_known, spark_session
+from headrace.cli.times import EXAMPLES, parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headrace.spark.pipelines.checkpoints import Vector
+    from headrace.spark.pipelines.definition import Pipeline
+
+CHUNK_RECORDS_MAX = 100_000_000
+
+
+@click.command("rewind")
+@pipeline_argument
+@click.option("--to-earliest", is_flag=True, help="To the first records there are.")
+@click.option("--to-latest", is_flag=True, help="Behind the last records there are.")
+@click.option("--to-time", metavar="TIME", help=f"To the first records at or after a time: {EXAMPLES}.")
+@click.option("--to-batch", type=click.IntRange(0), metavar="N", help="To where batch N ended.")
+@click.option("--dry-run", is_flag=True, help="Only show where it would begin.")
+@yes_option
+@bootstrap_option
+@json_option
+@click.pass_context
+def rewind(
+    ctx: click.Context,
+    place: Path,
+    bootstrap: str,
+    to_earliest: bool,
+    to_latest: bool,
+    to_time: str | None,
+    to_batch: int | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Let the next run begin elsewhere; refused while one runs.
+
+    What was written stays, and what is read again is written again. State (windows, joins, known ids) begins empty.
+    """
+    from headrace.client import EARLIEST, LATEST, Admin
+    from headrace.spark.pipelines.checkpoints import Checkpoint
+    from headrace.spark.pipelines.rewinding import Target, starts_at
+    from headrace.spark.pipelines.topics import client_settings
+
+    if sum((to_earliest, to_latest, to_time is not None, to_batch is not None)) != 1:
+        raise click.UsageError("say where to: one of --to-earliest, --to-latest, --to-time and --to-batch")
+    moment = EARLIEST if to_earliest else LATEST if to_latest else None if to_time is None else _time(to_time)
+    pipeline = load(place)
+    address = chosen_bootstrap(ctx, pipeline)
+    checkpoint = Checkpoint(pipeline.checkpoint)
+    with told_failures(), checkpoint.locked():
+        _refuse_running(pipeline, address)
+        with Admin(config=client_settings(address, pipeline)) as admin:
+            starts = starts_at(admin, pipeline, Target(time_ms=moment, batch=to_batch), checkpoint)
+        _show_starts(starts, as_json)
+        if dry_run:
+            return
+        if not yes:
+            confirm(f'rewind pipeline "{pipeline.name}"? What is read again is written again.')
+        generation = checkpoint.begin_generation(starts).generation
+    if not as_json:
+        click.echo(f'pipeline "{pipeline.name}" begins there with its next run (generation {generation})')
+
+
+@click.command("backfill")
+@pipeline_argument
+@click.option(
+    "--from", "begin", metavar="TIME", default="earliest", show_default=True, help=f"earliest, or {EXAMPLES}."
+)
+@click.option(
+    "--chunk-records", type=click.IntRange(1, CHUNK_RECORDS_MAX), default=1_000_000, show_default=True,
+    help="Records of one write.",
+)  # fmt: skip
+@click.option("--again", is_flag=True, help="Also if it was done before.")
+@click.option("--master", metavar="URL", help="Where Spark runs it. [default: what the file says, or local[*]]")
+@bootstrap_option
+@click.pass_context
+def backfill(
+    ctx: click.Context, place: Path, bootstrap: str, begin: str, chunk_records: int, again: bool, master: str | None
+) -> None:
+    """Bring in what is before the beginning of a pipeline's stream, up to the very offset it begins at.
+
+    If the pipeline has not run yet, its stream will begin behind all there is now. It may run meanwhile. A backfill
+    that was cut off goes on where it was when it is called again.
+    """
+    from headrace.client import EARLIEST, Admin
+    from headrace.spark.pipelines.backfilling import LOCK, BackfillRefused, plan_backfill, run_backfill
+    from headrace.spark.pipelines.checkpoints import Checkpoint
+    from headrace.spark.pipelines.topics import client_settings, prepare_topics
+
+    from_ms = EARLIEST if begin == "earliest" else _time(begin)
+    pipeline = load(place)
+    address = chosen_bootstrap(ctx, pipeline)
+    checkpoint = Checkpoint(pipeline.checkpoint)
+    try:
+        with told_failures(), checkpoint.locked(LOCK):
+            with Admin(config=client_settings(address, pipeline)) as admin:
+                prepare_topics(admin, pipeline)
+                planned = plan_backfill(
+                    admin, pipeline, checkpoint, from_ms=from_ms, chunk_records=chunk_records, again=again
+                )
+            click.echo(f"backfill {planned.name}: {planned.chunks - planned.done} of {planned.chunks} chunks to do")
+            run_backfill(
+                spark_session(pipeline, master).newSession(),
+                pipeline,
+                checkpoint,
+                planned,
+                bootstrap=address,
+                on_chunk=lambda now: click.echo(f"chunk {now.done} of {now.chunks} is written"),
+            )
+    except BackfillRefused as error:
+        raise Failure(str(error)) from None
+    click.echo(f"backfill {planned.name} is done: the stream goes on at {_vectors(planned.ends)}")
+
+
+@click.command("replay-dlq")
+@pipeline_argument
+@click.option("--reason", metavar="TEXT", help="Only letters whose reason has this text; the others are passed over.")
+@click.option("--limit", type=click.IntRange(1), help="At most so many letters.")
+@bootstrap_option
+@json_option
+@click.pass_context
+def replay_dlq(
+    ctx: click.Context, place: Path, bootstrap: str, reason: str | None, limit: int | None, as_json: bool
+) -> None:
+    """Send dead letters again to the topics they came from, each once, also if this is cut off and called again."""
+    from headrace.spark.pipelines.letters import reason_of, replay
+    from headrace.spark.pipelines.topics import client_settings
+
+    pipeline = load(place)
+    topic = pipeline.bad_records.topic
+    if topic is None:
+        raise Misuse(f"{pipeline.file} names no topic for dead letters (bad_records.topic)")
+    settings = client_settings(chosen_bootstrap(ctx, pipeline), pipeline)
+    found = replay(
+        settings,
+        pipeline=pipeline.name,
+        topic=topic,
+        chosen=lambda letter: reason is None or reason in reason_of(letter),
+        limit=limit,
+    )
+    if as_json:
+        print_json({"sent": found.sent, "passed_over": found.passed_over})
+    else:
+        click.echo(f"sent {found.sent} letters again, passed over {found.passed_over}")
+
+
+def _time(text: str) -> int:
+    try:
+        return parse_time(text, now=datetime.now().astimezone())
+    except ValueError as wrong:
+        raise Misuse(str(wrong)) from None
+
+
+def _refuse_running(pipeline: "Pipeline", bootstrap: str) -> None:
+    known = find_known(pipeline, bootstrap)
+    if known is not None and known.holder is not None and known.is_alive(round(time.time() * 1000)):
+        raise Failure(
+            f'pipeline "{pipeline.name}" runs on {known.holder.host} as process {known.holder.process_id}: '
+            "stop it first with `headrace pipeline stop`"
+        )
+
+
+def _show_starts(starts: "Mapping[str, Vector]", as_json: bool) -> None:
+    if as_json:
+        print_json(starts)
+        return
+    rows = [
+        (source, topic, partition, offset)
+        for source, topics in starts.items()
+        for topic, partitions in topics.items()
+        for partition, offset in sorted(partitions.items(), key=lambda pair: int(pair[0]))
+    ]
+    print_table(("source", "topic", "partition", "begins at"), rows, right=("partition", "begins at"))
+
+
+def _vectors(ends: "Mapping[str, Vector]") -> str:
+    return ", ".join(
+        f"{topic} {'/'.join(str(found[part]) for part in sorted(found, key=int))}"
+        for topics in ends.values()
+        for topic, found in topics.items()
+    )

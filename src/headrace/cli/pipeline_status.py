@@ -1,0 +1,216 @@
+"""`headrace pipeline status`, `lag` and `checkpoint show`: what a pipeline does and how far it is."""
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli.console import print_json, print_table
+from headrace.cli.failures import Failure
+from headrace.cli.group import CommandGroup
+from headrace.cli.options import bootstrap_option, json_option
+from headrace.cli.pipeline_places import chosen_bootstrap, load, pipeline_argument, told_failures
+from headrace.cli.times import time_text
+
+if TYPE_CHECKING:
+    from headrace.spark.pipelines.records import Known
+
+BATCHES_SHOWN = 10
+WATCH_SECONDS = 1.0
+NOTHING = "-"
+
+
+@click.command("status")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
+@click.option("--prometheus", is_flag=True, help="Print Prometheus text instead of a table.")
+@bootstrap_option
+@json_option
+def status(bootstrap: str, names: tuple[str, ...], watch: bool, prometheus: bool, as_json: bool) -> None:
+    """Show what pipelines do, by what their runs told the broker; all of them if none is named."""
+    from headrace.client import Admin
+    from headrace.spark.pipelines.bulletin import exists, opened
+    from headrace.spark.pipelines.topics import client_settings
+
+    settings = client_settings(bootstrap)
+    with Admin(config=settings) as admin:
+        if not exists(admin):
+            raise Failure("no pipeline has run with this broker yet")
+    with opened(settings) as bulletin:
+        while True:
+            found = bulletin.catch_up().pipelines
+            shown = {name: found[name] for name in names or sorted(found) if name in found}
+            if unknown := set(names) - set(found):
+                raise Failure(f'nothing is known of pipeline "{min(unknown)}"')
+            if watch and sys.stdout.isatty():
+                click.clear()
+            _show(shown, as_json=as_json, prometheus=prometheus, with_batches=bool(names))
+            if not watch:
+                return
+            time.sleep(WATCH_SECONDS)
+
+
+def _show(found: "Mapping[str, Known]", *, as_json: bool, prometheus: bool, with_batches: bool) -> None:
+    now_ms = round(time.time() * 1000)
+    if prometheus:
+        from headrace.spark.pipelines.metrics import prometheus_text
+
+        click.echo(prometheus_text(found, now_ms), nl=False)
+        return
+    rows = [_status(name, known, now_ms) for name, known in found.items()]
+    if as_json:
+        last = {name: known.last_batch() for name, known in found.items()}
+        print_json([{**row, "last_batch": last[row["pipeline"]]} for row in rows])
+        return
+    columns = ("pipeline", "state", "run", "host", "heard", "batch", "rows/s", "lag", "lag s", "watermark")
+    print_table(
+        columns, ([row[column] for column in columns] for row in rows), right=("batch", "rows/s", "lag", "lag s"),
+        empty="no pipeline is known",
+    )  # fmt: skip
+    for row in rows:
+        if row["message"]:
+            click.echo(f"{row['pipeline']}: {row['message']}")
+    if with_batches:
+        for known in found.values():
+            click.echo()
+            _print_batches(known)
+
+
+def _status(name: str, known: "Known", now_ms: int) -> dict[str, Any]:
+    from headrace.spark.pipelines.records import ENDED
+
+    holder, batch = known.holder, known.last_batch() or {}
+    lag = batch.get("lag") or {}
+    state = str(holder.state) if holder is not None else NOTHING
+    if holder is not None and holder.state not in ENDED and not known.is_alive(now_ms):
+        state = "lost"
+    return {
+        "pipeline": name,
+        "state": state,
+        "run": holder.run if holder is not None else NOTHING,
+        "host": f"{holder.host}:{holder.process_id}" if holder is not None else NOTHING,
+        "heard": f"{max(now_ms - known.seen_ms, 0) / 1000:.0f} s ago",
+        "batch": batch.get("batch", NOTHING),
+        "rows/s": batch.get("rows_per_second", NOTHING),
+        "lag": lag.get("records", NOTHING),
+        "lag s": lag.get("seconds", NOTHING),
+        "watermark": batch.get("watermark") or NOTHING,
+        "message": holder.message if holder is not None else "",
+    }
+
+
+def _print_batches(known: "Known") -> None:
+    newest = [known.batches[number] for number in sorted(known.batches)[-BATCHES_SHOWN:]]
+    counts = ("read", "written", "late", "bad", "dead", "quarantined")
+    times = ("plan", "read", "process", "commit")
+    print_table(
+        ("batch", "began", *counts, "rows/s", "seconds", *(f"{name} ms" for name in times)),
+        (
+            (
+                batch["batch"],
+                batch["began"],
+                *(batch["rows"][name] for name in counts),
+                batch["rows_per_second"],
+                batch["seconds"],
+                *(batch["times_ms"][name] for name in times),
+            )
+            for batch in newest
+        ),
+        right=("batch", *counts, "rows/s", "seconds", *(f"{name} ms" for name in times)),
+        empty="no batch is done yet",
+    )
+
+
+@click.command("lag")
+@pipeline_argument
+@bootstrap_option
+@json_option
+@click.pass_context
+def lag(ctx: click.Context, place: Path, bootstrap: str, as_json: bool) -> None:
+    """Show how far a pipeline is behind, by partition: records, and the age of the oldest unread one."""
+    from headrace.cli.pipeline_run import find_known
+    from headrace.client import Admin
+    from headrace.spark.pipelines.lag import find_lags
+    from headrace.spark.pipelines.topics import client_settings
+
+    pipeline = load(place)
+    address = chosen_bootstrap(ctx, pipeline)
+    known = find_known(pipeline, address)
+    batch = known.last_batch() if known is not None else None
+    if batch is None:
+        raise Failure(f'pipeline "{pipeline.name}" has done no batch yet')
+    settings = client_settings(address, pipeline)
+    with Admin(config=settings) as admin:
+        found = find_lags(admin, settings, batch["ends"])
+    if as_json:
+        print_json([{**each._asdict(), "records": each.records} for each in found])
+        return
+    print_table(
+        ("topic", "partition", "read to", "end", "records", "seconds"),
+        ((each.topic, each.partition, each.read_to, each.end, each.records, _seconds(each.seconds)) for each in found),
+        right=("partition", "read to", "end", "records", "seconds"),
+    )
+
+
+def _seconds(seconds: float | None) -> str:
+    return NOTHING if seconds is None else f"{seconds:.1f}"
+
+
+@click.group("checkpoint", cls=CommandGroup)
+def checkpoint() -> None:
+    """Look into the checkpoint of a pipeline."""
+
+
+@checkpoint.command("show")
+@pipeline_argument
+@click.option("--batches", "count", type=click.IntRange(1), default=BATCHES_SHOWN, show_default=True)
+@json_option
+def show(place: Path, count: int, as_json: bool) -> None:
+    """Show the newest batches of a checkpoint: when they were planned, where they end, whether they are done."""
+    from headrace.spark.pipelines.checkpoints import Checkpoint
+    from headrace.spark.pipelines.identity import digest
+
+    pipeline = load(place)
+    found = Checkpoint(pipeline.checkpoint)
+    with told_failures():
+        note = found.note()
+        batches = found.batches(note.generation, count)
+    known = digest(note.identity) if note.identity is not None else None
+    if as_json:
+        entries = [{**batch._asdict(), "ends": list(batch.ends)} for batch in batches]
+        print_json({"generation": note.generation, "definition": known, "starts": note.starts, "batches": entries})
+        return
+    click.echo(f"{found.folder}: generation {note.generation}, definition {known or 'not run yet'}")
+    print_table(
+        ("batch", "planned", "watermark", "done", "ends"),
+        (
+            (
+                batch.number,
+                time_text(batch.planned_ms),
+                time_text(batch.watermark_ms) if batch.watermark_ms else NOTHING,
+                "yes" if batch.is_committed else "no",
+                "; ".join(_ends(batch.ends)),
+            )
+            for batch in batches
+        ),
+        right=("batch",),
+        empty="no batch is planned yet",
+    )
+
+
+def _ends(ends: tuple[Mapping[str, Any] | None, ...]) -> Iterator[str]:
+    """Where the sources ended; one that the query reads twice is told once."""
+    from headrace.spark.pipelines.checkpoints import offsets_of
+
+    told = set()
+    for end in ends:
+        text = ", ".join(
+            f"{topic} {'/'.join(str(found[number]) for number in sorted(found, key=int))}"
+            for topic, found in offsets_of(end).items()
+        )
+        if text not in told:
+            told.add(text)
+            yield text

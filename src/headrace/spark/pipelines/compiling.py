@@ -1,0 +1,221 @@
+"""A definition becomes one DataFrame for Spark: sources, transform, expectations, and what goes to which sink."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.spark.pipelines import progress
+from headrace.spark.pipelines.definition import (
+    INPUT_VIEW,
+    Action,
+    BadRecordAction,
+    ConsoleSink,
+    Format,
+    Pipeline,
+    ReadAs,
+    Source,
+    Stage,
+    TopicSink,
+    UnknownFields,
+)
+from headrace.spark.pipelines.durations import spark_interval
+from headrace.spark.pipelines.late_rows import is_late
+from headrace.spark.pipelines.output_rows import ROW, has_tables, judged_rows, output_rows, rejected_rows
+from headrace.spark.pipelines.plans import stateful_operators
+from headrace.spark.pipelines.problems import DefinitionError
+from headrace.spark.pipelines.source_rows import (
+    DRIFT,
+    ERROR,
+    FAILED,
+    QUARANTINE,
+    RECORD,
+    checked_rows,
+    holds,
+    routes_rejected,
+)
+from headrace.spark.pipelines.user_code import call, expression_problem, query
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+LATE = "__late"
+
+Reader = Callable[[Source], "DataFrame"]
+"""Gives the records of a source: a stream, or for a table and a backfill what there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    output: "DataFrame"
+    """Records for topics and rows for tables."""
+    operators: tuple[str, ...]
+    """Those that keep state."""
+    counted: Mapping[str, str]
+    """The names of expectations, by the columns in which the rows that break them are counted."""
+
+
+def compile_pipeline(spark: "SparkSession", pipeline: Pipeline, read: Reader, *, checkpoint: str | None) -> Compiled:
+    """`checkpoint` is Spark's folder, for counting late rows; None where there are no batches."""
+    views, rejected = [], []
+    for source in pipeline.sources:
+        records = read(source)
+        if source.read_as is ReadAs.TABLE:
+            views.append(_table(records, source, pipeline))
+            continue
+        checked = checked_rows(records, source, pipeline)
+        views.append(_good_rows(checked, source, pipeline, checkpoint))
+        if routes_rejected(pipeline, source):
+            rejected.append(checked.where(_is_routed(pipeline)))
+    transformed = _transformed(spark, pipeline, views)
+    columns = transformed.columns
+    judged = _guarded(pipeline, lambda: judged_rows(transformed, pipeline))
+    judged = judged.observe(progress.OUTPUT_METRICS, *_output_counts(pipeline))
+    output = _guarded(pipeline, lambda: output_rows(judged, columns, pipeline))
+    for number, rows in enumerate(rejected):
+        output = output.unionByName(_letters(rows, number, output, pipeline))
+    plan: str = output._jdf.queryExecution().analyzed().toString()
+    return Compiled(output=output, operators=stateful_operators(plan), counted=_counted(pipeline))
+
+
+def _good_rows(checked: "DataFrame", source: Source, pipeline: Pipeline, checkpoint: str | None) -> "DataFrame":
+    """What the transform reads, counted on the way."""
+    from pyspark.sql import functions as sql
+
+    rows = checked.observe(f"{progress.INPUT_METRICS}_{source.name}", *_input_counts(pipeline, source))
+    rows = rows.where(_refusal(pipeline) & sql.col(ERROR).isNull() & sql.col(FAILED).isNull())
+    rows = rows.drop(RECORD, DRIFT, ERROR, FAILED, QUARANTINE)
+    mark = source.watermark
+    if mark is None:
+        return rows
+    rows = rows.withWatermark(mark.column, spark_interval(mark.delay_ms))
+    late = sql.lit(False) if checkpoint is None else is_late(mark, checkpoint)
+    # Counting here also keeps Spark from moving filters of the transform below the watermark: it is the source's.
+    counted = rows.withColumn(LATE, late).observe(
+        f"{progress.LATE_METRICS}_{source.name}", sql.count_if(LATE).alias(progress.LATE_COLUMN)
+    )
+    return counted.drop(LATE)
+
+
+def _refusal(pipeline: Pipeline) -> "Column":
+    """True, or the end of the query where bad records are not to be passed over."""
+    from pyspark.sql import functions as sql
+
+    if pipeline.bad_records.action is not BadRecordAction.FAIL:
+        return sql.lit(True)
+    record = sql.col(RECORD)
+    place = [record.getField(name).cast("string") for name in ("topic", "partition", "offset")]
+    text = sql.concat(
+        sql.lit('bad record in topic "'), place[0], sql.lit('" partition '), place[1], sql.lit(" offset "), place[2],
+        sql.lit(": "), sql.col(ERROR),
+    )  # fmt: skip
+    return sql.when(sql.col(ERROR).isNotNull(), sql.raise_error(text).cast("boolean")).otherwise(sql.lit(True))
+
+
+def _is_routed(pipeline: Pipeline) -> "Column":
+    from pyspark.sql import functions as sql
+
+    is_kept_back = sql.col(QUARANTINE).isNotNull()
+    if pipeline.bad_records.action is BadRecordAction.DEAD_LETTER:
+        return sql.col(ERROR).isNotNull() | is_kept_back
+    return is_kept_back
+
+
+def _letters(rows: "DataFrame", number: int, output: "DataFrame", pipeline: Pipeline) -> "DataFrame":
+    from pyspark.sql import functions as sql
+
+    is_kept_back = sql.col(QUARANTINE).isNotNull()
+    counted = rows.observe(
+        f"{progress.REJECTED_METRICS}_{number}",
+        sql.count_if(~is_kept_back).alias(progress.DEAD_COLUMN),
+        sql.count_if(is_kept_back).alias(progress.QUARANTINED_COLUMN),
+    )
+    letters = rejected_rows(counted, pipeline)
+    if has_tables(pipeline):
+        letters = letters.withColumn(ROW, sql.lit(None).cast(output.schema[ROW].dataType))
+    return letters
+
+
+def _table(records: "DataFrame", source: Source, pipeline: Pipeline) -> "DataFrame":
+    """The newest row of every key; keys whose newest record has no value are gone."""
+    from pyspark.sql import functions as sql
+
+    newest = records.groupBy("key").agg(
+        sql.max_by(sql.struct(*map(sql.col, records.columns)), sql.struct("offset")).alias("newest")
+    )
+    living = newest.select("newest.*").where(sql.col("value").isNotNull())
+    checked = checked_rows(living, source, pipeline)
+    rows = checked.where(_refusal(pipeline) & sql.col(ERROR).isNull())
+    return rows.drop(RECORD, DRIFT, ERROR, FAILED, QUARANTINE)
+
+
+def _transformed(spark: "SparkSession", pipeline: Pipeline, views: list["DataFrame"]) -> "DataFrame":
+    transform = pipeline.transform
+    for source, view in zip(pipeline.sources, views, strict=True):
+        view.createOrReplaceTempView(source.name)
+    result = views[0]
+    if transform.python is not None:
+        result = call(transform.python, views)
+        result.createOrReplaceTempView(INPUT_VIEW)
+    if transform.sql is not None:
+        result = query(spark, pipeline)
+    return result
+
+
+def _input_counts(pipeline: Pipeline, source: Source) -> list["Column"]:
+    from pyspark.sql import functions as sql
+
+    counts = [sql.count(sql.lit(1)).alias(progress.READ_COLUMN)]
+    if source.format is not Format.BINARY:
+        counts.append(sql.count_if(sql.col(ERROR).isNotNull()).alias(progress.BAD_COLUMN))
+    if source.unknown_fields is not UnknownFields.ALLOW:
+        counts.append(sql.count_if(sql.size(DRIFT) > 0).alias(progress.DRIFTED_COLUMN))
+    return counts + _broken_counts(pipeline, Stage.INPUT)
+
+
+def _output_counts(pipeline: Pipeline) -> list["Column"]:
+    from pyspark.sql import functions as sql
+
+    written = sql.count_if(sql.col(FAILED).isNull()).alias(progress.WRITTEN_COLUMN)
+    kept_back = sql.count_if(sql.col(QUARANTINE).isNotNull()).alias(progress.QUARANTINED_COLUMN)
+    return [written, kept_back, *_broken_counts(pipeline, Stage.OUTPUT)]
+
+
+def _broken_counts(pipeline: Pipeline, stage: Stage) -> list["Column"]:
+    from pyspark.sql import functions as sql
+
+    is_good = sql.col(ERROR).isNull() if stage is Stage.INPUT else sql.lit(True)
+    return [
+        sql.count_if(is_good & ~holds(expectation)).alias(f"{progress.EXPECTATION_PREFIX}{number}")
+        for number, expectation in enumerate(pipeline.expectations)
+        if expectation.stage is stage and expectation.action is not Action.FAIL
+    ]
+
+
+def _counted(pipeline: Pipeline) -> dict[str, str]:
+    return {
+        f"{progress.EXPECTATION_PREFIX}{number}": expectation.name
+        for number, expectation in enumerate(pipeline.expectations)
+    }
+
+
+def _guarded(pipeline: Pipeline, build: Callable[[], "DataFrame"]) -> "DataFrame":
+    """Expressions of the file that Spark refuses are told by the key that has them."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    try:
+        return build()
+    except (ParseException, AnalysisException) as error:
+        raise DefinitionError([expression_problem(pipeline, _guilty_path(pipeline, str(error)), error)]) from None
+
+
+def _guilty_path(pipeline: Pipeline, message: str) -> str:
+    """The key whose text the message is about, as far as it can be seen from it."""
+    texts = {f"expectations[{number}].check": each.check for number, each in enumerate(pipeline.expectations)}
+    for sink in pipeline.sinks:
+        if isinstance(sink, TopicSink):
+            for key in ("key", "value", "headers", "partition", "topic_from"):
+                texts[f"{sink.name}.{key}"] = getattr(sink, key) or ""
+        elif not isinstance(sink, ConsoleSink):
+            texts[f"{sink.name}.partition_by"] = ",".join(sink.partition_by)
+    named = message.partition("`")[2].partition("`")[0]
+    return next((path for path, text in texts.items() if named and named in text), "expectations")

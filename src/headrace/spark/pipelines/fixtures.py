@@ -1,0 +1,115 @@
+"""Records of tests as lines of JSON: what goes into a topic, and what is expected to come out of one."""
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from headrace.spark.pipelines.nodes import read_text
+from headrace.spark.pipelines.problems import DefinitionError, Problem, nearest
+
+KEYS = ("key", "value", "value_base64", "headers", "timestamp", "partition")
+RECORDS_MAX = 10_000
+
+
+class Fixture(NamedTuple):
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+    timestamp_ms: int | None
+    partition: int | None
+
+
+def read_lines(file: Path) -> list[dict[str, Any]]:
+    """The objects of a file, one per line."""
+    found, problems = [], []
+    for number, line in enumerate(read_text(file).splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            if not isinstance(entry, dict):
+                raise ValueError('a record is an object: {"key": ..., "value": ...}')
+        except ValueError as error:
+            problems.append(Problem(file, number, f"this is not a record as JSON: {error}"))
+            continue
+        problems += [
+            Problem(file, number, f'"{key}" is not known: {nearest(key, KEYS)}') for key in entry if key not in KEYS
+        ]
+        found.append(entry)
+    if len(found) > RECORDS_MAX:
+        problems.append(Problem(file, 0, f"more than {RECORDS_MAX} records"))
+    if problems:
+        raise DefinitionError(problems)
+    return found
+
+
+def fixture_of(entry: Mapping[str, Any]) -> Fixture:
+    value = entry.get("value")
+    if "value_base64" in entry:
+        encoded: bytes | None = base64.b64decode(entry["value_base64"])
+    else:
+        encoded = None if value is None else _bytes(value)
+    return Fixture(
+        key=None if entry.get("key") is None else _bytes(entry["key"]),
+        value=encoded,
+        headers=tuple((name, _bytes(text)) for name, text in (entry.get("headers") or {}).items()),
+        timestamp_ms=_milliseconds(entry.get("timestamp")),
+        partition=entry.get("partition"),
+    )
+
+
+def _bytes(value: object) -> bytes:
+    return value.encode() if isinstance(value, str) else json.dumps(value).encode()
+
+
+def _milliseconds(text: object) -> int | None:
+    if text is None or isinstance(text, int):
+        return text
+    moment = datetime.fromisoformat(str(text))
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def shown(key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]]) -> dict[str, Any]:
+    """A record that came out, in the form in which one is expected."""
+    return {
+        "key": None if key is None else key.decode(errors="replace"),
+        "value": _readable(value),
+        "headers": {name: (text or b"").decode(errors="replace") for name, text in headers},
+    }
+
+
+def _readable(value: bytes | None) -> object:
+    if value is None:
+        return None
+    text = value.decode(errors="replace")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    return found if isinstance(found, dict | list) else text
+
+
+def differences(expected: Iterable[Mapping[str, Any]], actual: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What is missing and what is too much; the order does not matter, and only what is expected is compared."""
+    left = list(actual)
+    missing = []
+    for wanted in expected:
+        found = next((each for each in left if _fits(wanted, each)), None)
+        if found is None:
+            missing.append(f"missing: {json.dumps(wanted, ensure_ascii=False)}")
+        else:
+            left.remove(found)
+    return missing + [f"not expected: {json.dumps(each, ensure_ascii=False, default=str)}" for each in left]
+
+
+def _fits(wanted: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
+    for key, value in wanted.items():
+        if key == "headers":
+            if any(actual.get("headers", {}).get(name) != text for name, text in value.items()):
+                return False
+        elif actual.get(key) != value:
+            return False
+    return True

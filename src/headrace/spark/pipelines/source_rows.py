@@ -1,0 +1,130 @@
+"""The rows of a source: records fetched, values parsed, and what is wrong with a record said in a column of its own."""
+
+from typing import TYPE_CHECKING
+
+from headrace.spark.pipelines.definition import (
+    RECORD_COLUMNS,
+    Action,
+    BadRecordAction,
+    Expectation,
+    Format,
+    Pipeline,
+    ReadAs,
+    Source,
+    Stage,
+    UnknownFields,
+)
+from headrace.spark.pipelines.schema_text import ddl_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+RECORD, PARSED, ERROR, FAILED, QUARANTINE = "__record", "__parsed", "__error", "__failed", "__quarantine"
+"""Columns of ours beside those of the user."""
+DRIFT = "__drift"
+CORRUPT = "__corrupt"
+UNPARSABLE = "the value is not JSON that fits the schema"
+
+
+def routes_rejected(pipeline: Pipeline, source: Source) -> bool:
+    """Whether records of this source may have to go elsewhere: then it is read a second time for them."""
+    is_checked = source.format is not Format.BINARY and source.read_as is ReadAs.STREAM
+    writes_letters = pipeline.bad_records.action is BadRecordAction.DEAD_LETTER and is_checked
+    return writes_letters or any(
+        each.stage is Stage.INPUT and each.quarantine is not None for each in pipeline.expectations
+    )
+
+
+def checked_rows(records: "DataFrame", source: Source, pipeline: Pipeline) -> "DataFrame":
+    """The columns of the source with those that tell what is wrong with a row."""
+    from pyspark.sql import functions as sql
+
+    own = sql.struct(*(sql.col(name) for name in RECORD_COLUMNS if name in records.columns)).alias(RECORD)
+    parsed = records.select(own)
+    if source.format is Format.JSON:
+        text = sql.col(f"{RECORD}.value").cast("string")
+        schema = f"{ddl_of(source.fields)}, `{CORRUPT}` STRING"
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        parsed = parsed.withColumn(PARSED, sql.from_json(text, schema, options))
+        if source.unknown_fields is not UnknownFields.ALLOW:
+            known = sql.array(*(sql.lit(field.name) for field in source.fields))
+            parsed = parsed.withColumn(DRIFT, sql.array_except(sql.json_object_keys(text), known))
+    rows = parsed.select(RECORD, *_drift(source), *_columns(source), _error(source).alias(ERROR))
+    return _with_expectations(rows, pipeline)
+
+
+def _drift(source: Source) -> list["Column"]:
+    from pyspark.sql import functions as sql
+
+    return [] if source.unknown_fields is UnknownFields.ALLOW else [sql.col(DRIFT)]
+
+
+def _columns(source: Source) -> list["Column"]:
+    """What the transform sees."""
+    from pyspark.sql import functions as sql
+
+    if source.format is Format.JSON:
+        fields = [sql.col(PARSED).getField(field.name).alias(field.name) for field in source.fields]
+        return [*fields, *(sql.col(f"{RECORD}.{name}").alias(name) for name in source.columns)]
+    value = sql.col(f"{RECORD}.value")
+    shown = {"value": value.cast("string") if source.format is Format.STRING else value}
+    return [shown.get(name, sql.col(f"{RECORD}.{name}")).alias(name) for name in RECORD_COLUMNS if name != "headers"]
+
+
+def _error(source: Source) -> "Column":
+    """Why a record is bad; null for a good one."""
+    from pyspark.sql import functions as sql
+
+    value = sql.col(f"{RECORD}.value")
+    nothing = sql.lit(None).cast("string")
+    if source.format is Format.BINARY:
+        return nothing
+    if source.format is Format.STRING:
+        return sql.when(~sql.is_valid_utf8(value.cast("string")), sql.lit("the value is not UTF-8")).otherwise(nothing)
+    parsed = sql.col(PARSED)
+    reasons = sql.when(value.isNull(), sql.lit("the value is null"))
+    reasons = reasons.when(parsed.isNull() | parsed.getField(CORRUPT).isNotNull(), sql.lit(UNPARSABLE))
+    for field in source.fields:
+        if field.is_required:
+            missing = sql.lit(f'field "{field.name}" is missing or null')
+            reasons = reasons.when(parsed.getField(field.name).isNull(), missing)
+    if source.unknown_fields is UnknownFields.REJECT:
+        names = sql.concat(sql.lit("fields that the schema does not have: "), sql.array_join(sql.col(DRIFT), ", "))
+        reasons = reasons.when(sql.size(DRIFT) > 0, names)
+    return reasons.otherwise(nothing)
+
+
+def _with_expectations(rows: "DataFrame", pipeline: Pipeline) -> "DataFrame":
+    """The first expectation of the input that a good row does not meet, and where such a row is to go."""
+    from pyspark.sql import functions as sql
+
+    return rows.select("*", *failure_columns(pipeline, Stage.INPUT, sql.col(ERROR).isNull()))
+
+
+def failure_columns(pipeline: Pipeline, stage: Stage, is_good: "Column") -> list["Column"]:
+    """Which expectation drops a row, and the topic it is kept in; an expectation that must hold raises."""
+    from pyspark.sql import functions as sql
+
+    failed = topic = sql.lit(None).cast("string")
+    for expectation in reversed(pipeline.expectations):
+        if expectation.stage is not stage or expectation.action is Action.WARN:
+            continue
+        broken = is_good & ~holds(expectation)
+        if expectation.action is Action.FAIL:
+            error = sql.raise_error(sql.lit(failure_text(expectation)))
+            failed = sql.when(broken, error.cast("string")).otherwise(failed)
+        else:
+            failed = sql.when(broken, sql.lit(expectation.name)).otherwise(failed)
+            topic = sql.when(broken, sql.lit(expectation.quarantine).cast("string")).otherwise(topic)
+    return [failed.alias(FAILED), topic.alias(QUARANTINE)]
+
+
+def holds(expectation: Expectation) -> "Column":
+    """True or false: what is unknown does not hold."""
+    from pyspark.sql import functions as sql
+
+    return sql.coalesce(sql.expr(expectation.check).cast("boolean"), sql.lit(False))
+
+
+def failure_text(expectation: Expectation) -> str:
+    return f'expectation "{expectation.name}" does not hold for a row: {expectation.check}'

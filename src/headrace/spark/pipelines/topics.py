@@ -1,0 +1,100 @@
+"""The topics of a pipeline: those it reads must be there, those it writes are made if they are not."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from headrace.client import Admin, NewTopic
+from headrace.client.errors import BrokerError
+from headrace.model.errors import ErrorCode
+from headrace.spark.pipelines.definition import Format, Pipeline, ReadAs, Source
+from headrace.spark.pipelines.problems import DefinitionError, Problem, nearest
+from headrace.spark.pipelines.reading import written_topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from headrace.spark.pipelines.compiling import Reader
+
+FORMAT = "headrace"
+SOURCE_COLUMNS = "key,value,topic,partition,offset,timestamp"
+
+
+def prepare_topics(admin: Admin, pipeline: Pipeline) -> list[str]:
+    """The names of the topics that were made."""
+    present = {topic.name for topic in admin.topics()}
+    problems = []
+    for source in pipeline.sources:
+        path = "source" if len(pipeline.sources) == 1 and "source.topic" in pipeline.lines else f"sources.{source.name}"
+        for topic in source.topics:
+            if topic not in present:
+                hint = nearest(topic, present) if present else "the cluster has none"
+                line = pipeline.line_of(f"{path}.topic") or pipeline.line_of(f"{path}.topics")
+                text = f'{path}: there is no topic "{topic}" to read: {hint} (headrace topics create {topic})'
+                problems.append(Problem(pipeline.file, line, text))
+    if problems:
+        raise DefinitionError(problems)
+    missing = sorted({topic for _, topic in written_topics(pipeline)} - present)
+    if missing:
+        outcomes = admin.create_topics([NewTopic(name, partitions=-1, replication_factor=-1) for name in missing])
+        for name, outcome in outcomes.items():
+            if outcome.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                raise BrokerError(outcome.error, f'topic "{name}" cannot be made', outcome.message)
+    return missing
+
+
+def stream_of(
+    spark: "SparkSession", pipeline: Pipeline, *, bootstrap: str, starts: Mapping[str, str], with_headers: bool
+) -> "Reader":
+    """Gives each source as the definition asks for it; `starts` are offsets by source that come before its `start`."""
+
+    def read(source: Source) -> "DataFrame":
+        options = source_options(pipeline, source, bootstrap, with_headers=with_headers)
+        if source.read_as is ReadAs.TABLE:
+            ends = {"startingOffsets": "earliest", "endingOffsets": "latest"}
+            return spark.read.format(FORMAT).options(**options, **ends).load()
+        if source.rows_per_batch is not None:
+            options["maxOffsetsPerTrigger"] = str(source.rows_per_batch)
+        options["commitGroup"] = group_of(pipeline, source)
+        options.update(_start(source, starts.get(source.name)))
+        return spark.readStream.format(FORMAT).options(**options).load()
+
+    return read
+
+
+def source_options(pipeline: Pipeline, source: Source, bootstrap: str, *, with_headers: bool) -> dict[str, str]:
+    what = (
+        {"subscribePattern": source.pattern} if source.pattern is not None else {"subscribe": ",".join(source.topics)}
+    )
+    columns = f"{SOURCE_COLUMNS},headers" if with_headers or "headers" in source.columns else SOURCE_COLUMNS
+    return {"kafka.bootstrap.servers": bootstrap, **what, "columns": columns, **source.options}
+
+
+def group_of(pipeline: Pipeline, source: Source) -> str:
+    """Under which group the progress of a source can be seen; several sources have one each."""
+    return pipeline.name if len(pipeline.sources) == 1 else f"{pipeline.name}.{source.name}"
+
+
+def needs_headers(pipeline: Pipeline) -> bool:
+    """Whether records must come with their headers: those that are routed elsewhere keep them."""
+    checked = any(source.format is not Format.BINARY for source in pipeline.sources)
+    return (pipeline.bad_records.topic is not None and checked) or any(
+        each.quarantine is not None for each in pipeline.expectations
+    )
+
+
+def _start(source: Source, offsets: str | None) -> dict[str, str]:
+    if offsets is not None:
+        return {"startingOffsets": offsets}
+    if source.start in ("earliest", "latest"):
+        return {"startingOffsets": source.start}
+    return {"startingTimestamp": source.start, "startingOffsetsByTimestampStrategy": "latest"}
+
+
+def client_settings(bootstrap: str, pipeline: Pipeline | None = None) -> dict[str, Any]:
+    """For our own clients: the address, and the security settings that the first source has."""
+    settings = {"bootstrap.servers": bootstrap}
+    if pipeline is not None and pipeline.sources:
+        for name, value in pipeline.sources[0].options.items():
+            if name.startswith(("kafka.security.", "kafka.sasl.", "kafka.ssl.")):
+                settings[name.removeprefix("kafka.")] = value
+    return settings

@@ -1,0 +1,71 @@
+"""Pipelines in a test's folder: written, run with the session and the broker of all tests, and read back."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.client import EARLIEST, Admin, Consumer, ConsumerRecord, Producer, TopicPartition
+from headrace.spark.pipelines.reading import read_pipeline
+from headrace.spark.pipelines.running import Outcome, Runner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+READ_POLLS_MAX = 200
+
+
+def write_pipeline(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pipeline.yml").write_text(text)
+    return folder
+
+
+def runner_of(folder: Path, spark: "SparkSession", bootstrap: str, *, once: bool = True) -> Runner:
+    return Runner(pipeline=read_pipeline(folder), bootstrap=bootstrap, make_session=lambda: spark, is_once=once)
+
+
+def run_once(folder: Path, spark: "SparkSession", bootstrap: str) -> Outcome:
+    return runner_of(folder, spark, bootstrap).run()
+
+
+def send(bootstrap: str, topic: str, values: Iterable[Any], *, keys: Sequence[str] = ()) -> None:
+    """Objects go as JSON, bytes as they are."""
+    with Producer(bootstrap) as producer:
+        for number, value in enumerate(values):
+            encoded = value if isinstance(value, bytes) else json.dumps(value).encode()
+            producer.send(topic, encoded, key=keys[number].encode() if keys else None)
+
+
+def read_records(bootstrap: str, topic: str) -> list[ConsumerRecord]:
+    """All committed records of a topic."""
+    with Admin(bootstrap) as admin:
+        (described,) = admin.topics([topic])
+    places = [TopicPartition(topic, each.partition) for each in described.partitions]
+    found: list[ConsumerRecord] = []
+    with Consumer(bootstrap_servers=bootstrap, isolation_level="read_committed") as consumer:
+        consumer.assign(places)
+        for place in places:
+            consumer.seek(place, EARLIEST)
+        ends = consumer.end_offsets(places)
+        for _ in range(READ_POLLS_MAX):
+            if all(consumer.position(place) >= end for place, end in ends.items()):
+                return found
+            found += consumer.poll(200)
+    raise AssertionError(f"{topic} was not read to its end")
+
+
+def values(records: Iterable[ConsumerRecord]) -> list[Any]:
+    return [json.loads(record.value) for record in records]
+
+
+def headers(record: ConsumerRecord) -> dict[str, str]:
+    return {name: (text or b"").decode() for name, text in record.headers}
+
+
+def rows(outcome: Outcome, name: str) -> int:
+    return sum(batch["rows"][name] for batch in outcome.batches)
+
+
+def counted(found: Iterable[Mapping[str, Any]], column: str) -> int:
+    return sum(int(each[column]) for each in found)

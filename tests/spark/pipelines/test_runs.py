@@ -1,0 +1,319 @@
+"""Pipelines on a real broker and real Spark: what is written, what is told, and what is refused."""
+
+import json
+import random
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from headrace.cli.main import cli
+from headrace.cli.pipeline_test import compare
+from headrace.spark.pipelines.bulletin import opened
+from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointInUse
+from headrace.spark.pipelines.problems import DefinitionError
+from headrace.spark.pipelines.reading import read_pipeline
+from headrace.spark.pipelines.records import RunRecord, State, run_message, stop_message
+from headrace.spark.pipelines.running import AlreadyRunning, IncompatibleChange
+from headrace.testing.embedded import EmbeddedBroker
+from tests.spark.pipelines.helpers import headers, read_records, rows, run_once, runner_of, send, values, write_pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WINDOWS = """\
+name: {name}
+source:
+  topic: {name}
+  format: json
+  schema: id STRING NOT NULL, at TIMESTAMP, country STRING, amount INT
+  rows_per_batch: 200
+  unknown_fields: warn
+  watermark: {{column: at, delay: 30 seconds, window: 10 seconds}}
+transform:
+  sql: |
+    SELECT window.start AS begin, country, count(*) AS n
+    FROM input WHERE country <> 'marker'
+    GROUP BY window(at, '10 seconds'), country
+expectations:
+  - {{name: paid, check: amount > 0, action: drop, quarantine: {name}-unpaid, on: input}}
+  - {{name: busy, check: n > 1, action: warn}}
+bad_records: {{topic: {name}-dead}}
+sinks:
+  - {{topic: {name}-out, key: country}}
+  - {{parquet: files}}
+"""
+CLEAN = """\
+name: {name}
+source: {{topic: {name}, format: json, schema: "id INT NOT NULL, n INT"}}
+transform: {{sql: "SELECT id, n * 2 AS doubled FROM input"}}
+sink: {{topic: {name}-out}}
+restart: {{attempts: 0}}
+{more}
+"""
+
+
+@pytest.fixture
+def name(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
+    """Of a pipeline and of the topic it reads."""
+    return broker.create_topic(broker.unused_topic_name(request.node.name[:40]), partitions=2)
+
+
+def orders(seed: int) -> tuple[list[object], dict[str, int]]:
+    """Records of four minutes, some of them late, bad or unpaid, and a last one that closes all windows."""
+    random_numbers, base, made = random.Random(seed), 1_750_000_000, {"bad": 0, "unpaid": 0, "new": 0}
+    found: list[object] = []
+    for minute in range(4):
+        for number in range(100):
+            at = base + minute * 60 + random_numbers.randrange(60)
+            at -= random_numbers.randrange(60, 200) if random_numbers.random() < 0.08 else 0
+            order = {"id": str(number), "at": at, "country": random_numbers.choice(["de", "fr"]), "amount": 5}
+            kind = random_numbers.random()
+            if kind < 0.05:
+                made["bad"] += 1
+                found.append([b"not json", b'{"at": 1}', b'{"id": "x", "amount": "five"}'][number % 3])
+                continue
+            if kind < 0.10:
+                made["unpaid"] += 1
+                order["amount"] = -5
+            elif kind > 0.97:
+                made["new"] += 1
+                order["coupon"] = "x"
+            found.append(order)
+    marker = {"id": "m", "at": base + 100_000, "country": "marker", "amount": 1}
+    return [*found, marker, marker], made
+
+
+def test_every_row_is_aggregated_late_dead_or_kept_back(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
+) -> None:
+    folder = write_pipeline(tmp_path, WINDOWS.format(name=name))
+    sent, made = orders(7)
+    send(broker.bootstrap_servers, name, sent)
+    outcome = run_once(folder, spark, broker.bootstrap_servers)
+    assert outcome.state is State.DONE, outcome.message
+    windows = values(read_records(broker.bootstrap_servers, f"{name}-out"))
+    dead = read_records(broker.bootstrap_servers, f"{name}-dead")
+    unpaid = read_records(broker.bootstrap_servers, f"{name}-unpaid")
+    late = rows(outcome, "late")
+    assert sum(window["n"] for window in windows) + late + len(dead) + len(unpaid) == len(sent) - 2
+    assert late > 0
+    assert (len(dead), len(unpaid)) == (made["bad"], made["unpaid"])
+    assert (rows(outcome, "dead"), rows(outcome, "drifted"), rows(outcome, "read")) == (
+        made["bad"], made["new"], len(sent),
+    )  # fmt: skip
+    stored = spark.read.parquet(str(folder / "files")).toPandas()
+    assert sorted(zip(stored["country"], stored["n"], strict=True)) == sorted((w["country"], w["n"]) for w in windows)
+    letter = headers(dead[0])
+    assert (letter["hr-dead-topic"], letter["hr-dead-pipeline"]) == (name, name)
+    assert sum(batch["failed_expectations"]["paid"] for batch in outcome.batches) == made["unpaid"]
+    again = run_once(folder, spark, broker.bootstrap_servers)
+    assert (again.state, rows(again, "read")) == (State.DONE, 0)
+
+
+def test_the_example_of_init_is_as_expected(spark: "SparkSession", tmp_path: Path) -> None:
+    CliRunner().invoke(cli, ["pipeline", "init", str(tmp_path / "p")], catch_exceptions=False)
+    found = compare(read_pipeline(tmp_path / "p"), lambda: spark)
+    assert found == {"orders-clean": [], "orders-dead": [], "orders-quarantine": []}
+    expected = tmp_path / "p" / "expected" / "orders-clean.jsonl"
+    expected.write_text(expected.read_text().replace('"DE"', '"AT"'))
+    found = compare(read_pipeline(tmp_path / "p"), lambda: spark)
+    assert [line.partition(":")[0] for line in found["orders-clean"]] == ["missing", "not expected"]
+
+
+def test_a_run_is_told_and_stopped_from_elsewhere(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
+) -> None:
+    folder = write_pipeline(tmp_path, CLEAN.format(name=name, more="trigger: 100 ms"))
+    send(broker.bootstrap_servers, name, ({"id": n, "n": n} for n in range(50)))
+    runner = runner_of(folder, spark, broker.bootstrap_servers, once=False)
+    states: list[State] = []
+    thread = threading.Thread(target=lambda: states.append(runner.run().state))
+    thread.start()
+    with opened({"bootstrap.servers": broker.bootstrap_servers}) as bulletin:
+        while name not in bulletin.ledger.pipelines or not bulletin.ledger.pipelines[name].batches:
+            bulletin.follow(200)
+            assert thread.is_alive()
+        with pytest.raises(CheckpointInUse):
+            run_once(folder, spark, broker.bootstrap_servers)
+        elsewhere = write_pipeline(tmp_path / "copy", CLEAN.format(name=name, more=""))
+        with pytest.raises(AlreadyRunning, match=f"run {runner.run_id}"):
+            run_once(elsewhere, spark, broker.bootstrap_servers)
+        call = ["--bootstrap", broker.bootstrap_servers]
+        refused = CliRunner().invoke(cli, ["pipeline", "rewind", str(folder), "--to-earliest", "--yes", *call])
+        assert refused.exit_code == 1
+        assert "in use by another run" in refused.output
+        told = CliRunner().invoke(cli, ["pipeline", "status", name, *call])
+        assert "running" in told.output, told.output
+        bulletin.tell_now(stop_message(name, runner.run_id))
+    thread.join(60)
+    assert states == [State.STOPPED]
+    assert len(read_records(broker.bootstrap_servers, f"{name}-out")) == 50
+    lag = CliRunner().invoke(cli, ["pipeline", "lag", str(folder), "--json", *call])
+    assert [each["records"] for each in json.loads(lag.output)] == [0, 0]
+    shown = CliRunner().invoke(cli, ["pipeline", "checkpoint", "show", str(folder), "--json"])
+    batches = json.loads(shown.output)["batches"]
+    assert sum(batches[-1]["ends"][0][name].values()) == 50
+    metrics = CliRunner().invoke(cli, ["pipeline", "status", name, "--prometheus", *call])
+    assert f'headrace_pipeline_up{{pipeline="{name}"}} 0' in metrics.output
+    stopped = CliRunner().invoke(cli, ["pipeline", "stop", str(folder), *call])
+    assert (stopped.exit_code, "is not running" in stopped.output) == (1, True)
+
+
+def test_a_dead_run_of_this_machine_leaves_the_pipeline_at_once(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
+) -> None:
+    folder = write_pipeline(tmp_path, CLEAN.format(name=name, more=""))
+    runner = runner_of(folder, spark, broker.bootstrap_servers)
+    gone = RunRecord(
+        pipeline=name, run="gone", state=State.RUNNING, host=runner._record.host, process_id=2**22 - 1, started_ms=0
+    )
+    from headrace.client import Admin
+    from headrace.spark.pipelines.bulletin import make_topic
+
+    with Admin(broker.bootstrap_servers) as admin:
+        make_topic(admin)
+    with opened({"bootstrap.servers": broker.bootstrap_servers}) as bulletin:
+        bulletin.tell_now(run_message(gone))
+    assert runner.run().state is State.DONE
+
+
+def test_changes_that_do_not_fit_the_checkpoint_are_refused(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
+) -> None:
+    folder = write_pipeline(tmp_path, CLEAN.format(name=name, more=""))
+    send(broker.bootstrap_servers, name, [{"id": 1, "n": 1}])
+    assert run_once(folder, spark, broker.bootstrap_servers).state is State.DONE
+    write_pipeline(tmp_path, CLEAN.format(name=name, more="").replace("n * 2", "n * 3"))
+    send(broker.bootstrap_servers, name, [{"id": 2, "n": 1}])
+    assert run_once(folder, spark, broker.bootstrap_servers).state is State.DONE
+    found = sorted(values(read_records(broker.bootstrap_servers, f"{name}-out")), key=lambda row: row["id"])
+    assert found == [{"id": 1, "doubled": 2}, {"id": 2, "doubled": 3}]
+    stateful = CLEAN.format(name=name, more="").replace(
+        "SELECT id, n * 2 AS doubled FROM input", "SELECT DISTINCT id FROM input"
+    )
+    write_pipeline(tmp_path, stateful)
+    with pytest.raises(IncompatibleChange, match=r"the transform changed.*rewind"):
+        run_once(folder, spark, broker.bootstrap_servers)
+    assert Checkpoint(folder / "checkpoint").note().identity is not None
+
+
+BAD_RUNS = [
+    ("", [b"nonsense"], 'bad record in topic "{name}" partition'),
+    (
+        "expectations: [{{name: small, check: doubled < 10, action: fail}}]",
+        [{"id": 1, "n": 9}],
+        '"small" does not hold',
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "sent", "said"), BAD_RUNS)
+def test_what_must_not_be_passed_over_ends_the_run(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path, more: str, sent: list[object], said: str
+) -> None:
+    folder = write_pipeline(tmp_path, CLEAN.format(name=name, more=more.format()))
+    send(broker.bootstrap_servers, name, sent)
+    outcome = run_once(folder, spark, broker.bootstrap_servers)
+    assert outcome.state is State.FAILED
+    assert said.format(name=name) in outcome.message
+    assert read_records(broker.bootstrap_servers, f"{name}-out") == []
+
+
+def test_mistakes_that_only_spark_sees_are_told_with_their_line(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
+) -> None:
+    text = CLEAN.format(name=name, more="")
+    queries = {
+        '"SELECT id, nn AS doubled FROM input"': (3, "nn"),
+        "|\n    SELECT id,\n      n n n\n    FROM input": (5, "Syntax error"),
+    }
+    for query, (line, said) in queries.items():
+        changed = text.replace('{sql: "SELECT id, n * 2 AS doubled FROM input"}', f"\n  sql: {query}")
+        folder = write_pipeline(tmp_path, changed)
+        with pytest.raises(DefinitionError) as caught:
+            run_once(folder, spark, broker.bootstrap_servers)
+        (problem,) = caught.value.problems
+        assert problem.line >= line
+        assert said in problem.text
+    (tmp_path / "code.py").write_text("def change(rows):\n    return rows.select('nothing')\n")
+    write_pipeline(
+        tmp_path, text.replace('{sql: "SELECT id, n * 2 AS doubled FROM input"}', "{python: code.py:change}")
+    )
+    with pytest.raises(DefinitionError, match=r"code.py:2: change raised AnalysisException"):
+        run_once(tmp_path, spark, broker.bootstrap_servers)
+    write_pipeline(tmp_path, text.replace(f"topic: {name},", f"topic: {name}-none,"))
+    with pytest.raises(DefinitionError, match=r"pipeline.yml:2: source: there is no topic"):
+        run_once(tmp_path, spark, broker.bootstrap_servers)
+
+
+def test_letters_sent_again_and_a_rewind_give_what_was_sent(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
+) -> None:
+    dead_letters = f"bad_records: {{topic: {name}-dead}}"
+    folder = write_pipeline(tmp_path, CLEAN.format(name=name, more=dead_letters))
+    call = ["--bootstrap", broker.bootstrap_servers]
+    send(broker.bootstrap_servers, name, [{"id": n, "n": n} if n % 10 else {"id": n, "n": str(n)} for n in range(40)])
+    assert rows(run_once(folder, spark, broker.bootstrap_servers), "dead") == 4
+    fixed = (
+        CLEAN.format(name=name, more=dead_letters).replace("n INT", "n STRING").replace("n * 2", "CAST(n AS INT) * 2")
+    )
+    write_pipeline(tmp_path, fixed)
+    replayed = CliRunner().invoke(cli, ["pipeline", "replay-dlq", str(folder), "--json", *call])
+    assert json.loads(replayed.output) == {"sent": 4, "passed_over": 0}
+    once_more = CliRunner().invoke(cli, ["pipeline", "replay-dlq", str(folder), "--json", *call])
+    assert json.loads(once_more.output) == {"sent": 0, "passed_over": 0}
+    assert rows(run_once(folder, spark, broker.bootstrap_servers), "written") == 4
+    expected = [{"id": n, "doubled": 2 * n} for n in range(40)]
+    found = read_records(broker.bootstrap_servers, f"{name}-out")
+    assert sorted(values(found), key=lambda row: row["id"]) == expected
+    rewound = CliRunner().invoke(cli, ["pipeline", "rewind", str(folder), "--to-earliest", "--yes", *call])
+    assert rewound.exit_code == 0, rewound.output
+    outcome = run_once(folder, spark, broker.bootstrap_servers)
+    assert (rows(outcome, "read"), rows(outcome, "written")) == (44, 44)
+    again = Counter(row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out")))
+    # The topic has each letter twice, as it was first and as it was sent again; the mended schema reads both.
+    assert again == {n: 2 if n % 10 else 3 for n in range(40)}
+
+
+def test_a_backfill_and_its_stream_have_every_record_once(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_pipeline(tmp_path, CLEAN.format(name=name, more="trigger: 100 ms"))
+    monkeypatch.setattr("headrace.cli.pipeline_rewind.spark_session", lambda *_: spark)
+    send(broker.bootstrap_servers, name, ({"id": n, "n": n} for n in range(300)))
+    is_live, sent = threading.Event(), [300]
+
+    def produce() -> None:
+        while not is_live.is_set():
+            send(broker.bootstrap_servers, name, [{"id": sent[0] + n, "n": 1} for n in range(10)])
+            sent[0] += 10
+            time.sleep(0.01)
+
+    producing = threading.Thread(target=produce)
+    producing.start()
+    call = ["--bootstrap", broker.bootstrap_servers]
+    arguments = ["pipeline", "backfill", str(folder), "--chunk-records", "100", *call]
+    try:
+        filled = CliRunner().invoke(cli, arguments)
+        assert filled.exit_code == 0, (filled.output, filled.exception)
+        runner = runner_of(folder, spark, broker.bootstrap_servers, once=False)
+        running = threading.Thread(target=runner.run)
+        running.start()
+        while not runner._batches:
+            assert running.is_alive()
+            time.sleep(0.05)
+    finally:
+        is_live.set()
+        producing.join()
+    runner.stop.set()
+    running.join()
+    run_once(folder, spark, broker.bootstrap_servers)
+    found = sorted(row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out")))
+    assert found == list(range(sent[0]))
+    again = CliRunner().invoke(cli, arguments)
+    assert (again.exit_code, "--again" in again.output) == (1, True)
