@@ -8,9 +8,8 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from collections.abc import Iterator, Mapping
 
-import crc32c
-
 from headrace.model.ids import TopicId, TopicPartition
+from headrace.wire.checksum import crc32c
 
 from .errors import CorruptFile
 
@@ -33,7 +32,7 @@ def encode_offsets(offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str
     lines = [f"{topic} {partition} {offset}" for topic, partition, offset in rows]
     lines += [f"{topic}{_NO_TOPIC}{encode_uuid(topic_id)} 0 0" for topic, topic_id in sorted(topic_ids.items())]
     text = "\n".join([_VERSION, str(len(lines) + 1), *lines, ""]).encode()
-    return text + f"{_CHECKSUM_ENTRY}{crc32c.crc32c(text)}\n".encode()
+    return text + f"{_CHECKSUM_ENTRY}{crc32c(text)}\n".encode()
 
 
 def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
@@ -53,7 +52,7 @@ def decode_topic_ids(content: bytes) -> dict[str, TopicId]:
 def _entries(content: bytes) -> list[tuple[str, int, int]]:
     text, found, checksum = content.rpartition(_CHECKSUM_ENTRY.encode())
     try:
-        if found and int(checksum) != crc32c.crc32c(text):
+        if found and int(checksum) != crc32c(text):
             raise CorruptFile("an offset checkpoint has a wrong checksum")
         lines = content.decode("ascii").split("\n")
         entries = [(topic, int(at), int(offset)) for topic, at, offset in (line.split() for line in lines[2:] if line)]
@@ -81,7 +80,7 @@ def decode_uuid(text: str) -> bytes:
 
 def encode_partition_metadata(topic_id: TopicId) -> bytes:
     text = f"version: 0\ntopic_id: {encode_uuid(topic_id)}\n".encode()
-    return text + f"{_CHECKSUM_KEY}: {crc32c.crc32c(text)}\n".encode()
+    return text + f"{_CHECKSUM_KEY}: {crc32c(text)}\n".encode()
 
 
 def decode_partition_metadata(content: bytes) -> TopicId:
@@ -89,19 +88,19 @@ def decode_partition_metadata(content: bytes) -> TopicId:
     if pairs.get("version") != "0" or "topic_id" not in pairs:
         raise CorruptFile("partition.metadata has no topic_id of version 0")
     text, found, _ = content.rpartition(_CHECKSUM_KEY.encode())
-    if found and pairs.get(_CHECKSUM_KEY) != str(crc32c.crc32c(text)):
+    if found and pairs.get(_CHECKSUM_KEY) != str(crc32c(text)):
         raise CorruptFile("partition.metadata has a wrong checksum")
     return TopicId(decode_uuid(pairs["topic_id"]))
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
     text = "".join(f"{key}={value}\n" for key, value in properties.items()).encode()
-    return text + f"{_CHECKSUM_COMMENT}{crc32c.crc32c(text)}\n".encode()
+    return text + f"{_CHECKSUM_COMMENT}{crc32c(text)}\n".encode()
 
 
 def decode_properties(content: bytes) -> dict[str, str]:
     text, found, checksum = content.rpartition(_CHECKSUM_COMMENT.encode())
-    if found and checksum.strip() != str(crc32c.crc32c(text)).encode():
+    if found and checksum.strip() != str(crc32c(text)).encode():
         raise CorruptFile("a properties file has a wrong checksum; its last line holds it, delete that after an edit")
     return dict(_pairs(content, "="))
 

@@ -6,7 +6,7 @@ end, so that Kafka drops it. Files without it are taken as they are.
 
 from bisect import bisect_right
 
-import crc32c
+from headrace.wire.checksum import crc32c
 
 from .errors import CorruptFile
 
@@ -83,7 +83,7 @@ class LeaderEpochs:
         pairs = zip(self.epochs, self.starts, strict=True)
         lines = [_VERSION, str(len(self.epochs) + 1), *(f"{epoch} {start}" for epoch, start in pairs), ""]
         text = "\n".join(lines).encode()
-        return text + f"{_CHECKSUM_EPOCH} {_CHECKSUM_START + crc32c.crc32c(text)}\n".encode()
+        return text + f"{_CHECKSUM_EPOCH} {_CHECKSUM_START + crc32c(text)}\n".encode()
 
     @classmethod
     def decode(cls, content: bytes) -> "LeaderEpochs":
@@ -97,7 +97,7 @@ class LeaderEpochs:
             raise CorruptFile("the leader epoch checkpoint cannot be read") from error
         if pairs and pairs[-1][0] == _CHECKSUM_EPOCH:
             text = content[: content.rindex(str(_CHECKSUM_EPOCH).encode())]
-            if pairs.pop()[1] != _CHECKSUM_START + crc32c.crc32c(text):
+            if pairs.pop()[1] != _CHECKSUM_START + crc32c(text):
                 raise CorruptFile("the leader epoch checkpoint has a wrong checksum")
         epochs.epochs = [epoch for epoch, _ in pairs]
         epochs.starts = [start for _, start in pairs]

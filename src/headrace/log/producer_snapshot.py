@@ -7,7 +7,7 @@ still recognised after a restart. Kafka takes the last entry it reads of a produ
 
 from struct import Struct
 
-import crc32c
+from headrace.wire.checksum import crc32c
 
 from .errors import CorruptFile
 from .producers import NEVER_SEEN, FrozenProducers, ProducerStates
@@ -34,7 +34,7 @@ def encode(producers: FrozenProducers, *, below: int) -> bytes:
         if not batches and (start >= 0 or not state.batches):
             entries.append(_ENTRY.pack(producer_id, state.epoch, -1, -1, 0, state.last_timestamp, *rest))
     body = _COUNT.pack(len(entries)) + b"".join(entries)
-    return _HEAD.pack(VERSION, crc32c.crc32c(body)) + body
+    return _HEAD.pack(VERSION, crc32c(body)) + body
 
 
 def decode(content: bytes, *, seen_ms: int = NEVER_SEEN) -> ProducerStates:
@@ -43,7 +43,7 @@ def decode(content: bytes, *, seen_ms: int = NEVER_SEEN) -> ProducerStates:
         raise CorruptFile("a producer snapshot is cut off")
     version, crc = _HEAD.unpack_from(content)
     body = memoryview(content)[_HEAD.size :]
-    if version != VERSION or crc != crc32c.crc32c(body):
+    if version != VERSION or crc != crc32c(body):
         raise CorruptFile(f"a producer snapshot of version {version} has a wrong checksum or is of another version")
     (count,) = _COUNT.unpack_from(body)
     if count < 0 or len(body) < _COUNT.size + count * _ENTRY.size:

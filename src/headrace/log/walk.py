@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-import crc32c
-
 from headrace.ports.disk import Disk, FileHandle
+from headrace.wire.checksum import crc32c
 from headrace.wire.records.header import (
     BASE_OFFSET,
     CRC,
@@ -122,13 +121,13 @@ class BatchWalk:
         begin = self.position + CRC_COVERS_FROM
         end = self.position + LOG_OVERHEAD + fields[LENGTH]
         buffered = memoryview(self._buffer)[begin - self._buffer_at : end - self._buffer_at]
-        crc: int = crc32c.crc32c(buffered)
+        crc: int = crc32c(buffered)
         begin += len(buffered)
         while begin < end:
             part = self._disk.read(self._file, min(CHECK_CHUNK_BYTES, end - begin), begin)
             if not part:
                 return -1
-            crc = crc32c.crc32c(part, crc)
+            crc = crc32c(part, crc)
             begin += len(part)
         return crc
 

@@ -6,7 +6,7 @@ built for it, because produce and fetch look at one per batch.
 
 from struct import Struct
 
-import crc32c
+from headrace.wire.checksum import crc32c
 
 HEADER = Struct(">qiibIhiqqqhii")
 HEADER_SIZE = 61
@@ -91,5 +91,5 @@ def stamp_append_time(batch: memoryview | bytearray, timestamp_ms: int) -> None:
 
 def checksum(batch: memoryview | bytearray | bytes) -> int:
     """CRC-32C of one whole batch, as its header should say."""
-    crc: int = crc32c.crc32c(memoryview(batch)[CRC_COVERS_FROM:])
+    crc: int = crc32c(memoryview(batch)[CRC_COVERS_FROM:])
     return crc

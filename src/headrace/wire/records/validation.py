@@ -4,9 +4,8 @@ On the produce path, so it reads the header's fields where they already are, and
 checksum.
 """
 
-import crc32c
-
 from headrace.model.errors import ErrorCode
+from headrace.wire.checksum import crc32c
 from headrace.wire.errors import CorruptBatch
 from headrace.wire.records.compression import INFLATED_BYTES_MAX, Compression
 from headrace.wire.records.header import (
@@ -42,7 +41,6 @@ _INVALID_RECORD = ErrorCode.INVALID_RECORD
 _MESSAGE_TOO_LARGE = ErrorCode.MESSAGE_TOO_LARGE
 _UNSUPPORTED_COMPRESSION_TYPE = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 _ZSTD = int(Compression.ZSTD)
-_crc32c = crc32c.crc32c
 
 
 def check_produced(
@@ -63,7 +61,7 @@ def check_produced(
         and 0 <= attributes < _ZSTD  # an older codec or none, and no other attribute
         and count == delta + 1 > 0 == base_offset
         and (producer_id < 0 or (sequence >= 0 and epoch >= 0))
-        and _crc32c(batch[CRC_COVERS_FROM:]) == crc
+        and crc32c(batch[CRC_COVERS_FROM:]) == crc
     ):
         return _NONE
     return find_error(batch, fields, api_version=api_version, max_message_bytes=max_message_bytes)
@@ -82,7 +80,7 @@ def find_error(batch: memoryview, fields: HeaderFields, *, api_version: int, max
         return _UNSUPPORTED_COMPRESSION_TYPE
     if size > max_message_bytes:
         return _MESSAGE_TOO_LARGE
-    if _crc32c(batch[CRC_COVERS_FROM:]) != fields[CRC]:
+    if crc32c(batch[CRC_COVERS_FROM:]) != fields[CRC]:
         return _CORRUPT_MESSAGE
     count = fields[RECORD_COUNT]
     if count <= 0 or count != fields[LAST_OFFSET_DELTA] + 1 or attributes & CONTROL_BIT or fields[BASE_OFFSET]:
