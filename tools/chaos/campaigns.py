@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,7 @@ KNOWN_FAULTS = "known faults"
 SWEEP = "failpoint sweep"
 KILLS = "random kills"
 PAUSES = "pauses"
+SPARK_KILLS = "Spark kills"
 
 SEEDS = {"log": 5_000, "groups": 2_000, "transactions": 2_000, "compaction": 2_000}
 TRIES = 5
@@ -39,6 +41,7 @@ SWEEP_PARTS = 20
 SWEEP_CALLS_OF_A_POINT = 5
 KILLS_GOAL = 1_000
 PAUSES_GOAL, PAUSE_S = 20, 10.0
+SPARK_KILLS_GOAL, SPARK_KILLS_OF_A_QUERY = 100, 10
 CHECK_EVERY = 10
 FUZZ_SLICE = 20_000
 FUZZ_SEED_FIRST = 1_000
@@ -72,6 +75,9 @@ def campaigns() -> list[Campaign]:
         Campaign(name=KILLS, unit="kills", goal=KILLS_GOAL, slice=50, run=kill),
         Campaign(name=SWEEP, unit="parts", goal=SWEEP_PARTS, slice=1, run=sweep),
         Campaign(name=PAUSES, unit="pauses", goal=PAUSES_GOAL, slice=5, run=pause),
+        Campaign(
+            name=SPARK_KILLS, unit="kills", goal=SPARK_KILLS_GOAL, slice=SPARK_KILLS_OF_A_QUERY, run=kill_around_spark
+        ),
         *(
             Campaign(name=fuzz_name(name), unit="inputs", goal=goal, slice=FUZZ_SLICE, run=partial(fuzz, name))
             for name, goal in fuzz_goals().items()
@@ -175,6 +181,17 @@ def pause(first: int, count: int) -> Outcome:
         return {"pauses": pauses, "acknowledged": acknowledged}
 
     return _with_folder(run, f"python -m tests.disks.chaos pauses --seed {first} --pauses {count}")
+
+
+def kill_around_spark(first: int, count: int) -> Outcome:
+    """One query and a kill in each of its micro-batches, at points drawn from the number of the first."""
+    from tests.spark.kills import campaign  # Spark and Arrow are for this alone
+
+    def run(folder: str) -> dict[str, int]:
+        campaign.kills(Path(folder), campaign.drawn(first, count))
+        return {"kills": count, "rows": (count + 1) * campaign.ROWS_PER_BATCH}
+
+    return _with_folder(run, f"python -m tests.spark.kills.campaign --seed {first} --kills {count}")
 
 
 def _with_folder(run: Callable[[str], dict], again: str) -> Outcome:

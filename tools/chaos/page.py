@@ -6,7 +6,17 @@ from pathlib import Path
 from headrace.sim.report import MET_PERCENT_MIN, SEEDS_TO_JUDGE_MIN, faults_of
 from headrace.sim.run import PLAYS
 from tests.sim.known_bad import KNOWN_BAD
-from tools.chaos.campaigns import KILLS, KNOWN_FAULTS, PAUSES, SIMULATORS, SWEEP, TRIES, fuzz_goals, fuzz_name
+from tools.chaos.campaigns import (
+    KILLS,
+    KNOWN_FAULTS,
+    PAUSES,
+    SIMULATORS,
+    SPARK_KILLS,
+    SWEEP,
+    TRIES,
+    fuzz_goals,
+    fuzz_name,
+)
 from tools.chaos.record import ROOT, Progress, Record
 from tools.fuzz.catalog import FIRST
 
@@ -118,6 +128,16 @@ def _processes(record: Record) -> str:
             _on_code(paused),
         ),
     ]
+    spark = record.of(SPARK_KILLS)
+    if spark.done:
+        rows.append(
+            (
+                "Spark's Python worker, its driver or the broker killed at a named point of an epoch",
+                f"{spark.number('kills'):,} kills",
+                f"{spark.number('rows'):,} rows",
+                _on_code(spark),
+            )
+        )
     return _table(("broker process under load", "times", "batches acknowledged, none lost or doubled", "code"), rows)
 
 
