@@ -49,7 +49,7 @@ _SOURCES = tuple(
 
 def targets() -> list[Target]:
     return [
-        Target(name="batch-reader", read=read_batches, seeds=_batch_seeds, sources=_SOURCES),
+        Target(name="batch-reader", read=read_batches, seeds=batch_seeds, sources=_SOURCES),
         Target(name="decompression", read=read_packed, seeds=_packed_seeds, sources=_SOURCES[2:5]),
     ]
 
@@ -126,7 +126,7 @@ def _read_batch(batch: memoryview) -> None:
         require(first is None or first.timestamp >= wanted, "the first record at a time is not older")
 
 
-def _batch_seeds() -> list[bytes]:
+def batch_seeds() -> list[bytes]:
     seeds = []
     for codec in Compression:
         plain = build_batch(

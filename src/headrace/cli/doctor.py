@@ -31,12 +31,14 @@ def command(ctx: click.Context, bootstrap: str, folders: tuple[Path, ...], as_js
     """Tell what is wrong with this machine or this broker, and what to do. Exits with 1 if there is a problem."""
     from headrace.cli.broker_checks import check_broker
     from headrace.cli.machine_checks import check_data_folder, check_machine
+    from headrace.cli.spark_checks import check_spark
 
     defaults = BrokerConfig.from_texts()
     findings = list(check_machine())
     for folder in folders or tuple(map(Path, defaults.log_dirs)):
         findings.extend(check_data_folder(folder, free_bytes_min=defaults.disk_free_bytes_min))
     named = ctx.get_parameter_source("bootstrap") is not ParameterSource.DEFAULT
+    findings.extend(check_spark())
     findings.extend(check_broker(bootstrap, expected=named, timeout_ms=BROKER_TIMEOUT_MS))
     if as_json:
         print_json([finding._asdict() for finding in findings])

@@ -28,6 +28,7 @@ COMMANDS = {
     "configs": _Lazy("configs", "List, describe and alter configs."),
     "cluster": _Lazy("cluster", "Describe the cluster."),
     "compact": _Lazy("compact", "Ask for a compaction of a topic now."),
+    "spark": _Lazy("spark", "Run a Spark cluster on this machine, and scripts on it."),
     "doctor": _Lazy("doctor", "Tell what is wrong with this machine or this broker, and what to do."),
     "log": _Lazy("log", "Dump, verify and repair segment files."),
     "bench": _Lazy("bench", "Measure a broker: rates, CPU, latency, memory and start, also beside Apache Kafka."),

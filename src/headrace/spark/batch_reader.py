@@ -1,13 +1,14 @@
 """A batch read: the ranges are fixed when it is planned, and executors read them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from headrace.spark.bounds import resolve
 from headrace.spark.option_names import OptionError
 from headrace.spark.planning import OffsetRange, ranges_between, split_ranges
+from headrace.spark.pruning import Bounds
 from headrace.spark.range_reader import RangePartition, read_range
 from headrace.spark.source_options import Bound, SourceOptions, latest_is_not_a_start
 from headrace.spark.topic_view import TopicView, require_topics
@@ -24,38 +25,60 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions, schema: "StructType") -> None:
         self._options = options
         self._schema = schema
+        self._bounds = Bounds()
 
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
         view = TopicView(options)
         try:
-            ranges = self._ranges(view)
+            ranges = self._bounds.cut(self._ranges(view), view)
         finally:
             view.close()
+        if options.scan != "broker":
+            from headrace.spark.scan_plan import plan_scan
+
+            return plan_scan(ranges, options)
         pieces = split_ranges(ranges, partitions_min=options.partitions_min, records_max=options.partition_records_max)
         return [RangePartition(each) for each in pieces]
 
     def read(self, partition: InputPartition) -> "Iterator[pyarrow.RecordBatch]":
-        if not isinstance(partition, RangePartition):
+        if isinstance(partition, RangePartition):
+            return read_range(partition, self._options, self._schema)
+        if partition.value is None:
             return iter(())  # Spark makes one of its own where there are none.
-        return read_range(partition, self._options, self._schema)
+        from headrace.spark.scan_plan import ScanPiece
+        from headrace.spark.scan_reader import read_piece
+
+        assert isinstance(partition, ScanPiece)
+        return read_piece(partition, self._options, self._schema)
 
     def _ranges(self, view: TopicView) -> list[OffsetRange]:
+        """Between the two bounds, and no wider than what filters leave; every option is held against all partitions."""
         options = self._options
         seen = view.topics()
         require_topics(seen, options.selection)
-        starts = resolve(options.starting or EARLIEST_BOUND, seen.partitions, view)
-        ends = resolve(options.ending or LATEST_BOUND, seen.partitions, view)
+        starting, ending = options.starting or EARLIEST_BOUND, options.ending or LATEST_BOUND
+        starts = resolve(starting, seen.partitions, view)
+        ends = resolve(ending, seen.partitions, view)
         behind = next((each for each in sorted(ends) if starts[each] > ends[each]), None)
-        if behind is not None and (options.starting or options.ending) is not None:
+        if behind is not None and (starting.place == "offsets" or ending.place == "offsets"):
             raise OptionError(
-                f'options "{(options.starting or EARLIEST_BOUND).option}" and '
-                f'"{(options.ending or LATEST_BOUND).option}" contradict each other: {behind} would be read from '
+                f'options "{starting.option}" and "{ending.option}" contradict each other: {behind} would be read from '
                 f"offset {starts[behind]} to {ends[behind]}"
             )
-        return ranges_between(starts, ends)
+        chosen = self._bounds.chosen(seen.partitions)
+        return ranges_between(starts, {each: ends[each] for each in chosen})
+
+
+class PruningReader(BatchReader):
+    """With `pushdown`: Spark hands over the filters of the query first."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """All of them come back, for Spark to apply them to the rows as well."""
+        self._bounds.narrow(filters)
+        return filters
 
 
 def batch_reader(options: SourceOptions, schema: "StructType") -> BatchReader:
     latest_is_not_a_start(options.starting)
-    return BatchReader(options, schema)
+    return (PruningReader if options.is_pushed_down else BatchReader)(options, schema)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 SHUFFLE_PARTITIONS_MIN = 2
+_GATEWAY_VARIABLE = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit for the script that it runs."""
 
 
 def spark_environment(*, is_local: bool) -> dict[str, str]:
@@ -44,13 +46,20 @@ def default_conf(*, is_local: bool) -> dict[str, str]:
 def session(
     app_name: str = "headrace", *, master: str | None = None, conf: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """A session on this machine, or on the cluster that `master` names; `conf` is above the defaults."""
-    chosen = master or os.environ.get("SPARK_MASTER") or "local[*]"
-    is_local = chosen.startswith("local") or f"//{LOOPBACK}" in chosen
-    os.environ.update(spark_environment(is_local=is_local))
+    """A session on this machine, or on the cluster that `master` names; `conf` is above the defaults.
+
+    In a script that spark-submit started, what it was told stays as it is.
+    """
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(app_name).master(chosen)
-    for name, value in {**default_conf(is_local=is_local), **(conf or {})}.items():
+    builder = SparkSession.builder.appName(app_name)
+    settings = dict(conf or {})
+    if _GATEWAY_VARIABLE not in os.environ:
+        chosen = master or os.environ.get("SPARK_MASTER") or "local[*]"
+        is_local = chosen.startswith("local") or f"//{LOOPBACK}" in chosen
+        os.environ.update(spark_environment(is_local=is_local))
+        builder = builder.master(chosen)
+        settings = {**default_conf(is_local=is_local), **settings}
+    for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

@@ -36,8 +36,8 @@ def initial_offset() -> dict[str, Any]:
     return {START_KEY: {}}
 
 
-def is_initial(tree: Mapping[str, Any]) -> bool:
-    return dict(tree) == initial_offset()
+def is_initial(tree: object) -> bool:
+    return tree == initial_offset()
 
 
 def to_json(offset: StreamOffset) -> dict[str, Any]:

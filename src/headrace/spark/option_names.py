@@ -40,6 +40,7 @@ OWN_SOURCE_NAMES = (
     "onBadRecord",
     "dataLossPolicy",
     "pushdown",
+    "scan",
 )
 
 SINK_NAMES = ("topic", "delivery", "sinkName", "idempotenceKey", "idempotenceEpoch", "lanes")

@@ -65,7 +65,7 @@ def read_range(
                     end=piece.end,
                     hides=hides,
                     with_headers="headers" in options.columns,
-                    helper=_helper(),
+                    helper=decoder_helper(),
                 ):
                     yield from maker.rows(wanted.partition, decoded)
                 begin = piece.end
@@ -104,7 +104,8 @@ def _fetcher(settings: Mapping[str, Any]) -> "RawFetcher":
 
 
 @cache
-def _helper() -> "Helper | None":
+def decoder_helper() -> "Helper | None":
+    """The compiled helper, where it was built and is not declined."""
     from headrace.wire.columns.native import load
 
     return None if os.environ.get(DECODER_VARIABLE) == "numpy" else load()

@@ -20,6 +20,7 @@ ERROR_COLUMN = "_error"
 
 DataLossPolicy = Literal["fail", "skip-and-report", "earliest"]
 BadRecords = Literal["fail", "drop", "column"]
+Scan = Literal["broker", "direct", "auto"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,8 @@ class SourceOptions:
     values: ValueFormat
     bad_records: BadRecords
     is_pushed_down: bool
+    scan: Scan
+    """Of batches: through the broker, from its files, or from those of its files that are not written to any more."""
 
 
 def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
@@ -108,6 +111,7 @@ def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
         values=values,
         bad_records=bad_records,
         is_pushed_down=reader.truth("pushdown", default=False),
+        scan=cast(Scan, reader.choice("scan", ("broker", "direct", "auto"), default="broker")),
     )
 
 

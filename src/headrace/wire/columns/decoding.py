@@ -10,6 +10,7 @@ from headrace.wire.columns.arrow import within
 from headrace.wire.columns.native import Helper
 from headrace.wire.columns.opened import GROUP_BYTES, Group, Hides, hides_control, open_groups
 from headrace.wire.columns.places import Int64s, Places, find_headers, find_places
+from headrace.wire.records.compression import INFLATED_BYTES_MAX
 
 
 class Decoded(NamedTuple):
@@ -28,9 +29,12 @@ def decode(
     with_headers: bool = False,
     helper: Helper | None = None,
     group_bytes: int = GROUP_BYTES,
+    inflated_bytes_max: int = INFLATED_BYTES_MAX,
 ) -> Iterator[Decoded]:
     """The records with offsets in the range, in groups of a bounded size; damage raises `CorruptBatch`."""
-    for group in open_groups(data, begin=begin, end=end, hides=hides, group_bytes=group_bytes):
+    for group in open_groups(
+        data, begin=begin, end=end, hides=hides, group_bytes=group_bytes, inflated_bytes_max=inflated_bytes_max
+    ):
         yield _decoded(group, begin, end, with_headers, helper)
 
 

@@ -7,7 +7,7 @@ most groups are a view of the fetched bytes.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from headrace.wire.errors import CorruptBatch
+from headrace.wire.errors import CorruptBatch, InflationLimit
 from headrace.wire.records.compression import INFLATED_BYTES_MAX, decompress
 from headrace.wire.records.header import (
     ATTRIBUTES,
@@ -64,10 +64,11 @@ def open_groups(
     end: int = _OFFSET_MAX,
     hides: Hides = hides_control,
     group_bytes: int = GROUP_BYTES,
+    inflated_bytes_max: int = INFLATED_BYTES_MAX,
 ) -> Iterator[Group]:
     """The batches that have offsets in the range; whatever contradicts itself raises `CorruptBatch`."""
     view = memoryview(data).cast("B")
-    place, group = 0, _Collecting(view)
+    place, group = 0, _Collecting(view, inflated_bytes_max)
     for batch in batches(view):
         fields = check_batch(batch)
         position, place = place, place + len(batch)
@@ -79,7 +80,7 @@ def open_groups(
             continue
         if group.size and group.size + len(batch) > group_bytes:
             yield group.closed()
-            group = _Collecting(view)
+            group = _Collecting(view, inflated_bytes_max)
         group.add(position, batch, fields)
     if group.size:
         yield group.closed()
@@ -88,8 +89,9 @@ def open_groups(
 class _Collecting:
     """A group that is being put together."""
 
-    def __init__(self, data: memoryview) -> None:
+    def __init__(self, data: memoryview, inflated_bytes_max: int) -> None:
         self._data = data
+        self._inflated_bytes_max = inflated_bytes_max
         self._parts: list[tuple[int, memoryview | bytes, HeaderFields]] = []
         self._is_compressed = False
         self.size = 0
@@ -98,10 +100,10 @@ class _Collecting:
         codec = fields[ATTRIBUTES] & COMPRESSION_MASK
         plain: memoryview | bytes = batch[HEADER_SIZE:]
         if codec:
-            plain = decompress(codec, plain, INFLATED_BYTES_MAX)
+            plain = decompress(codec, plain, self._inflated_bytes_max)
             self._is_compressed = True
-        elif len(plain) > INFLATED_BYTES_MAX:
-            raise CorruptBatch(f"a batch of {len(plain)} bytes is above the limit of {INFLATED_BYTES_MAX}")
+        elif len(plain) > self._inflated_bytes_max:
+            raise InflationLimit(f"a batch of {len(plain)} bytes is above the limit of {self._inflated_bytes_max}")
         if fields[RECORD_COUNT] > len(plain) // _RECORD_BYTES_MIN:
             raise CorruptBatch(
                 f"the batch at offset {fields[BASE_OFFSET]} declares {fields[RECORD_COUNT]} records "

@@ -1,0 +1,85 @@
+"""`headrace spark`: a Spark cluster on this machine, and scripts that run on it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from headrace.cli.failures import Failure
+from headrace.cli.group import CommandGroup
+
+FOLDER_DEFAULT = "headrace-spark"
+LOCAL_MASTER = "local[*]"
+
+
+@click.group("spark", cls=CommandGroup)
+def command() -> None:
+    """Run a Spark cluster on this machine, and scripts on it."""
+
+
+_folder_option = click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=FOLDER_DEFAULT,
+    show_default=True,
+    help="Where the cluster keeps its logs and what it needs to be ended.",
+)
+
+
+@command.command("up")
+@click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="How many workers.")
+@click.option("--cores", type=click.IntRange(1), default=1, show_default=True, help="Cores of each worker.")
+@click.option("--memory", default="1g", show_default=True, help="Memory of each worker.")
+@_folder_option
+def up(folder: Path, workers: int, cores: int, memory: str) -> None:
+    """Start a master and workers, from the pip package, on loopback."""
+    with _telling():
+        from headrace.spark import standalone
+
+        cluster = standalone.up(folder, workers=workers, cores=cores, memory=memory)
+    click.echo(f"a Spark cluster with {workers} workers is up at {cluster.master}")
+    click.echo("headrace spark submit SCRIPT runs a script on it, headrace spark down ends it")
+
+
+@command.command("down")
+@_folder_option
+def down(folder: Path) -> None:
+    """End the cluster."""
+    with _telling():
+        from headrace.spark import standalone
+
+        cluster = standalone.down(folder)
+    click.echo(f"the cluster at {cluster.master} is down" if cluster else f"no cluster was up in {folder}")
+
+
+@command.command(
+    "submit", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}, no_args_is_help=True
+)
+@click.option("--master", help="Where to run it. [default: the cluster that is up, else local[*]]")
+@_folder_option
+@click.argument("arguments", nargs=-1, required=True, type=click.UNPROCESSED, metavar="SCRIPT [ARGUMENTS]...")
+@click.pass_context
+def submit(ctx: click.Context, arguments: tuple[str, ...], folder: Path, master: str | None) -> None:
+    """Run a Python script on the cluster; options of spark-submit may stand before it."""
+    with _telling():
+        from headrace.spark import standalone
+
+        cluster = standalone.current(folder) if master is None else None
+        exit_code = standalone.submit(arguments, master=master or (cluster.master if cluster else LOCAL_MASTER))
+    ctx.exit(exit_code)
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """What is missing or wrong, in one line."""
+    if find_spec("pyspark") is None:
+        raise Failure("Spark is not installed: pip install headrace[spark]")
+    from headrace.spark.java import JavaMissing
+    from headrace.spark.standalone import ClusterError
+
+    try:
+        yield
+    except (ClusterError, JavaMissing) as error:
+        raise Failure(str(error)) from None

@@ -1,0 +1,74 @@
+"""What `headrace doctor` looks at for Spark: the packages, Java, the interpreter of its workers, the helper."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+
+from headrace.cli.findings import Finding, note, ok, problem, warning
+
+ABOUT = "spark"
+INSTALL = "pip install headrace[spark]"
+VERSIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "pyspark": ((4, 2), (5,)),
+    "pyarrow": ((18,), (1000,)),
+    "pandas": ((2, 2), (3,)),
+    "numpy": ((1, 26), (1000,)),
+}
+"""From this one on, and below the other."""
+
+
+def check_spark() -> Iterator[Finding]:
+    installed = {name: _installed(name) for name in VERSIONS}
+    if installed["pyspark"] is None:
+        yield note(ABOUT, "pyspark is not installed", f"to read and write topics with Spark: {INSTALL}")
+        return
+    yield from (package_finding(name, found) for name, found in installed.items())
+    yield java_finding()
+    yield from interpreter_findings(os.environ.get("PYSPARK_PYTHON"), sys.executable)
+    yield helper_finding()
+
+
+def package_finding(name: str, found: str | None) -> Finding:
+    least, below = VERSIONS[name]
+    if found is None:
+        return problem(ABOUT, f"{name} is not installed", INSTALL)
+    numbers = tuple(int(each) for each in re.findall(r"\d+", found)[:2])
+    if least <= numbers < below:
+        return ok(ABOUT, f"{name} {found}")
+    wanted = f"{'.'.join(map(str, least))} or newer" + (f", below {below[0]}" if below[0] < 1000 else "")
+    return problem(ABOUT, f"{name} {found}", f"install {name} {wanted}: {INSTALL}")
+
+
+def java_finding() -> Finding:
+    from headrace.spark.java import JavaMissing, find_java
+
+    try:
+        java = find_java()
+    except JavaMissing as missing:
+        return problem(ABOUT, "no Java for Spark", str(missing))
+    return ok(ABOUT, f"Java {java.version} of {java.origin}")
+
+
+def interpreter_findings(chosen: str | None, own: str) -> Iterator[Finding]:
+    """A PYSPARK_PYTHON that is not this interpreter may lack this package."""
+    if chosen is not None and chosen != own:
+        advice = "unset it, unless Headrace is installed there too: its workers import it"
+        yield warning(ABOUT, f"PYSPARK_PYTHON is {chosen}", advice)
+
+
+def helper_finding() -> Finding:
+    from headrace.wire.columns.native import load
+
+    if load() is not None:
+        return ok(ABOUT, "records are decoded by the compiled helper")
+    advice = "install with HEADRACE_NATIVE=1 and a C compiler for faster reads of small records"
+    return note(ABOUT, "records are decoded by numpy", advice)
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

