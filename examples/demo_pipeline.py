@@ -90,6 +90,8 @@ class Orders:
         self._process.kill()
         self._process.wait()
         self._thread.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
 
 def demo_definition(folder: Path) -> Pipeline:

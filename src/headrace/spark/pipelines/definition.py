@@ -10,8 +10,6 @@ RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "
 """What a record has before its value is looked into."""
 
 PIPELINE_FILE = "pipeline.yml"
-PROJECT_FILE = "spark-pipeline.yml"
-"""A folder with this one is a project of Spark's own declarative pipelines."""
 
 INPUT_VIEW = "input"
 """What a transform calls the rows of the only source."""

@@ -9,7 +9,6 @@ from headrace.spark.pipelines.definition import (
     INPUT_VIEW,
     NAME_LENGTH_MAX,
     PIPELINE_FILE,
-    PROJECT_FILE,
     Action,
     BadRecordAction,
     BadRecords,
@@ -47,11 +46,7 @@ _OWN_SETTINGS = {
 
 def find_file(place: Path) -> Path:
     """The file that a folder or a path on the command line stands for."""
-    if not place.is_dir():
-        return place
-    if not (place / PIPELINE_FILE).exists() and (place / PROJECT_FILE).exists():
-        return place / PROJECT_FILE
-    return place / PIPELINE_FILE
+    return place / PIPELINE_FILE if place.is_dir() else place
 
 
 def read_pipeline(place: Path) -> Pipeline:
