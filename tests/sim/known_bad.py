@@ -12,9 +12,11 @@ from headrace.broker.coordinators.replay import Replay
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.net.loop import Loop
 from headrace.broker.partitions import leader, reader
+from headrace.core.groups import tables
 from headrace.core.groups.classic import ClassicProtocol
 from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.offset_requests import OffsetRequests
+from headrace.core.groups.offsets import GroupOffsets
 from headrace.core.replication.leader import Leader
 from headrace.core.transactions import epochs, states
 from headrace.core.transactions.names import owner_of, slot_of
@@ -185,6 +187,23 @@ def forget_an_offset_at_a_replay(patch):
     patch.setattr(Replay, "_tell", take_some)
 
 
+def show_the_offset_before_the_last(patch):
+    class Late(GroupOffsets):
+        def __init__(self):
+            super().__init__()
+            self.before = {}
+
+        def apply(self, record):
+            place = (record.topic, record.partition)
+            self.before[place] = super().get(*place)
+            super().apply(record)
+
+        def get(self, topic, partition):
+            return self.before.get((topic, partition))
+
+    patch.setattr(tables, "GroupOffsets", Late)
+
+
 # Of transactions
 
 
@@ -319,6 +338,7 @@ OF_GROUPS = (
     answer_before_coordinators_have_committed,
     assign_what_others_have_not_let_go_of,
     forget_an_offset_at_a_replay,
+    show_the_offset_before_the_last,
 )
 OF_TRANSACTIONS = (
     fence_no_producers,

@@ -12,13 +12,23 @@ FENCED = "who is not a member of the generation any more commits nothing"
 class CommittedOffset:
     """Of one partition: what was acknowledged, and what was sent and never answered."""
 
-    __slots__ = ("open", "value", "what")
+    __slots__ = ("_past", "open", "what")
 
     def __init__(self, what: str) -> None:
         self.what = what
-        self.value = NO_OFFSET
+        self._past = [NO_OFFSET]
+        """What is committed, and before it what was, or was overtaken so soon that nobody can tell whether it was."""
         self.open: list[int] = []
         """In the order of sending; whoever sends has read what was there before, so they rise."""
+
+    @property
+    def value(self) -> int:
+        return self._past[-1]
+
+    @property
+    def moment(self) -> int:
+        """Of a read that is asked for now: nothing that was overtaken before it may be shown."""
+        return len(self._past) - 1
 
     def sent(self, offset: int) -> None:
         self.open.append(offset)
@@ -32,18 +42,21 @@ class CommittedOffset:
         if offset in self.open:
             self._settle(offset)
 
-    def shown(self, offset: int) -> None:
-        if offset != self.value and offset not in self.open:
+    def shown(self, offset: int, *, asked: int) -> None:
+        """To one who asked at that moment. This answer may be late too: others may have changed it since."""
+        if offset in self._past[asked:]:
+            return
+        if offset not in self.open:
             tries = f", sent were {self.open}" if self.open else ""
             raise Violation(COMMITTED, f"{self.what}: {offset} is shown, {self.value} was acknowledged{tries}")
-        if offset != self.value:
-            self._settle(offset)
+        self._settle(offset)
 
     def _settle(self, offset: int) -> None:
         """What was sent before it is overtaken."""
-        self.value = offset
-        if offset in self.open:
-            del self.open[: self.open.index(offset) + 1]
+        require(offset > self.value, COMMITTED, f"{self.what}: {offset} is committed, {self.value} was acknowledged")
+        count = self.open.index(offset) + 1
+        self._past += self.open[:count]
+        del self.open[:count]
 
 
 class GroupHistory:

@@ -139,8 +139,9 @@ def check_committed(stage: Stage, groups: Sequence[GroupHistory]) -> None:
     for group in groups:
         for partition, truth in group.offsets():
             message = requests.committed(group.group_id, [(partition.topic.name, partition.index)])
+            asked = truth.moment
             for _ in range(ATTEMPTS_MAX):
                 answer = auditor.ask(ApiKey.OFFSET_FETCH, requests.OFFSET_FETCH, message).groups[0]
                 if ErrorCode(answer.error_code) not in COMES_AGAIN:
                     break
-            truth.shown(answer.topics[0].partitions[0].committed_offset)
+            truth.shown(answer.topics[0].partitions[0].committed_offset, asked=asked)

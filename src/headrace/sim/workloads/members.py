@@ -130,6 +130,7 @@ class Member(Client):
 
     def _ask_for(self, partitions: list[PartitionHistory]) -> None:
         by_place = {self.place(partition): partition for partition in partitions}
+        asked = {partition: self.group.offset(partition).moment for partition in partitions}
 
         def found(response: Any) -> None:
             group = response.groups[0]
@@ -142,7 +143,7 @@ class Member(Client):
                     if part.error_code:
                         self._refused(ErrorCode(part.error_code))
                     else:
-                        self.group.offset(partition).shown(part.committed_offset)
+                        self.group.offset(partition).shown(part.committed_offset, asked=asked[partition])
                         if partition in self.positions:
                             self.positions[partition] = max(part.committed_offset, 0)
 

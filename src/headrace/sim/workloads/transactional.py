@@ -272,13 +272,19 @@ class TransactionalProducer(Client):
             message = group_requests.committed(
                 self._group.group_id, [(partition.topic.name, partition.index)], stable=True
             )
-            self._request(ApiKey.OFFSET_FETCH, group_requests.OFFSET_FETCH, message, looked)
+            asked = truth.moment
+            self._request(
+                ApiKey.OFFSET_FETCH,
+                group_requests.OFFSET_FETCH,
+                message,
+                lambda response: looked(response, asked=asked),
+            )
 
-        def looked(response: Any) -> None:
+        def looked(response: Any, *, asked: int) -> None:
             group = response.groups[0]
             code = group.error_code or group.topics[0].partitions[0].error_code
             if self._done(code):
-                truth.shown(group.topics[0].partitions[0].committed_offset)
+                truth.shown(group.topics[0].partitions[0].committed_offset, asked=asked)
 
         if self._version == requests.FIRST:
             self._steps.append(add)
