@@ -168,6 +168,7 @@ def _chunk_of(
             return spark.read.format(FORMAT).options(**options).load()
         options["startingOffsets"] = json.dumps(begins[source.name])
         options["endingOffsets"] = json.dumps(ends[source.name])
+        options.setdefault("scan", "auto")
         return spark.read.format(FORMAT).options(**options).load()
 
     return read
