@@ -1,10 +1,8 @@
 """Administration for a thread that waits."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self, Unpack
 
-from headrace.client.blocking.session import Session
-from headrace.client.config import AdminConfig, AdminOptions, settle
+from headrace.client.blocking.asking import Asking
 from headrace.client.core.admin import brokers, configs, groups, partitions, topics, transactions, users
 from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata
@@ -38,20 +36,8 @@ from headrace.client.types import (
 from headrace.model.ids import TopicPartition
 
 
-class Admin:
+class Admin(Asking):
     """Questions to and changes of a cluster. Nothing is sent before the first call; every call ends by `timeout_ms`."""
-
-    def __init__(
-        self,
-        bootstrap_servers: str | Sequence[str] | None = None,
-        *,
-        config: AdminConfig | Mapping[str, Any] | None = None,
-        **options: Unpack[AdminOptions],
-    ) -> None:
-        """Options are those of `AdminConfig`; `config` also takes a dict with Kafka's names."""
-        self.config: AdminConfig = settle(AdminConfig, config, bootstrap_servers, options)
-        self._timeout_ms = self.config.timeout_ms
-        self._session = Session(self.config)
 
     def cluster(self) -> ClusterDescription:
         return self._session.run(brokers.describe_cluster(self._session.cluster), self._timeout_ms)
@@ -207,15 +193,6 @@ class Admin:
             self.cluster()
         self._session.run(fetch_metadata((), target=target), self._timeout_ms)
         return tuple(sorted(ApiRange(*entry) for entry in self._session.links.versions_of(target).values()))
-
-    def close(self) -> None:
-        self._session.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
 
 
 def _names(names: Sequence[str] | None) -> Sequence[str] | None:

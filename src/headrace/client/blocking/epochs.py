@@ -1,29 +1,15 @@
 """Epochs for a thread that waits: what the tasks and the driver of a batch job ask the coordinator."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self, Unpack
+from collections.abc import Sequence
 
-from headrace.client.blocking.session import Session
-from headrace.client.config import AdminConfig, AdminOptions, settle
+from headrace.client.blocking.asking import Asking
 from headrace.client.core import epochs
 from headrace.client.core.cluster import fetch_metadata
 from headrace.client.epochs import FEATURE, EpochMember, EpochOutcome, EpochsDescription
 
 
-class Epochs:
+class Epochs(Asking):
     """Nothing is sent before the first call; every call may be repeated and ends by `timeout_ms`."""
-
-    def __init__(
-        self,
-        bootstrap_servers: str | Sequence[str] | None = None,
-        *,
-        config: AdminConfig | Mapping[str, Any] | None = None,
-        **options: Unpack[AdminOptions],
-    ) -> None:
-        """Options are those of `AdminConfig`; `config` also takes a dict with Kafka's names."""
-        self.config: AdminConfig = settle(AdminConfig, config, bootstrap_servers, options)
-        self._timeout_ms = self.config.timeout_ms
-        self._session = Session(self.config)
 
     def supported(self) -> bool:
         """Whether the cluster has epochs: others that speak Kafka's protocol have not."""
@@ -72,12 +58,3 @@ class Epochs:
 
     def describe(self, owner: str) -> EpochsDescription:
         return self._session.run(epochs.describe(self._session.cluster, owner), self._timeout_ms)
-
-    def close(self) -> None:
-        self._session.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()

@@ -1,10 +1,8 @@
 """Scans for a thread that waits: the files of partitions, for a job that reads them itself."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self, Unpack
+from collections.abc import Iterable
 
-from headrace.client.blocking.session import Session
-from headrace.client.config import AdminConfig, AdminOptions, settle
+from headrace.client.blocking.asking import Asking
 from headrace.client.core import scans
 from headrace.client.core.cluster import fetch_metadata
 from headrace.client.scans import FEATURE, ScanManifest
@@ -14,20 +12,8 @@ from headrace.model.ids import TopicPartition
 LEASE_MS_DEFAULT = 600_000
 
 
-class Scans:
+class Scans(Asking):
     """Nothing is sent before the first call; every call ends by `timeout_ms`."""
-
-    def __init__(
-        self,
-        bootstrap_servers: str | Sequence[str] | None = None,
-        *,
-        config: AdminConfig | Mapping[str, Any] | None = None,
-        **options: Unpack[AdminOptions],
-    ) -> None:
-        """Options are those of `AdminConfig`; `config` also takes a dict with Kafka's names."""
-        self.config: AdminConfig = settle(AdminConfig, config, bootstrap_servers, options)
-        self._timeout_ms = self.config.timeout_ms
-        self._session = Session(self.config)
 
     def supported(self) -> bool:
         """Whether brokers give their files: others that speak Kafka's protocol do not."""
@@ -53,12 +39,3 @@ class Scans:
 
     def scan_release(self, manifest: ScanManifest) -> None:
         self._session.run(scans.release(manifest.leases), self._timeout_ms)
-
-    def close(self) -> None:
-        self._session.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()

@@ -6,7 +6,7 @@ wrong, and for topics that are not known yet, but not more often than a back-off
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headrace.client.core.calls import ANY_BROKER, Call, Operation, Pause, ask
 from headrace.client.errors import BrokerError
@@ -14,6 +14,12 @@ from headrace.client.types import Broker, PartitionDescription, TopicDescription
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
 from headrace.wire.messages import metadata
+
+if TYPE_CHECKING:
+    from headrace.wire.messages.describe_topic_partitions import (
+        DescribeTopicPartitionsResponsePartition,
+        DescribeTopicPartitionsResponseTopic,
+    )
 
 METADATA_AGE_MS_MAX = 300_000
 METADATA_BACKOFF_MS = 100
@@ -212,26 +218,32 @@ def metadata_call(topics: Iterable[str] | None, *, create_topics: bool = False) 
 
 
 def describe_topics(response: metadata.MetadataResponse) -> tuple[TopicDescription, ...]:
-    return tuple(
-        TopicDescription(
-            name=topic.name or "",
-            topic_id=TopicId(topic.topic_id),
-            internal=topic.is_internal,
-            error=error_code(topic.error_code),
-            partitions=tuple(
-                PartitionDescription(
-                    partition=partition.partition_index,
-                    leader=partition.leader_id,
-                    leader_epoch=partition.leader_epoch,
-                    replicas=partition.replica_nodes,
-                    isr=partition.isr_nodes,
-                    offline=partition.offline_replicas,
-                    error=error_code(partition.error_code),
-                )
-                for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
-            ),
-        )
-        for topic in response.topics
+    return tuple(describe_topic(topic) for topic in response.topics)
+
+
+def describe_topic(topic: "metadata.MetadataResponseTopic | DescribeTopicPartitionsResponseTopic") -> TopicDescription:
+    """Of an answer to Metadata, or of a page of partitions, which also says who may lead outside the ISR."""
+    return TopicDescription(
+        name=topic.name or "",
+        topic_id=TopicId(topic.topic_id),
+        internal=topic.is_internal,
+        error=error_code(topic.error_code),
+        partitions=tuple(sorted(map(_describe_partition, topic.partitions), key=lambda described: described.partition)),
+    )
+
+
+def _describe_partition(
+    partition: "metadata.MetadataResponsePartition | DescribeTopicPartitionsResponsePartition",
+) -> PartitionDescription:
+    return PartitionDescription(
+        partition=partition.partition_index,
+        leader=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        replicas=partition.replica_nodes,
+        isr=partition.isr_nodes,
+        offline=partition.offline_replicas,
+        error=error_code(partition.error_code),
+        eligible=getattr(partition, "eligible_leader_replicas", None) or (),
     )
 
 

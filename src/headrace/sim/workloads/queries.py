@@ -17,8 +17,8 @@ from headrace.sim.stage import Stage
 from headrace.sim.workloads import epoch_requests as epochs
 from headrace.sim.workloads import transaction_requests as requests
 from headrace.sim.workloads.batches import BatchMaker
-from headrace.sim.workloads.client import Client
 from headrace.sim.workloads.producers import HONEST_ERRORS
+from headrace.sim.workloads.stepping import Step, SteppingClient
 from headrace.sim.workloads.transactional import COMES_AGAIN, FENCED, PRODUCE_TIMEOUT_MS
 from headrace.wire.apis import ApiKey
 
@@ -33,8 +33,6 @@ ABORT_ONE_IN = 8
 OTHER_MEMBERS_ONE_IN = 6
 SLEEP_ONE_IN = 40
 ZOMBIE_ONE_IN = 2
-
-Step = Callable[[], None]
 
 
 class Attempt:
@@ -58,7 +56,7 @@ class Zombie:
         self.attempts = attempts
 
 
-class Query(Client):
+class Query(SteppingClient):
     def __init__(self, stage: Stage, name: str, targets: Sequence[PartitionHistory]) -> None:
         super().__init__(stage, name)
         self._targets = targets
@@ -67,36 +65,12 @@ class Query(Client):
         self._batch_id = 0
         self._attempts: list[Attempt] = []
         self._named: list[Attempt] = []
-        self._steps: list[Step] = []
         self._zombie: Zombie | None = None
         self._entered = False
         """Whether the coordinator has answered this run: from then on the one before is fenced."""
-        self._waits = self._hurries = False
-        self._next_ms = 0.0
-        self._committed_before = 0
-        self.committed = 0
         self.batches: list[CommittedBatch] = []
 
-    # The client
-
-    def lost(self) -> None:
-        self._waits = False
-
-    @property
-    def settled(self) -> bool:
-        return not self._waits and not self._steps
-
-    def hurry(self) -> None:
-        self._hurries = True
-        self._next_ms = 0.0
-        self._committed_before = self.committed
-
-    def has_progressed(self) -> bool:
-        return self.committed > self._committed_before
-
-    def work(self) -> None:
-        if self._waits or self.now_ms < self._next_ms:
-            return
+    def go_on(self) -> None:
         if self._zombie is not None and self._entered and self.entropy.one_in(ZOMBIE_ONE_IN):
             self._come_late(self._zombie)
         elif self._steps:
@@ -106,18 +80,6 @@ class Query(Client):
                 self._steps[0]()
         elif not self.stopped and self._targets:
             self._begin_batch()
-
-    def _request(self, api_key: ApiKey, message: object, handle: Callable[[Any], object], version: int = 0) -> None:
-        self._waits = True
-
-        def answered(response: Any) -> None:
-            self._waits = False
-            handle(response)
-
-        self.ask(api_key, version, message, answered)
-
-    def _rest(self, longest_ms: int) -> None:
-        self._next_ms = self.now_ms + self.entropy.below(longest_ms)
 
     # Runs and batches
 
@@ -195,7 +157,10 @@ class Query(Client):
             attempt.producer = Producer(response.producer_id, response.producer_epoch)
 
         self._request(
-            ApiKey.BEGIN_EPOCH_MEMBER, epochs.begin(self.name, self._run, self._batch_id, attempt.number), begun
+            ApiKey.BEGIN_EPOCH_MEMBER,
+            epochs.VERSION,
+            epochs.begin(self.name, self._run, self._batch_id, attempt.number),
+            begun,
         )
 
     def _skip(self) -> None:
@@ -231,7 +196,7 @@ class Query(Client):
         message = requests.produced(
             attempt.transactional_id, batch.partition, batch.content, timeout_ms=PRODUCE_TIMEOUT_MS
         )
-        self._request(ApiKey.PRODUCE, message, handle, requests.PRODUCE[requests.SECOND])
+        self._request(ApiKey.PRODUCE, requests.PRODUCE[requests.SECOND], message, handle)
 
     def _members(self, attempts: list[Attempt]) -> list[tuple[str, Producer]]:
         return [(attempt.transactional_id, attempt.producer) for attempt in attempts if attempt.producer is not None]
@@ -254,7 +219,7 @@ class Query(Client):
                 self._written_down()
 
         message = epochs.commit(self.name, self._run, self._batch_id, self._members(named))
-        self._request(ApiKey.COMMIT_EPOCH, message, committed)
+        self._request(ApiKey.COMMIT_EPOCH, epochs.VERSION, message, committed)
 
     def _commit_others(self) -> None:
         """A second write in the same batch that nobody gave an owner of its own: it must not be dropped unnoticed."""
@@ -270,7 +235,7 @@ class Query(Client):
             self._written_down()
 
         message = epochs.commit(self.name, self._run, self._batch_id, [(f"{self.name}#99", Producer(1, 1))])
-        self._request(ApiKey.COMMIT_EPOCH, message, answered)
+        self._request(ApiKey.COMMIT_EPOCH, epochs.VERSION, message, answered)
 
     def _written_down(self) -> None:
         if not self._hurries and self.entropy.one_in(REPLAY_ONE_IN):
@@ -285,7 +250,7 @@ class Query(Client):
                 told = response.already_committed
                 require(told == self._batch.committed, KNOWN_COMMIT, f"{self._batch.name}: {told} after its abort")
 
-        self._request(ApiKey.ABORT_EPOCH, epochs.abort(self.name, self._run, self._batch_id), aborted)
+        self._request(ApiKey.ABORT_EPOCH, epochs.VERSION, epochs.abort(self.name, self._run, self._batch_id), aborted)
 
     # Zombies
 
@@ -326,4 +291,9 @@ class Query(Client):
             fenced = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE, *COMES_AGAIN, ErrorCode.NONE)
             require(error in fenced, HONEST_ERRORS, f"{error.name} for the late commit of {zombie.batch.name}")
 
-        self._request(ApiKey.COMMIT_EPOCH, epochs.commit(self.name, zombie.run, zombie.batch_id, members), answered)
+        self._request(
+            ApiKey.COMMIT_EPOCH,
+            epochs.VERSION,
+            epochs.commit(self.name, zombie.run, zombie.batch_id, members),
+            answered,
+        )

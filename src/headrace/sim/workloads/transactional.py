@@ -16,8 +16,8 @@ from headrace.sim.stage import Stage
 from headrace.sim.workloads import group_requests
 from headrace.sim.workloads import transaction_requests as requests
 from headrace.sim.workloads.batches import BatchMaker
-from headrace.sim.workloads.client import Client
 from headrace.sim.workloads.producers import HONEST_ERRORS
+from headrace.sim.workloads.stepping import Step, SteppingClient
 from headrace.wire.apis import ApiKey
 
 PARTITIONS_MAX, BATCHES_MAX = 3, 2
@@ -51,10 +51,8 @@ FENCED = (
 )
 """The transaction took too long, or its id was taken over."""
 
-Step = Callable[[], None]
 
-
-class TransactionalProducer(Client):
+class TransactionalProducer(SteppingClient):
     def __init__(
         self, stage: Stage, name: str, targets: Sequence[PartitionHistory], group: GroupHistory, *, version: int
     ) -> None:
@@ -67,37 +65,12 @@ class TransactionalProducer(Client):
         self._sequences: dict[PartitionHistory, int] = {}
         self._transaction: Transaction | None = None
         self._offset: tuple[CommittedOffset, int] | None = None
-        self._steps: list[Step] = []
         self._former: tuple[Producer, PartitionHistory, int] | None = None
         """Who it was before it took its id anew, and what it would have written next."""
-        self._waits = False
-        self._next_ms = 0.0
         self._offset_next = 0
-        self._hurries = False
-        self._committed_before = 0
-        self.committed = 0
         self.transactions: list[Transaction] = []
 
-    # The client
-
-    def lost(self) -> None:
-        self._waits = False
-
-    @property
-    def settled(self) -> bool:
-        return not self._waits and not self._steps
-
-    def hurry(self) -> None:
-        self._hurries = True
-        self._next_ms = 0.0
-        self._committed_before = self.committed
-
-    def has_progressed(self) -> bool:
-        return self.committed > self._committed_before
-
-    def work(self) -> None:
-        if self._waits or self.now_ms < self._next_ms:
-            return
+    def go_on(self) -> None:
         if self._producer is None:
             if not self.stopped:
                 self._take_the_id()
@@ -107,18 +80,6 @@ class TransactionalProducer(Client):
             self._steps[0]()
         elif not self.stopped and self._targets:
             self._begin()
-
-    def _request(self, api_key: ApiKey, version: int, message: object, handle: Callable[[Any], object]) -> None:
-        self._waits = True
-
-        def answered(response: Any) -> None:
-            self._waits = False
-            handle(response)
-
-        self.ask(api_key, version, message, answered)
-
-    def _rest(self, longest_ms: int) -> None:
-        self._next_ms = self.now_ms + self.entropy.below(longest_ms)
 
     # The id
 

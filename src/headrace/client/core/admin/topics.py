@@ -5,10 +5,9 @@ from dataclasses import replace
 
 from headrace.client.core.admin.routing import ask_controller
 from headrace.client.core.calls import Operation, ask
-from headrace.client.core.cluster import Cluster, describe_topics, error_code, fetch_metadata
+from headrace.client.core.cluster import Cluster, describe_topic, describe_topics, error_code, fetch_metadata
 from headrace.client.errors import BadAnswer, InvalidArgument
-from headrace.client.types import NewTopic, Outcome, PartitionDescription, TopicDescription
-from headrace.model.ids import TopicId
+from headrace.client.types import NewTopic, Outcome, TopicDescription
 from headrace.wire.messages import create_partitions as create_partitions_api
 from headrace.wire.messages import create_topics as create_topics_api
 from headrace.wire.messages import delete_topics as delete_topics_api
@@ -37,7 +36,7 @@ def topic_partitions(names: Sequence[str]) -> Operation[tuple[TopicDescription, 
         )
         page = yield from ask(pages_api, request)
         for topic in page.topics:
-            described = _described(topic)
+            described = describe_topic(topic)
             before = found.get(described.name)
             found[described.name] = (
                 described if before is None else replace(before, partitions=before.partitions + described.partitions)
@@ -49,28 +48,6 @@ def topic_partitions(names: Sequence[str]) -> Operation[tuple[TopicDescription, 
             break
         cursor = pages_api.DescribeTopicPartitionsRequestCursor(topic_name=at[0], partition_index=at[1])
     raise BadAnswer("the broker describes the same partitions over and over: use a newer one")
-
-
-def _described(topic: pages_api.DescribeTopicPartitionsResponseTopic) -> TopicDescription:
-    return TopicDescription(
-        name=topic.name or "",
-        topic_id=TopicId(topic.topic_id),
-        internal=topic.is_internal,
-        error=error_code(topic.error_code),
-        partitions=tuple(
-            PartitionDescription(
-                partition=each.partition_index,
-                leader=each.leader_id,
-                leader_epoch=each.leader_epoch,
-                replicas=each.replica_nodes,
-                isr=each.isr_nodes,
-                offline=each.offline_replicas,
-                error=error_code(each.error_code),
-                eligible=each.eligible_leader_replicas or (),
-            )
-            for each in topic.partitions
-        ),
-    )
 
 
 def create_topics(
