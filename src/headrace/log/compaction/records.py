@@ -29,7 +29,7 @@ from headrace.wire.records.header import (
     HeaderFields,
     checksum,
 )
-from headrace.wire.records.reader import open_records, read_varint
+from headrace.wire.records.reader import ONE_BYTE_NUMBERS, open_records, read_varint
 
 NO_TIMESTAMP = -1
 RECORDS_MAX = 1_000_000
@@ -38,7 +38,6 @@ INFLATION_TIMES_MAX = 16
 """How many times the largest message the records of a batch may become, as for producers of compacted topics."""
 
 _CRC = Struct(">I")
-_ONE_BYTE_NUMBERS = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
 
 
 class Entry(NamedTuple):
@@ -74,7 +73,7 @@ def open_entries(batch: bytes, bytes_max: int) -> tuple[bytes, list[Entry]]:
 def _entries(fields: HeaderFields, plain: bytes) -> list[Entry]:
     """The loop compaction spends its time in: short numbers, the common case, are read without a call."""
     last_delta = fields[LAST_OFFSET_DELTA]
-    new, kind, small, varint = tuple.__new__, Entry, _ONE_BYTE_NUMBERS, read_varint
+    new, kind, small, varint = tuple.__new__, Entry, ONE_BYTE_NUMBERS, read_varint
     entries: list[Entry] = []
     position = 0
     for _ in range(fields[RECORD_COUNT]):

@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import Any
 
 from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS
-from headrace.client.core.calls import Call, Operation, Pause
+from headrace.client.core.calls import Api, Call, Operation, Pause
 from headrace.client.core.cluster import Cluster, fetch_metadata
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
@@ -31,6 +31,26 @@ class CoordinatorKind(IntEnum):
 
 
 _NOUNS = {CoordinatorKind.GROUP: "group", CoordinatorKind.TRANSACTION: "transactional id"}
+
+
+def ask_all_coordinators(
+    cluster: Cluster, api: Api[Any, Any], request: Any, *, min_version: int, what: str
+) -> Operation[Any]:
+    """What every broker answers of all that it coordinates; asked again while one of them is being loaded."""
+    for attempt in range(COORDINATOR_ATTEMPTS_MAX):
+        if attempt:
+            yield Pause(ATTEMPT_PAUSE_MS)
+        cluster.learn((yield from fetch_metadata(())))
+        replies = yield tuple(Call(api, request, node, min_version=min_version) for node in cluster.brokers)
+        failed = next((reply for reply in replies if isinstance(reply, ClientError)), None)
+        if failed is not None:
+            raise failed
+        error = next((reply.error_code for reply in replies if reply.error_code), ErrorCode.NONE)
+        if error not in COORDINATOR_ERRORS:
+            break
+    if error:
+        raise BrokerError(error, f"{what} cannot be listed")
+    return replies
 
 
 def ask_coordinators(

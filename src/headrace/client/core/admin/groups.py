@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from headrace.client.core.admin.coordinators import COORDINATOR_ATTEMPTS_MAX, COORDINATOR_ERRORS, ask_coordinators
-from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS, by_topic
-from headrace.client.core.calls import VERSION_UNBOUNDED, Api, Call, Operation, Pause
-from headrace.client.core.cluster import Cluster, error_code, fetch_metadata
-from headrace.client.errors import BrokerError, ClientError, UnsupportedByBroker
+from headrace.client.core.admin.coordinators import ask_all_coordinators, ask_coordinators
+from headrace.client.core.admin.routing import by_topic
+from headrace.client.core.calls import VERSION_UNBOUNDED, Api, Call, Operation
+from headrace.client.core.cluster import Cluster, error_code
+from headrace.client.errors import BrokerError, UnsupportedByBroker
 from headrace.client.types import GroupDescription, GroupMember, GroupOffset, ListedGroup, Outcome
 from headrace.core.groups.subscriptions import CONSUMER_PROTOCOL_TYPE, assigned_partitions
 from headrace.model.errors import ErrorCode
@@ -35,19 +35,7 @@ def list_groups(cluster: Cluster, *, states: Sequence[str], types: Sequence[str]
     """The groups of all brokers, by name."""
     min_version = _TYPES_FROM if types else _FILTERS_FROM if states else 0
     request = list_groups_api.ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
-    for attempt in range(COORDINATOR_ATTEMPTS_MAX):
-        if attempt:
-            yield Pause(ATTEMPT_PAUSE_MS)
-        cluster.learn((yield from fetch_metadata(())))
-        replies = yield tuple(Call(list_groups_api, request, node, min_version=min_version) for node in cluster.brokers)
-        failed = next((reply for reply in replies if isinstance(reply, ClientError)), None)
-        if failed is not None:
-            raise failed
-        error = next((reply.error_code for reply in replies if reply.error_code), ErrorCode.NONE)
-        if error not in COORDINATOR_ERRORS:
-            break
-    if error:
-        raise BrokerError(error, "groups cannot be listed")
+    replies = yield from ask_all_coordinators(cluster, list_groups_api, request, min_version=min_version, what="groups")
     return tuple(
         sorted(
             ListedGroup(group.group_id, group.protocol_type, group.group_state, group.group_type)

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Sequence
 
 from headrace.client.core.admin.coordinators import (
     COORDINATOR_ATTEMPTS_MAX,
-    COORDINATOR_ERRORS,
     CoordinatorKind,
+    ask_all_coordinators,
     ask_coordinators,
 )
 from headrace.client.core.admin.partitions import producers
 from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS, ask_leaders
 from headrace.client.core.calls import Call, Operation, Pause
-from headrace.client.core.cluster import Cluster, error_code, fetch_metadata
+from headrace.client.core.cluster import Cluster, error_code
 from headrace.client.core.transaction_calls import end_call, is_implicit
-from headrace.client.errors import BrokerError, ClientError
+from headrace.client.errors import BrokerError
 from headrace.client.types import (
     HangingTransaction,
     ListedTransaction,
@@ -52,19 +52,7 @@ def list_transactions(
         duration_filter=-1 if duration_ms is None else duration_ms,
         transactional_id_pattern=pattern,
     )
-    for attempt in range(COORDINATOR_ATTEMPTS_MAX):
-        if attempt:
-            yield Pause(ATTEMPT_PAUSE_MS)
-        cluster.learn((yield from fetch_metadata(())))
-        replies = yield tuple(Call(list_api, request, node, min_version=min_version) for node in cluster.brokers)
-        failed = next((reply for reply in replies if isinstance(reply, ClientError)), None)
-        if failed is not None:
-            raise failed
-        error = next((reply.error_code for reply in replies if reply.error_code), ErrorCode.NONE)
-        if error not in COORDINATOR_ERRORS:
-            break
-    if error:
-        raise BrokerError(error, "transactions cannot be listed")
+    replies = yield from ask_all_coordinators(cluster, list_api, request, min_version=min_version, what="transactions")
     return tuple(
         sorted(
             ListedTransaction(each.transactional_id, each.producer_id, each.transaction_state)
