@@ -270,9 +270,8 @@ def test_brokers(topic: str, admin: Admin, broker: EmbeddedBroker) -> None:
     assert {0, 1, 2, 3, 18, 19} <= set(ranges)
 
 
-def test_a_topic_that_does_not_exist(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "aio" if front.name == "asyncio" else front.name
-    monkeypatch.setattr(f"headrace.client.{module}.producer.FIRST_CONTACT_WAIT_MS", 50)
+def test_a_topic_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.client.producing.FIRST_CONTACT_WAIT_MS", 50)
     monkeypatch.setattr("headrace.client.consuming.UNKNOWN_TOPIC_WAIT_MS", 50)
     with EmbeddedBroker(config={"auto.create.topics.enable": "false"}) as strict:
         with Producer(strict.bootstrap_servers) as producer:

@@ -269,3 +269,35 @@ def test_a_static_member_is_removed_by_its_name(broker: EmbeddedBroker, topic: s
         assert outcomes["one"].error == 0
         assert outcomes["two"].error != 0
         assert admin.describe_groups([group])[group].members == ()
+
+
+def test_changes_are_said_once(broker: EmbeddedBroker, topic: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Joined, assigned, rebalanced, revoked and left: a line each on the logger, and no line while nothing changes."""
+    caplog.set_level("INFO", logger="headrace")
+    with member(broker, topic, **PROTOCOLS["range"]) as first:
+        turn_until(lambda: shares(first) == [PARTITIONS], first)
+        with member(broker, topic, client_id="second", **PROTOCOLS["range"]) as second:
+            turn_until(lambda: shares(first, second) == [3, 3], first, second)
+            for _ in range(5):
+                first.poll(20)
+    said = [record.message for record in caplog.records if f'group "g-{topic}"' in record.message]
+    kinds = [re.split(r" in group | as |group |, generation", each)[0].strip() or "rebalanced" for each in said]
+    assert sorted(kinds[:2]) == ["assigned", "joined"], said
+    assert sorted(kinds[2:-2]) == ["assigned", "assigned", "joined", "rebalanced", "revoked"], said
+    assert kinds[-2:] == ["left", "left"], said
+
+
+def test_a_member_that_is_away_for_too_long(
+    broker: EmbeddedBroker, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It leaves, which is said with what to do; what it had is lost, and it comes back."""
+    caplog.set_level("INFO", logger="headrace")
+    with member(broker, topic, max_poll_interval_ms=300) as consumer:
+        turn_until(lambda: shares(consumer) == [PARTITIONS], consumer)
+        caplog.clear()
+        for _ in range(WAIT_MS // 20):
+            if "poll more often" in caplog.text:
+                break
+            threading.Event().wait(0.02)
+        turn_until(lambda: "lost in group" in caplog.text, consumer)
+        turn_until(lambda: "joined group" in caplog.text and shares(consumer) == [PARTITIONS], consumer)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.client import Admin, Consumer, ConsumerRecord, Producer, TopicPartition
+from headrace.client import LATEST, Admin, Consumer, ConsumerRecord, Producer, TopicPartition
 from headrace.client.core.cluster import Cluster
 from headrace.client.errors import (
     ClientError,
@@ -44,14 +44,15 @@ def transactional(broker: EmbeddedBroker, topic: str, **options: object) -> Prod
 
 def values(broker: EmbeddedBroker, topic: str, *, isolation: str = "read_committed") -> list[bytes]:
     """All that is there; the end is what read_uncommitted sees, so an open transaction would time out."""
+    with Admin(broker.bootstrap_servers) as admin:
+        ends = admin.offsets({TopicPartition(topic, partition): LATEST for partition in range(PARTITIONS)})
     with Consumer(
         topic, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest", isolation_level=isolation
     ) as consumer:
-        ends = consumer.end_offsets([(topic, partition) for partition in range(PARTITIONS)])
         found: list[ConsumerRecord] = []
         for _ in range(WAIT_MS // 100):
             found += consumer.poll(100)
-            if all(consumer.position(partition) >= end for partition, end in ends.items()):
+            if all(consumer.position(partition) >= end.offset for partition, end in ends.items()):
                 return sorted(record.value for record in found)
     raise AssertionError(f"the end was not reached, only {len(found)} records")
 
@@ -180,3 +181,20 @@ def test_what_is_out_of_place(broker: EmbeddedBroker, topic: str) -> None:
                 producer.transaction()
     with pytest.raises(DeadlineExceeded), transactional(broker, topic, max_block_ms=0.001) as producer:
         producer.transaction()
+
+
+def test_the_end_of_those_who_read_committed_records(broker: EmbeddedBroker, topic: str) -> None:
+    place = TopicPartition(topic, 0)
+    options = {"bootstrap_servers": broker.bootstrap_servers, "auto_offset_reset": "earliest"}
+    with (
+        transactional(broker, topic) as producer,
+        Consumer(topic, **options, isolation_level="read_committed") as committed,
+        Consumer(topic, **options) as uncommitted,
+    ):
+        transaction = producer.transaction()
+        producer.send(topic, b"open", partition=0).result(WAIT_MS)
+        assert committed.end_offsets([place]) == {place: 0}
+        assert uncommitted.end_offsets([place]) == {place: 1}
+        transaction.commit()
+        assert next(committed).value == b"open", "its marker is written some time after the commit"
+        assert committed.end_offsets([place]) == uncommitted.end_offsets([place]) == {place: 2}

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from types import UnionType
 from typing import Any, ClassVar, Literal, Self, TypedDict, Union, get_args, get_origin, get_type_hints
 
+from headrace.client.addresses import parse_bootstrap
 from headrace.client.config_types import check_types
 from headrace.client.errors import InvalidArgument
 from headrace.wire.records.compression import Compression
@@ -54,6 +55,7 @@ class ClientConfig:
 
     def __post_init__(self) -> None:
         check_types(self)
+        parse_bootstrap(self.bootstrap_servers)
         _check_positive(self, "request_timeout_ms")
         _check_choice("security_protocol", self.security_protocol, get_args(SecurityProtocol))
         _check_choice("sasl_mechanism", self.sasl_mechanism, get_args(SaslMechanism))

@@ -7,6 +7,7 @@ from operator import length_hint
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.client.config import ConsumerConfig
+from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
 from headrace.client.core.engine import Engine
@@ -15,13 +16,14 @@ from headrace.client.core.groups.membership import GroupSettings, NoticeKind
 from headrace.client.core.links import Links
 from headrace.client.errors import BrokerError, DeserializationError, InvalidArgument
 from headrace.client.serializers import Deserialize, deserializer
-from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, IsolationLevel, OffsetAndMetadata, OffsetAt
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, GroupIdentity, IsolationLevel, OffsetAndMetadata
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.ports.entropy import Entropy
 
 if TYPE_CHECKING:
     from headrace.client.core.groups.group import GroupCore
+    from headrace.client.core.groups.telling import Tell
 
 UNKNOWN_TOPIC_WAIT_MS = 5_000
 """How long a topic may stay unknown before `poll` says so."""
@@ -122,7 +124,8 @@ class Handover:
 class ConsumerParts:
     """The cores of one consumer, and what it was told to read."""
 
-    def __init__(self, config: ConsumerConfig, cluster: Cluster, entropy: Entropy) -> None:
+    def __init__(self, config: ConsumerConfig, cluster: Cluster, entropy: Entropy, tell: "Tell | None" = None) -> None:
+        """`tell` hears what becomes of the group."""
         self.topics: tuple[str, ...] = ()
         self._pattern: re.Pattern[str] | None = None
         self._config = config
@@ -134,7 +137,7 @@ class ConsumerParts:
 
             member_id = entropy.random_bytes(MEMBER_ID_BYTES).hex()
             self.group = group.GroupCore(
-                _group_settings(config, config.group_id), cluster, self.core, member_id=member_id
+                _group_settings(config, config.group_id), cluster, self.core, member_id=member_id, tell=tell
             )
 
     def subscribe(self, topics: Iterable[str], pattern: str | re.Pattern[str] | None) -> None:
@@ -196,7 +199,16 @@ class ConsumerParts:
             if error and (error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or error not in RETRIABLE):
                 raise BrokerError(error, f"topic {topic!r} cannot be read")
 
-    def checked_offsets(self, found: Mapping[TopicPartition, OffsetAt]) -> dict[TopicPartition, int]:
+    def offsets(self, partitions: Iterable[TopicPartition], time: int) -> Operation[dict[TopicPartition, int]]:
+        """By time, EARLIEST or LATEST; those who read committed records end where these do."""
+        from headrace.client.core.admin.partitions import offsets  # with codecs that only administration needs
+
+        found = yield from offsets(
+            self._cluster,
+            dict.fromkeys(partitions, time),
+            timeout_ms=self._config.request_timeout_ms,
+            isolation=isolation_of(self._config),
+        )
         for partition, at in found.items():
             if at.error:
                 raise BrokerError(at.error, f"the offsets of {partition} are not known")
@@ -212,14 +224,48 @@ class ConsumerParts:
         }
 
 
-def fetch_settings(config: ConsumerConfig) -> FetchSettings:
+class AnyConsumer:
+    """What the consumers of all fronts say without waiting for a broker."""
+
+    config: ConsumerConfig
+    _parts: ConsumerParts
+
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        """The partitions being read; of topics, only once they are known."""
+        return self._parts.core.assignment()
+
+    def paused(self) -> tuple[TopicPartition, ...]:
+        return self._parts.core.paused()
+
+    def lag(self) -> dict[TopicPartition, int | None]:
+        """How many records are behind the position, as of the last answer; None where none came yet."""
+        core = self._parts.core
+        return {partition: core.lag(partition) for partition in core.assignment()}
+
+    def group_identity(self) -> GroupIdentity:
+        """Who this consumer is in its group: what `Transaction.commit_offsets` needs."""
+        group = self._require_group()
+        return GroupIdentity(group.settings.group_id, *group.identity())
+
+    def _require_group(self) -> "GroupCore":
+        group = self._parts.group
+        if group is None:
+            raise InvalidArgument("this consumer is in no group: give it a group_id to commit offsets")
+        return group
+
+
+def isolation_of(config: ConsumerConfig) -> IsolationLevel:
     is_committed = config.isolation_level == "read_committed"
+    return IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
+
+
+def fetch_settings(config: ConsumerConfig) -> FetchSettings:
     return FetchSettings(
         wait_ms_max=config.fetch_max_wait_ms,
         bytes_min=config.fetch_min_bytes,
         bytes_max=config.fetch_max_bytes,
         partition_bytes_max=config.max_partition_fetch_bytes,
-        isolation=IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED,
+        isolation=isolation_of(config),
         rack=config.client_rack or "",
     )
 

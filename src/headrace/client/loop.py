@@ -5,20 +5,28 @@ client's own); producers and consumers of one client share its connections.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headrace.client.addresses import parse_bootstrap
 from headrace.client.config import ClientConfig, ConsumerConfig, ProducerConfig
-from headrace.client.consuming import ChangeCallback, Commits, ConsumerParts, Listener, Place, as_offsets, as_partitions
-from headrace.client.core.calls import Operation, Pause
+from headrace.client.connecting import make_links
+from headrace.client.consuming import (
+    AnyConsumer,
+    ChangeCallback,
+    Commits,
+    ConsumerParts,
+    Listener,
+    Place,
+    as_offsets,
+    as_partitions,
+)
+from headrace.client.core.calls import Call, Operation, Pause
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.engine import Engine
 from headrace.client.core.groups.group import GroupCore
 from headrace.client.core.groups.membership import NoticeKind
-from headrace.client.core.links import Links
 from headrace.client.core.produced_batches import ProducedBatch
-from headrace.client.errors import BufferFull, ClientClosed, InvalidArgument, TransactionFailed
-from headrace.client.producing import make_core
+from headrace.client.errors import BufferFull, ClientClosed, TransactionFailed
+from headrace.client.producing import AnyProducer, make_core
 from headrace.client.promises import delivered
 from headrace.client.types import ConsumerRecord, GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
@@ -26,10 +34,6 @@ from headrace.ports.clock import Clock
 from headrace.ports.entropy import Entropy
 from headrace.ports.network import Network
 
-if TYPE_CHECKING:
-    from headrace.client.core.transactions import Transactions
-
-CONNECT_MS_MAX = 10_000
 SETTLED_LOOK_MS = 2
 """How often the end of a transaction looks whether all of it is delivered."""
 
@@ -43,17 +47,9 @@ class LoopClient:
         self._network = network
         self._clock = clock
         self._entropy = entropy
-        self._links = Links(
-            network=network,
-            clock=clock,
-            bootstrap=parse_bootstrap(config.bootstrap_servers),
-            client_id=config.client_id,
-            cluster=self.cluster,
-            request_timeout_ms=config.request_timeout_ms,
-            connect_timeout_ms=min(config.request_timeout_ms, CONNECT_MS_MAX),
-            choose=entropy.below,
-        )
+        self._links = make_links(config, self.cluster, network=network, clock=clock, entropy=entropy)
         self._engine = Engine(self._links, clock)
+        self._consumers: list[LoopConsumer] = []
 
     def run(self, operation: Operation[Any], *, timeout_ms: float, ended: Ended) -> None:
         """Begin an operation, as those of `headrace.client.core.admin` are."""
@@ -66,6 +62,7 @@ class LoopClient:
 
     def consumer(self, config: ConsumerConfig) -> "LoopConsumer":
         consumer = LoopConsumer(config, self, self._clock, self._entropy)
+        self._consumers.append(consumer)
         self._engine.attach(consumer)
         return consumer
 
@@ -87,10 +84,12 @@ class LoopClient:
     def close(self) -> None:
         """Break the connections of all its producers and consumers; operations end with an error."""
         self._engine.stop(ClientClosed("the client was closed before the answer came"))
+        for consumer in self._consumers:
+            self._links.say_last(consumer.farewells())
         self._links.close()
 
 
-class LoopProducer:
+class LoopProducer(AnyProducer):
     """With a `transactional_id` it sends between `begin_transaction` and `end_transaction`."""
 
     def __init__(self, config: ProducerConfig, client: LoopClient, clock: Clock, entropy: Entropy) -> None:
@@ -161,11 +160,6 @@ class LoopProducer:
     def _run(self, operation: Operation[None], ended: Ended) -> None:
         self._client.run(operation, timeout_ms=self.config.max_block_ms, ended=ended)
 
-    def _require_transactions(self) -> "Transactions":
-        if self._transactions is None:
-            raise InvalidArgument("transactions need a transactional_id: give the producer one that is its own")
-        return self._transactions
-
     def unsettled(self) -> int:
         """Batches that are neither delivered nor given up."""
         return self._core.unsettled()
@@ -184,7 +178,7 @@ def _outcome(batch: ProducedBatch, place: int, timestamp: int) -> Any:
     return batch.error if batch.error is not None else delivered(batch, place, timestamp)
 
 
-class LoopConsumer:
+class LoopConsumer(AnyConsumer):
     """`take` in every turn counts as the application's poll; changes of its partitions are told from there."""
 
     def __init__(self, config: ConsumerConfig, client: LoopClient, clock: Clock, entropy: Entropy) -> None:
@@ -209,9 +203,6 @@ class LoopConsumer:
     def assign(self, partitions: Iterable[Place]) -> None:
         self._parts.assign(as_partitions(partitions))
 
-    def assignment(self) -> tuple[TopicPartition, ...]:
-        return self._core.assignment()
-
     def seek(self, partition: Place, offset: int) -> None:
         self._core.seek(TopicPartition(*partition), offset)
 
@@ -231,14 +222,13 @@ class LoopConsumer:
         wanted = as_offsets(offsets) if offsets is not None else group.uncommitted()
         self._client.run(group.commit(wanted), timeout_ms=timeout_ms or self.config.request_timeout_ms, ended=ended)
 
-    def group_identity(self) -> GroupIdentity:
-        """For offsets that are committed by a transaction."""
-        group = self._require_group()
-        return GroupIdentity(group.settings.group_id, *group.identity())
-
     def leave(self, *, ended: Ended) -> None:
         """Say farewell to the group; nothing is taken afterwards."""
         self._client.run(self._require_group().leave(), timeout_ms=self.config.request_timeout_ms, ended=ended)
+
+    def farewells(self) -> list[Call]:
+        """For the end of the client: what to tell brokers last."""
+        return self._core.farewells()
 
     def poll(self, now_ms: float) -> tuple[list[Any], float]:
         """For the engine: the errands of the group, or of the core alone."""
@@ -267,8 +257,3 @@ class LoopConsumer:
                 group.give_up_commit(held)
 
         self._client.run(group.commit(held), timeout_ms=self.config.session_timeout_ms / 2, ended=ended)
-
-    def _require_group(self) -> GroupCore:
-        if self._group is None:
-            raise InvalidArgument("this consumer is in no group: give it a group_id to commit offsets")
-        return self._group

@@ -3,11 +3,18 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.client.config import ProducerConfig
-from headrace.client.core.accumulator import ACKS_ALL, ProducerSettings
+from headrace.client.core.accumulator import ACKS_ALL, Appended, ProducerSettings
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.partitioners import Choose, RoundRobin, partition_for_checksum
 from headrace.client.core.producer import ProducerCore
-from headrace.client.errors import BrokerError, InvalidArgument, SerializationError
+from headrace.client.errors import (
+    BrokerError,
+    BufferFull,
+    ClientError,
+    DeadlineExceeded,
+    InvalidArgument,
+    SerializationError,
+)
 from headrace.client.serializers import Serialize
 from headrace.model.errors import ErrorCode
 from headrace.ports.entropy import Entropy
@@ -18,6 +25,9 @@ from headrace.wire.records.reader import check_produced
 
 if TYPE_CHECKING:
     from headrace.client.core.transactions import Transactions
+
+FIRST_CONTACT_WAIT_MS = 5_000
+"""How long no broker may be reached at first, or a topic be unknown (a broker that creates it needs a moment)."""
 
 TIMESTAMP_MIN, TIMESTAMP_MAX = -1, 2**63 - 1
 """The first one says that there is none."""
@@ -109,10 +119,51 @@ def given_batch(batch: bytes | bytearray) -> GivenBatch:
     return GivenBatch(data, count, HEADER.unpack_from(data)[BASE_TIMESTAMP])
 
 
-def refuse_hopeless_topic(cluster: Cluster, topic: str, *, waited_ms: float, patience_ms: float) -> None:
-    """A topic that cannot be written to, whatever is waited for."""
-    error = cluster.topic_errors.get(topic)
-    if error in (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED) or (
-        error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and waited_ms >= patience_ms
-    ):
-        raise BrokerError(error, f"topic {topic!r} cannot be written to")
+class AnyProducer:
+    """What the producers of all fronts do without waiting."""
+
+    config: ProducerConfig
+    _core: ProducerCore
+    _transactions: "Transactions | None"
+
+    def _require_transactions(self) -> "Transactions":
+        if self._transactions is None:
+            raise InvalidArgument("transactions need a transactional_id: give the producer one that is its own")
+        return self._transactions
+
+    def _append_given(self, topic: str, partition: int, given: GivenBatch, now_ms: float) -> Appended | None:
+        """None if it must be tried again after something changed."""
+        if self._transactions is not None:
+            self._transactions.check_may_send()
+        try:
+            return self._core.append_batch(topic, partition, given.data, given.records_count, now_ms)
+        except BufferFull:
+            return None
+
+    def _patience_ms(self, waited_ms: float) -> float:
+        """How long to wait for a change before hope is looked at again."""
+        return min(self.config.max_block_ms - waited_ms, FIRST_CONTACT_WAIT_MS)
+
+    def _refuse_hopeless(self, cluster: Cluster, trouble: ClientError | None, topic: str, waited_ms: float) -> None:
+        """Raise if a record for the topic cannot be taken, whatever is waited for, or the time for it is over."""
+        error = cluster.topic_errors.get(topic)
+        if error in (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED) or (
+            error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and waited_ms >= FIRST_CONTACT_WAIT_MS
+        ):
+            raise BrokerError(error, f"topic {topic!r} cannot be written to")
+        if trouble is not None and not cluster.brokers and waited_ms >= FIRST_CONTACT_WAIT_MS:
+            raise trouble
+        limit_ms = self.config.max_block_ms
+        if waited_ms < limit_ms:
+            return
+        if cluster.partition_count(topic):
+            raise BufferFull(
+                f"no room for another record in {limit_ms:g} ms: the brokers are slower than this producer; "
+                "send less at once or raise buffer_memory"
+            )
+        why = trouble or "no broker said which partitions it has"
+        raise DeadlineExceeded(f"nothing is known of topic {topic!r} after {limit_ms:g} ms: {why}")
+
+    def _flush_overdue(self, trouble: ClientError | None, timeout_ms: float) -> DeadlineExceeded:
+        left, why = self._core.unsettled(), trouble or "the brokers have not answered yet"
+        return DeadlineExceeded(f"{left} batches are still on their way after {timeout_ms:g} ms: {why}")

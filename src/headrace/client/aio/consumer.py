@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from headrace.client.aio.session import Session
 from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
 from headrace.client.consuming import (
+    AnyConsumer,
     ChangeCallback,
     Commits,
     ConsumerParts,
@@ -24,7 +25,7 @@ from headrace.client.consuming import (
 from headrace.client.core.groups.membership import Notice, NoticeKind
 from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
 from headrace.client.record_batch import RecordBatch
-from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, GroupIdentity, OffsetAndMetadata
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ T = TypeVar("T")
 logger = logging.getLogger("headrace.client")
 
 
-class Consumer:
+class Consumer(AnyConsumer):
     """Reads topics, or assigned partitions. For one task at a time; every wait has an end."""
 
     def __init__(
@@ -51,7 +52,7 @@ class Consumer:
         """Options are those of `ConsumerConfig`; `config` also takes a dict with Kafka's names."""
         self.config: ConsumerConfig = settle(ConsumerConfig, config, bootstrap_servers, options)
         self._session = Session(self.config)
-        self._parts = ConsumerParts(self.config, self._session.cluster, self._session.entropy)
+        self._parts = ConsumerParts(self.config, self._session.cluster, self._session.entropy, logger.log)
         self._core, self._group = self._parts.core, self._parts.group
         self._session.engine.attach(self._group or self._core)
         self._listener = Listener()
@@ -93,10 +94,6 @@ class Consumer:
         self._handover.forget()
         self._session.kick()
 
-    def assignment(self) -> tuple[TopicPartition, ...]:
-        """The partitions being read; of topics, only once they are known."""
-        return self._core.assignment()
-
     async def seek(self, partition: Place, offset: int) -> None:
         """Go on from this offset, or from EARLIEST or LATEST."""
         if offset < EARLIEST:
@@ -123,9 +120,6 @@ class Consumer:
     def resume(self, partitions: Iterable[Place]) -> None:
         self._core.resume(self._parts.chosen(partitions))
         self._session.kick()
-
-    def paused(self) -> tuple[TopicPartition, ...]:
-        return self._core.paused()
 
     # Records
 
@@ -214,12 +208,8 @@ class Consumer:
         chosen = self._core.assignment() if partitions is None else as_partitions(partitions)
         return await self._session.run(self._require_group().committed(chosen), self.config.request_timeout_ms)
 
-    def lag(self) -> dict[TopicPartition, int | None]:
-        """How many records are behind the position, as of the last answer; None where none came yet."""
-        return {partition: self._core.lag(partition) for partition in self._core.assignment()}
-
     async def end_offsets(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
-        """The offset behind the last record of each partition, as of now."""
+        """The offset behind the last record of each partition, as of now; with read_committed, the last stable one."""
         return await self._offsets(partitions, LATEST)
 
     async def beginning_offsets(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
@@ -230,10 +220,6 @@ class Consumer:
     ) -> dict[TopicPartition, int]:
         """The first offset at or after the time; -1 where there is none."""
         return await self._offsets(partitions, time_ms)
-
-    def group_identity(self) -> GroupIdentity:
-        """Who this consumer is in its group: what `Transaction.commit_offsets` needs."""
-        return GroupIdentity(self._require_group().settings.group_id, *self._require_group().identity())
 
     def metrics(self) -> dict[str, float]:
         """Counters since the consumer was made."""
@@ -249,6 +235,7 @@ class Consumer:
             if self._group is not None:
                 await self._leave(self._group, timeout_ms)
         finally:
+            self._session.links.say_last(self._core.farewells())
             self._session.close()
 
     async def _leave(self, group: "GroupCore", timeout_ms: float) -> None:
@@ -307,13 +294,8 @@ class Consumer:
 
     async def _offsets(self, partitions: Iterable[Place] | None, time: int) -> dict[TopicPartition, int]:
         chosen = await self._assigned(None) if partitions is None else as_partitions(partitions)
-        from headrace.client.core.admin.partitions import offsets  # with codecs that only administration needs
-
-        operation = offsets(
-            self._session.cluster, dict.fromkeys(chosen, time), timeout_ms=self.config.request_timeout_ms
-        )
         self._check_open()
-        return self._parts.checked_offsets(await self._session.run(operation, self.config.request_timeout_ms))
+        return await self._session.run(self._parts.offsets(chosen, time), self.config.request_timeout_ms)
 
     async def _assigned(self, partitions: Iterable[Place] | None) -> list[TopicPartition]:
         """These partitions, or all; waits until the partitions of the topics are known, without a group."""
@@ -333,11 +315,6 @@ class Consumer:
                 raise DeadlineExceeded(otherwise)
             self._session.kick()
             await self._session.changed(deadline_ms)
-
-    def _require_group(self) -> "GroupCore":
-        if self._group is None:
-            raise InvalidArgument("this consumer is in no group: give it a group_id to commit offsets")
-        return self._group
 
     def _check_open(self) -> None:
         if self._session.is_closed:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from headrace.client.aio.session import Session
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
@@ -15,30 +15,16 @@ from headrace.client.errors import (
     BufferFull,
     ClientClosed,
     ClientError,
-    DeadlineExceeded,
     InvalidArgument,
     TransactionFailed,
 )
-from headrace.client.producing import (
-    GivenBatch,
-    check_timestamp,
-    given_batch,
-    make_core,
-    refuse_hopeless_topic,
-    serialized,
-)
+from headrace.client.producing import AnyProducer, GivenBatch, check_timestamp, given_batch, make_core, serialized
 from headrace.client.promises import Promise
 from headrace.client.serializers import serializer
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction, RecordMetadata
 
-if TYPE_CHECKING:
-    from headrace.client.core.transactions import Transactions
-
 T = TypeVar("T")
 Headers = Sequence[tuple[str, bytes | None]]
-
-FIRST_CONTACT_WAIT_MS = 5_000
-"""How long no broker may be reached at first, or a topic be unknown (a broker that creates it needs a moment)."""
 
 CLOSE_TIMEOUT_MS = 30_000
 logger = logging.getLogger("headrace.client")
@@ -72,7 +58,7 @@ def _promised(delivery: Delivery, on_delivery: Callable[[Delivery], object] | No
     return delivery
 
 
-class Producer:
+class Producer(AnyProducer):
     """Sends records; idempotent unless acks is weaker than "all". For the loop in which it was made."""
 
     def __init__(
@@ -166,14 +152,7 @@ class Producer:
 
     def _append_batch(self, topic: str, partition: int, given: GivenBatch) -> Appended | None:
         self._check_usable()
-        if self._transactions is not None:
-            self._transactions.check_may_send()
-        try:
-            return self._core.append_batch(
-                topic, partition, given.data, given.records_count, self._clock.monotonic_ms()
-            )
-        except BufferFull:
-            return None
+        return self._append_given(topic, partition, given, self._clock.monotonic_ms())
 
     def _append(self, topic: str, value: Any, key: Any, headers: Headers, *place_and_time: Any) -> Appended | None:
         """None if it must be tried again after something changed."""
@@ -192,24 +171,9 @@ class Producer:
         while (found := attempt()) is None:
             self._session.kick()
             waited_ms = self._clock.monotonic_ms() - began_ms
-            self._refuse_hopeless(topic, waited_ms)
-            await self._session.changed(began_ms + min(self.config.max_block_ms, waited_ms + FIRST_CONTACT_WAIT_MS))
+            self._refuse_hopeless(self._session.cluster, self._session.engine.trouble, topic, waited_ms)
+            await self._session.changed(began_ms + waited_ms + self._patience_ms(waited_ms))
         return found
-
-    def _refuse_hopeless(self, topic: str, waited_ms: float) -> None:
-        cluster, trouble = self._session.cluster, self._session.engine.trouble
-        refuse_hopeless_topic(cluster, topic, waited_ms=waited_ms, patience_ms=FIRST_CONTACT_WAIT_MS)
-        if trouble is not None and not cluster.brokers and waited_ms >= FIRST_CONTACT_WAIT_MS:
-            raise trouble
-        limit_ms = self.config.max_block_ms
-        if waited_ms < limit_ms:
-            return
-        if cluster.partition_count(topic):
-            raise BufferFull(
-                f"no room for another record in {limit_ms:g} ms: the brokers are slower than this producer; "
-                "send less at once or raise buffer_memory"
-            )
-        raise DeadlineExceeded(f"nothing is known of topic {topic!r} after {limit_ms:g} ms: {trouble}")
 
     async def flush(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Wait until every record handed over is delivered or given up; its `Delivery` says which."""
@@ -219,9 +183,7 @@ class Producer:
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while self._core.unsettled():
             if self._clock.monotonic_ms() >= deadline_ms:
-                left = self._core.unsettled()
-                trouble = self._session.engine.trouble
-                raise DeadlineExceeded(f"{left} batches are still on their way after {timeout_ms:g} ms: {trouble}")
+                raise self._flush_overdue(self._session.engine.trouble, timeout_ms)
             await self._session.changed(deadline_ms)
 
     # Transactions
@@ -262,11 +224,6 @@ class Producer:
         transactions = self._require_transactions()
         await self.flush(self.config.max_block_ms)
         return transactions.hand_over()
-
-    def _require_transactions(self) -> "Transactions":
-        if self._transactions is None:
-            raise InvalidArgument("transactions need a transactional_id: give the producer one that is its own")
-        return self._transactions
 
     # Life
 

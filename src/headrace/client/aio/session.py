@@ -4,14 +4,13 @@ import asyncio
 import logging
 from typing import Any, TypeVar
 
-from headrace.client.addresses import parse_bootstrap
 from headrace.client.aio.network import Events, LoopNetwork
 from headrace.client.blocking.session import security_of
 from headrace.client.config import ClientConfig
+from headrace.client.connecting import make_links
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.engine import Engine
-from headrace.client.core.links import Links
 from headrace.client.errors import ClientClosed, InvalidArgument
 from headrace.ports.real.clock import RealClock
 from headrace.ports.real.entropy import RealEntropy
@@ -19,14 +18,11 @@ from headrace.ports.real.entropy import RealEntropy
 T = TypeVar("T")
 logger = logging.getLogger("headrace.client")
 
-CONNECT_MS_MAX = 10_000
-
 
 class Session:
     """For the loop in which it was made, and no other."""
 
     def __init__(self, config: ClientConfig) -> None:
-        bootstrap = parse_bootstrap(config.bootstrap_servers)
         try:
             self._loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -36,17 +32,14 @@ class Session:
         self.entropy = RealEntropy()
         self.network = LoopNetwork(self._happened)
         self.is_closed = False
-        self.links = Links(
+        self.links = make_links(
+            config,
+            self.cluster,
             network=self.network,
             clock=self.clock,
-            bootstrap=bootstrap,
-            client_id=config.client_id,
-            cluster=self.cluster,
-            request_timeout_ms=config.request_timeout_ms,
-            connect_timeout_ms=min(config.request_timeout_ms, CONNECT_MS_MAX),
-            choose=self.entropy.below,
-            tell=logger.info,
+            entropy=self.entropy,
             security=security_of(config, self.entropy),
+            tell=logger.info,
         )
         self.engine = Engine(self.links, self.clock)
         self._timer: asyncio.Handle | None = None

@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from headrace.client.blocking.keeper import Driver
 from headrace.client.blocking.session import Session
 from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
-from headrace.client.consuming import Commits, ConsumerParts, Handover, Listener, Place, as_offsets, as_partitions
+from headrace.client.consuming import (
+    AnyConsumer,
+    Commits,
+    ConsumerParts,
+    Handover,
+    Listener,
+    Place,
+    as_offsets,
+    as_partitions,
+)
 from headrace.client.core.groups.membership import Notice, NoticeKind
 from headrace.client.core.reading import FetchedBatch
 from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
 from headrace.client.record_batch import RecordBatch
-from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, GroupIdentity, OffsetAndMetadata
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -29,7 +38,7 @@ T = TypeVar("T")
 logger = logging.getLogger("headrace.client")
 
 
-class Consumer:
+class Consumer(AnyConsumer):
     """Reads topics, or assigned partitions. For one thread; every wait has an end."""
 
     def __init__(
@@ -44,7 +53,7 @@ class Consumer:
         self.config: ConsumerConfig = settle(ConsumerConfig, config, bootstrap_servers, options)
         self._session = Session(self.config)
         self._driver = Driver(self._session)
-        self._parts = ConsumerParts(self.config, self._session.cluster, self._session.entropy)
+        self._parts = ConsumerParts(self.config, self._session.cluster, self._session.entropy, logger.log)
         self._core, self._group = self._parts.core, self._parts.group
         self._session.engine.attach(self._group or self._core)
         self._listener = Listener()
@@ -91,10 +100,6 @@ class Consumer:
             self._parts.assign(wanted)
         self._forget_left()
 
-    def assignment(self) -> tuple[TopicPartition, ...]:
-        """The partitions being read; of topics, only once they are known."""
-        return self._core.assignment()
-
     def seek(self, partition: Place, offset: int) -> None:
         """Go on from this offset, or from EARLIEST or LATEST."""
         if offset < EARLIEST:
@@ -124,9 +129,6 @@ class Consumer:
         chosen = self._assigned(partitions)
         with self._driver:
             self._core.resume(chosen)
-
-    def paused(self) -> tuple[TopicPartition, ...]:
-        return self._core.paused()
 
     # Records
 
@@ -245,12 +247,8 @@ class Consumer:
         with self._driver:
             return self._session.run(self._require_group().committed(chosen), self.config.request_timeout_ms)
 
-    def lag(self) -> dict[TopicPartition, int | None]:
-        """How many records are behind the position, as of the last answer; None where none came yet."""
-        return {partition: self._core.lag(partition) for partition in self._core.assignment()}
-
     def end_offsets(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
-        """The offset behind the last record of each partition, as of now."""
+        """The offset behind the last record of each partition, as of now; with read_committed, the last stable one."""
         return self._offsets(partitions, LATEST)
 
     def beginning_offsets(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
@@ -259,10 +257,6 @@ class Consumer:
     def offsets_for_time(self, time_ms: int, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
         """The first offset at or after the time; -1 where there is none."""
         return self._offsets(partitions, time_ms)
-
-    def group_identity(self) -> GroupIdentity:
-        """Who this consumer is in its group: what `Transaction.commit_offsets` needs."""
-        return GroupIdentity(self._require_group().settings.group_id, *self._require_group().identity())
 
     def metrics(self) -> dict[str, float]:
         """Counters since the consumer was made."""
@@ -280,6 +274,8 @@ class Consumer:
                 with self._driver:
                     self._leave(self._group, timeout_ms)
         finally:
+            if self._session.is_own_process():
+                self._session.links.say_last(self._core.farewells())
             self._session.close()
 
     def _leave(self, group: "GroupCore", timeout_ms: float) -> None:
@@ -333,15 +329,9 @@ class Consumer:
 
     def _offsets(self, partitions: Iterable[Place] | None, time: int) -> dict[TopicPartition, int]:
         chosen = self._assigned(None) if partitions is None else as_partitions(partitions)
-        from headrace.client.core.admin.partitions import offsets  # with codecs that only administration needs
-
-        operation = offsets(
-            self._session.cluster, dict.fromkeys(chosen, time), timeout_ms=self.config.request_timeout_ms
-        )
         with self._driver:
             self._check_open()
-            found = self._session.run(operation, self.config.request_timeout_ms)
-        return self._parts.checked_offsets(found)
+            return self._session.run(self._parts.offsets(chosen, time), self.config.request_timeout_ms)
 
     def _assigned(self, partitions: Iterable[Place] | None) -> list[TopicPartition]:
         """These partitions, or all; waits until the partitions of the topics are known, without a group."""
@@ -365,11 +355,6 @@ class Consumer:
     def _forget_left(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         self._handover.forget(partitions)
         self._stream = None
-
-    def _require_group(self) -> "GroupCore":
-        if self._group is None:
-            raise InvalidArgument("this consumer is in no group: give it a group_id to commit offsets")
-        return self._group
 
     def _check_open(self) -> None:
         if self._session.is_closed:

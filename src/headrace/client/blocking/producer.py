@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic, time_ns
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from headrace.client.blocking.delivery import Delivery
 from headrace.client.blocking.session import Session
@@ -13,33 +13,20 @@ from headrace.client.blocking.transaction import Transaction
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
 from headrace.client.core.accumulator import NOW, Appended
 from headrace.client.core.calls import Operation
-from headrace.client.errors import BufferFull, ClientClosed, DeadlineExceeded, InvalidArgument, TransactionFailed
-from headrace.client.producing import (
-    GivenBatch,
-    check_timestamp,
-    given_batch,
-    make_core,
-    refuse_hopeless_topic,
-    serialized,
-)
+from headrace.client.errors import BufferFull, ClientClosed, TransactionFailed
+from headrace.client.producing import AnyProducer, GivenBatch, check_timestamp, given_batch, make_core, serialized
 from headrace.client.serializers import serializer
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 from headrace.model.ids import TopicPartition
 
-if TYPE_CHECKING:
-    from headrace.client.core.transactions import Transactions
-
 T = TypeVar("T")
 Headers = Sequence[tuple[str, bytes | None]]
-
-FIRST_CONTACT_WAIT_MS = 5_000
-"""How long no broker may be reached at first, or a topic be unknown (a broker that creates it needs a moment)."""
 
 CLOSE_TIMEOUT_MS = 30_000
 THREAD_JOIN_MS = 5_000
 
 
-class Producer:
+class Producer(AnyProducer):
     """Sends records; idempotent unless acks is weaker than "all". Safe for several threads, not across a fork."""
 
     def __init__(
@@ -140,14 +127,7 @@ class Producer:
 
     def _append_batch(self, topic: str, partition: int, given: GivenBatch) -> Appended | None:
         self._check_usable()
-        if self._transactions is not None:
-            self._transactions.check_may_send()
-        try:
-            return self._core.append_batch(
-                topic, partition, given.data, given.records_count, self._clock.monotonic_ms()
-            )
-        except BufferFull:
-            return None
+        return self._append_given(topic, partition, given, self._clock.monotonic_ms())
 
     def _append(
         self,
@@ -174,28 +154,9 @@ class Producer:
         while (found := attempt()) is None:
             self._session.network.wake()
             waited_ms = self._clock.monotonic_ms() - began_ms
-            self._refuse_hopeless(topic, waited_ms)
-            self._changed.wait(max(0.001, min(self.config.max_block_ms - waited_ms, FIRST_CONTACT_WAIT_MS) / 1000))
+            self._refuse_hopeless(self._session.cluster, self._session.engine.trouble, topic, waited_ms)
+            self._changed.wait(max(0.001, self._patience_ms(waited_ms) / 1000))
         return found
-
-    def _refuse_hopeless(self, topic: str, waited_ms: float) -> None:
-        cluster, trouble = self._session.cluster, self._session.engine.trouble
-        refuse_hopeless_topic(cluster, topic, waited_ms=waited_ms, patience_ms=FIRST_CONTACT_WAIT_MS)
-        if trouble is not None and not cluster.brokers and waited_ms >= FIRST_CONTACT_WAIT_MS:
-            raise trouble
-        limit_ms = self.config.max_block_ms
-        if waited_ms < limit_ms:
-            return
-        if cluster.partition_count(topic):
-            raise BufferFull(
-                f"no room for another record in {limit_ms:g} ms: the brokers are slower than this producer; "
-                "send less at once or raise buffer_memory"
-            )
-        raise DeadlineExceeded(f"nothing is known of topic {topic!r} after {limit_ms:g} ms: {self._trouble()}")
-
-    def _trouble(self) -> str:
-        trouble = self._session.engine.trouble
-        return str(trouble) if trouble is not None else "no broker said which partitions it has"
 
     # Transactions
 
@@ -235,11 +196,6 @@ class Producer:
         with self._changed:
             return transactions.hand_over()
 
-    def _require_transactions(self) -> "Transactions":
-        if self._transactions is None:
-            raise InvalidArgument("transactions need a transactional_id: give the producer one that is its own")
-        return self._transactions
-
     def _run(self, operation: Operation[T], timeout_ms: float) -> T:
         """Have the producer's thread do it, and wait for its end."""
         outcome: list[Any] = []
@@ -269,10 +225,7 @@ class Producer:
             self._core.fill()
             self._session.network.wake()
             if not self._changed.wait_for(lambda: not self._core.unsettled() or self._fault, timeout_ms / 1000):
-                left = self._core.unsettled()
-                raise DeadlineExceeded(
-                    f"{left} batches are still on their way after {timeout_ms:g} ms: {self._trouble()}"
-                )
+                raise self._flush_overdue(self._session.engine.trouble, timeout_ms)
             self._check_usable()
 
     def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:

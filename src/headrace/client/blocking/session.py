@@ -4,13 +4,12 @@ import logging
 import os
 from typing import Any, TypeVar
 
-from headrace.client.addresses import parse_bootstrap
 from headrace.client.config import ClientConfig
+from headrace.client.connecting import make_links
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.engine import Engine
 from headrace.client.core.link import PLAINTEXT, Security
-from headrace.client.core.links import Links
 from headrace.client.errors import ClientClosed
 from headrace.ports.real.clock import RealClock
 from headrace.ports.real.entropy import RealEntropy
@@ -18,8 +17,6 @@ from headrace.ports.real.network import RealNetwork
 
 T = TypeVar("T")
 logger = logging.getLogger("headrace.client")
-
-CONNECT_MS_MAX = 10_000
 
 
 def security_of(config: ClientConfig, entropy: RealEntropy) -> Security:
@@ -35,7 +32,6 @@ class Session:
     """Not for several threads at once; only `network.wake` may be called from another."""
 
     def __init__(self, config: ClientConfig) -> None:
-        bootstrap = parse_bootstrap(config.bootstrap_servers)
         self.cluster = Cluster()
         self.clock = RealClock()
         self.entropy = RealEntropy()
@@ -43,17 +39,14 @@ class Session:
         self.network = RealNetwork()
         self.is_closed = False
         self.process_id = os.getpid()
-        self.links = Links(
+        self.links = make_links(
+            config,
+            self.cluster,
             network=self.network,
             clock=self.clock,
-            bootstrap=bootstrap,
-            client_id=config.client_id,
-            cluster=self.cluster,
-            request_timeout_ms=config.request_timeout_ms,
-            connect_timeout_ms=min(config.request_timeout_ms, CONNECT_MS_MAX),
-            choose=self.entropy.below,
-            tell=logger.info,
+            entropy=self.entropy,
             security=security,
+            tell=logger.info,
         )
         self.engine = Engine(self.links, self.clock)
 

@@ -8,11 +8,11 @@ records take turns, and drained ones have none.
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from headrace.client.core.calls import Errand
+from headrace.client.core.calls import Call, Errand
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call, wanted_from
 from headrace.client.core.fetch_sessions import SESSION_ERRORS, FetchSession, Plan
@@ -237,6 +237,16 @@ class ConsumerCore:
         position = reading.position
         reading.move(position, None)
         self.tell(BadAnswer(f"{partition} is damaged at offset {position}: {error}; seek behind it to go on"))
+
+    def farewells(self) -> list[Call]:
+        """The last requests of all, so that brokers need not keep our fetch sessions; nobody waits for answers."""
+        settings = replace(self._settings.fetches, wait_ms_max=0)
+        plans = {node: session.closing() for node, session in self._sessions.items()}
+        return [
+            fetch_call(node, {}, plan, settings)._replace(is_answered=False)
+            for node, plan in plans.items()
+            if plan is not None
+        ]
 
     def counters(self) -> dict[str, float]:
         return {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from headrace.client.core.admin.routing import by_topic
 from headrace.client.core.calls import Call
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.fetch_sessions import NO_SESSION, SESSIONLESS_EPOCH, Asked, Plan
+from headrace.client.core.fetch_sessions import FINAL_EPOCH, NO_SESSION, Asked, Plan
 from headrace.client.types import IsolationLevel
 from headrace.model.ids import NO_TOPIC_ID, TopicPartition
 from headrace.wire.messages import fetch
@@ -39,7 +39,7 @@ def wanted_from(
 def fetch_call(node: int, wanted: Mapping[TopicPartition, Asked], plan: Plan | None, settings: FetchSettings) -> Call:
     """Ask this node for all that is wanted: by name, or as far as it differs from what its session has."""
     has_ids = all(asked.topic_id != NO_TOPIC_ID for asked in wanted.values())
-    plan = plan or Plan(NO_SESSION, SESSIONLESS_EPOCH, wanted, {})
+    plan = plan or Plan(NO_SESSION, FINAL_EPOCH, wanted, {})
     request = fetch.FetchRequest(
         max_wait_ms=settings.wait_ms_max,
         min_bytes=settings.bytes_min,
@@ -69,7 +69,7 @@ def fetch_call(node: int, wanted: Mapping[TopicPartition, Asked], plan: Plan | N
         fetch,
         request,
         node,
-        min_version=_SESSIONS_FROM_VERSION if plan.is_incremental else _BATCHES_V2_FROM_VERSION,
+        min_version=_SESSIONS_FROM_VERSION if plan.needs_session else _BATCHES_V2_FROM_VERSION,
         max_version=fetch.MAX_VERSION if has_ids else _TOPIC_IDS_FROM_VERSION - 1,
         wait_ms_max=settings.wait_ms_max,
     )

@@ -14,7 +14,9 @@ NO_SESSION = 0
 FULL_EPOCH = 0
 """The request names everything; the session it names is closed, and a new one is asked for."""
 
-SESSIONLESS_EPOCH = -1
+FINAL_EPOCH = -1
+"""The session that is named is closed, and no other one is asked for."""
+
 EPOCH_MAX = 2**31 - 1
 
 SESSION_ERRORS = frozenset(
@@ -45,6 +47,11 @@ class Plan(NamedTuple):
     @property
     def is_incremental(self) -> bool:
         return self.epoch > FULL_EPOCH
+
+    @property
+    def needs_session(self) -> bool:
+        """Whether it says nothing to a broker that knows no sessions."""
+        return self.epoch != FULL_EPOCH and self.session_id != NO_SESSION
 
 
 class FetchSession:
@@ -79,6 +86,10 @@ class FetchSession:
     def broken(self) -> None:
         """Nobody knows whether the last request arrived."""
         self._epoch = FULL_EPOCH
+
+    def closing(self) -> Plan | None:
+        """The last request, after which the broker has its memory back; None if it gave no session."""
+        return Plan(self._session_id, FINAL_EPOCH, {}, {}) if self._session_id != NO_SESSION else None
 
 
 def _can_go_on(known: Mapping[TopicPartition, Asked], wanted: Mapping[TopicPartition, Asked]) -> bool:

@@ -16,6 +16,7 @@ from headrace.client.core.groups.classic import ClassicMember
 from headrace.client.core.groups.coordinator import MOVED_ERRORS, Coordinator, CoordinatorKind
 from headrace.client.core.groups.epochs import EpochMember
 from headrace.client.core.groups.membership import GroupSettings, MemberIdentity, Membership, Notice, NoticeKind
+from headrace.client.core.groups.telling import GroupNews, Tell
 from headrace.client.errors import BrokerError, ClientError, UnsupportedByBroker
 from headrace.client.types import OffsetAndMetadata
 from headrace.model.errors import RETRIABLE, ErrorCode
@@ -37,9 +38,17 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class GroupCore:
-    """`member_id` is used by KIP-848 groups, whose members name themselves."""
+    """`member_id` is used by KIP-848 groups, whose members name themselves; `tell` hears what becomes of the group."""
 
-    def __init__(self, settings: GroupSettings, cluster: Cluster, consumer: ConsumerCore, *, member_id: str) -> None:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        cluster: Cluster,
+        consumer: ConsumerCore,
+        *,
+        member_id: str,
+        tell: Tell | None = None,
+    ) -> None:
         self.settings = settings
         self._cluster = cluster
         self._consumer = consumer
@@ -58,8 +67,7 @@ class GroupCore:
         self._commits = False
         """Whether an automatic commit awaits its answer."""
         self._committed: dict[TopicPartition, int] = {}
-        self.commit_trouble: ClientError | None = None
-        """Why the last automatic commit failed, until one succeeds."""
+        self._news = GroupNews(settings.group_id, tell)
 
     # What the application wants
 
@@ -124,6 +132,7 @@ class GroupCore:
             limit_ms = self.settings.poll_interval_ms_max
             if self._polled_ms is not None and not self._is_retired and now_ms - self._polled_ms > limit_ms:
                 self._is_retired = True
+                self._news.retired(limit_ms)
                 errands += membership.retire(now_ms)
             mine, due_ms = membership.poll(now_ms)
         else:
@@ -177,15 +186,16 @@ class GroupCore:
     def _auto_committed(self, node: int, offsets: Offsets, reply: Any, now_ms: float) -> None:
         self._commits = False
         if isinstance(reply, ClientError):
-            self.commit_trouble = reply
+            self._news.not_committed(reply)
             self._coordinator.lost(node, now_ms)
             return
         refused = commits.refused_commits(reply)
         self._committed.update((p, each.offset) for p, each in offsets.items() if p not in refused)
-        self.commit_trouble = None
-        if refused:
+        if not refused:
+            self._news.committed()
+        else:
             code = next(iter(refused.values()))
-            self.commit_trouble = self._commit_error(code)
+            self._news.not_committed(self._commit_error(code))
             if code in MOVED_ERRORS:
                 self._coordinator.lost(node, now_ms)
             elif code in _FENCED and self._membership is not None:
@@ -251,6 +261,7 @@ class GroupCore:
         farewell = self._membership.farewell() if self._membership is not None else None
         self._membership, self._matches, self._to_commit = None, None, {}
         self._consumer.assign(())
+        self._news.left()
         if farewell is not None:
             yield (farewell,)
 
@@ -262,6 +273,7 @@ class GroupCore:
 
     def begin(self, notice: Notice) -> None:
         """Before it is told: what is assigned can be sought and paused already."""
+        self._news.changed(notice, self.identity())
         if notice.kind == NoticeKind.ASSIGNED and notice.partitions:
             kept = self._consumer.assignment()
             self._consumer.assign((*kept, *notice.partitions), needs_committed=True)
