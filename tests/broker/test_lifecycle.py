@@ -1,6 +1,7 @@
 """Topics that come, go, grow and change, and nodes that stop and start, under clients that use them."""
 
 import errno
+from collections import Counter
 
 import pytest
 
@@ -474,3 +475,45 @@ def test_partitions_come_and_go_some_a_turn_and_a_name_can_be_used_again_at_once
     assert admin.wait(asked[1]).responses[0].error_code == 0
     assert {admin.produce_error("many", index) for index in (0, count - 1)} == {0}
     assert table.opener.closed_count == 0
+
+
+def test_many_topics_come_and_go_in_slices_as_well():
+    """A thousand deleted at once once took one call inside another for each, which no stack holds."""
+    broker = VirtualBroker(settings={"log.segment.delete.delay.ms": "0"})
+    client = broker.client()
+    topics = tuple(new_topic(f"t{number}", 1) for number in range(1_100))
+    created = client.ask(
+        ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest(topics=topics, timeout_ms=LONG_MS)
+    ).topics
+    assert {topic.error_code for topic in created} == {0}
+    removed = []
+    partitions = broker.node.broker.partitions
+    original = partitions._delete_folder
+
+    def counted(*arguments, **options):
+        removed.append(broker.world.steps)
+        return original(*arguments, **options)
+
+    partitions._delete_folder = counted
+    doomed = tuple(delete_topics.DeleteTopicsRequestTopic(name=topic.name) for topic in topics)
+    answer = client.ask(ApiKey.DELETE_TOPICS, 6, delete_topics.DeleteTopicsRequest(topics=doomed, timeout_ms=LONG_MS))
+    assert {topic.error_code for topic in answer.responses} == {0}
+    broker.run_until(lambda: len(removed) == len(topics))
+    assert max(Counter(removed).values()) <= PARTITIONS_PER_TURN
+    assert client.create_topic("t7").error_code == 0
+
+
+def test_a_folder_that_cannot_be_deleted_holds_up_nobody(monkeypatch):
+    broker = VirtualBroker().with_topic("a").with_topic("b")
+    partitions = broker.node.broker.partitions
+    monkeypatch.setattr(broker.node.loop, "strict", False)
+
+    def fail(*arguments, **options):
+        raise ValueError("a fault of ours")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(partitions, "_delete_folder", fail)
+        client = broker.client()
+        client.delete_topic("a")
+    assert client.create_topic("c").error_code == 0
+    assert client.delete_topic("b") == 0

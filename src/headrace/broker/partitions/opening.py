@@ -81,6 +81,8 @@ class Opener:
         self._retrying: set[tuple[bytes, int]] = set()
         self._tries_again = False
         self._busy = False
+        self._going_on = False
+        self._left_of_turn = PARTITIONS_PER_TURN
         self._waiting: deque[Callable[[], None]] = deque()
         """Openings and what waits for them, in order: one at a time, so that a folder has one user at a time."""
 
@@ -176,8 +178,14 @@ class Opener:
         self._go_on()
 
     def _go_on(self) -> None:
-        while self._waiting and not self._busy:
-            self._waiting.popleft()()
+        if self._going_on:
+            return  # whoever does goes on with the rest: thousands of topics do not nest
+        self._going_on = True
+        try:
+            while self._waiting and not self._busy:
+                self._waiting.popleft()()
+        finally:
+            self._going_on = False
 
     def _roomiest(self) -> LogDirectory:
         """The directory for a new partition: one with room, and of those the one that holds the fewest."""
@@ -234,12 +242,23 @@ class Opener:
         self.when_ready(begin)
 
     def _work_off(self, partitions: Iterator[None]) -> None:
-        done = sum(1 for _ in islice(partitions, PARTITIONS_PER_TURN))
-        if done == PARTITIONS_PER_TURN:
-            self._timers.next_turn(lambda: self._work_off(partitions))
+        """As many as are left of this turn, which those of other topics share."""
+        try:
+            done = sum(1 for _ in islice(partitions, self._left_of_turn))
+        except Exception:
+            self._busy = False
+            self._timers.next_turn(self._go_on)  # what fails for one is not to hold up the others for ever
+            raise
+        self._left_of_turn -= max(done, 1)
+        if self._left_of_turn <= 0:
+            self._timers.next_turn(lambda: self._work_off_more(partitions))
         else:
             self._busy = False
             self._go_on()
+
+    def _work_off_more(self, partitions: Iterator[None]) -> None:
+        self._left_of_turn = PARTITIONS_PER_TURN
+        self._work_off(partitions)
 
     # Ends
 
