@@ -1,18 +1,25 @@
 """Proposals: answered in a later turn, after the sync, or failed as a whole."""
 
+from collections import Counter
+from collections.abc import Callable, Sequence
+
 import pytest
 
 from headrace.broker.cluster import controller_host
 from headrace.broker.cluster.controller_host import new_topic_id
+from headrace.broker.cluster.metadata_log import Append
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.controller.commands import NewTopic, TopicResult, TopicToDelete
+from headrace.core.controller.controller import Controller
+from headrace.core.controller.records import Record
 from headrace.core.controller.settings import ControllerSettings
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import ProducerId
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.faults import DEVICE_ERROR, DISK_FULL
-from tests.cluster.nodes import METADATA_FOLDER, NODE, ClusterNode, new_machine, topic_names
+from headrace.sim.world import Machine
+from tests.cluster.nodes import METADATA_FOLDER, NODE, TURNS_MAX, ClusterNode, new_machine, topic_names
 
 SYNC = "sync_metadata"
 
@@ -191,6 +198,128 @@ class TestFailure:
         node.created("lost")  # the controller does not remember the first one
         machine.kill()
         assert topic_names(ClusterNode(machine).host.image) == ["before", "lost"]
+
+
+class SteppedNode(ClusterNode):
+    """What goes on in the next turn does so once in each."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._calls: list[Callable[[], None]] = []
+        super().__init__(machine)
+        self.host.next_turn = self._calls.append
+
+    def turn(self, timeout_ms: float = 0.0) -> None:
+        calls, self._calls[:] = tuple(self._calls), ()
+        for call in calls:
+            call()
+        super().turn()
+
+    def turn_until_known(self, proposal: Proposal[tuple[TopicResult, ...]]) -> None:
+        for _ in range(TURNS_MAX):
+            if proposal.outcome is not None:
+                return
+            self.turn()
+        raise AssertionError("it is not answered")
+
+    def create_wide(self) -> Proposal[tuple[TopicResult, ...]]:
+        return self.host.create_topics([NewTopic(name="wide", partition_count=WIDE)])
+
+
+WIDE = 95
+PER_TURN = 10
+
+
+class TestManyRecords:
+    """A change of more records than a turn has time for: prepared over several, shown as a whole."""
+
+    @pytest.fixture(autouse=True)
+    def small_turns(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(controller_host, "RECORDS_PER_TURN", PER_TURN)
+
+    def test_so_many_a_turn_and_those_behind_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        machine = new_machine()
+        node = SteppedNode(machine)
+        done = Counter[str]()
+        add, apply = Append.add, Controller.apply
+
+        def counted_add(begun: Append, changes: Sequence[Record]) -> None:
+            done["encoded"] += len(changes)
+            add(begun, changes)
+
+        def counted_apply(controller: Controller, record: Record) -> None:
+            done["applied"] += 1
+            apply(controller, record)
+
+        monkeypatch.setattr(Append, "add", counted_add)
+        monkeypatch.setattr(Controller, "apply", counted_apply)
+        wide, again, later = node.create_wide(), node.create("wide"), node.create("later")
+        turns = 0
+        while wide.outcome is None:
+            before = done.copy()
+            node.turn()
+            turns += 1
+            shown = node.host.image.topics.get("wide")
+            assert shown is None or len(shown.partitions) == WIDE, "a part of it is shown"
+            assert done["encoded"] - before["encoded"] <= PER_TURN + 3
+            assert done["applied"] - before["applied"] <= PER_TURN + 3
+        assert turns >= 2 * (WIDE // PER_TURN)
+        node.turn_until_known(later)
+        assert isinstance(again.outcome, tuple)
+        assert again.outcome[0].error is ErrorCode.TOPIC_ALREADY_EXISTS, "it was decided behind the first one"
+        machine.kill()
+        image = ClusterNode(machine).host.image
+        assert topic_names(image) == ["wide", "later"]
+        assert len(image.topics["wide"].partitions) == WIDE
+
+    def test_a_crash_in_the_middle_leaves_nothing_of_it(self) -> None:
+        left = set()
+        for turns in range(25):
+            machine = new_machine(turns)
+            node = SteppedNode(machine)
+            wide = node.create_wide()
+            for _ in range(turns):
+                node.turn()
+            machine.kill()
+            found = ClusterNode(machine).host.image.topics.get("wide")
+            left.add(0 if found is None else len(found.partitions))
+            assert found is not None or wide.outcome is None
+        assert left == {0, WIDE}
+
+    def test_a_full_disk_fails_it_and_not_those_behind(self) -> None:
+        machine = new_machine()
+        node = SteppedNode(machine)
+        machine.disk.faults.fail("write_vector", code=DISK_FULL, path_contains=METADATA_FOLDER)
+        wide, later = node.create_wide(), node.create("later")
+        node.turn_until_known(later)
+        assert failure(wide).code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert topic_names(node.host.image) == ["later"]
+
+    @pytest.mark.parametrize("turns", [1, 5, 9, 14])
+    def test_when_a_commit_before_it_is_lost_so_is_what_was_decided_on_it(self, turns: int) -> None:
+        machine = new_machine()
+        node = SteppedNode(machine)
+        machine.spawner.fail_next(RuntimeError("lost leadership"), name_contains=SYNC)
+        machine.spawner.hold(name_contains=SYNC)
+        earlier = node.create("earlier")
+        wide, later = node.create_wide(), node.create("later")
+        for _ in range(turns):
+            node.turn()
+        machine.spawner.release()
+        node.turn_until_known(earlier)
+        node.turn_until_known(later)
+        assert failure(earlier).code is failure(wide).code is ErrorCode.NOT_CONTROLLER
+        assert topic_names(node.host.image) == ["later"], "which was not decided yet"
+
+    def test_a_failed_sync_fails_also_what_waits(self) -> None:
+        machine = new_machine()
+        node = SteppedNode(machine)
+        machine.disk.faults.fail("data_sync", path_contains=METADATA_FOLDER)
+        earlier = node.create("earlier")
+        wide, later = node.create_wide(), node.create("later")
+        for each in (earlier, wide, later):
+            node.turn_until_known(each)
+        assert {failure(each).code for each in (earlier, wide, later)} == {ErrorCode.KAFKA_STORAGE_ERROR}
+        assert node.host.offline is not None
 
 
 class TestStart:

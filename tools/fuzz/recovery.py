@@ -298,7 +298,9 @@ def _metadata_templates() -> tuple[dict[str, bytes], ...]:
 def _write_metadata(files: Files, changes: list[metadata.Record]) -> None:
     log, _ = MetadataLog.open(MemoryDisk(files), METADATA_PARENT, wall_ms=NOW_MS)
     for begin in range(0, len(changes), 2):
-        log.append(changes[begin : begin + 2], metadata_version=metadata.METADATA_VERSION_LATEST, wall_ms=NOW_MS)
+        begun = log.begin(metadata_version=metadata.METADATA_VERSION_LATEST, wall_ms=NOW_MS)
+        begun.add(changes[begin : begin + 2])
+        log.append(begun)
 
 
 def metadata_changes() -> list[metadata.Record]:

@@ -240,6 +240,7 @@ class Node:
         )
         controller.on_offline = self._metadata_failed
         controller.later = partial(self._timers.after, METADATA_RETRY_MS)
+        controller.next_turn = self._timers.next_turn
         return controller
 
     def _configured(self, config: BrokerConfig) -> None:

@@ -7,10 +7,10 @@ its decision may rest on records that are not committed yet.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from headrace.broker.cluster.metadata_log import MetadataDamaged, MetadataLog, Replay
+from headrace.broker.cluster.metadata_log import Append, MetadataDamaged, MetadataLog, Replay
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.controller.commands import (
     BrokerRegistration,
@@ -38,6 +38,9 @@ from headrace.ports.spawner import Spawner
 
 PROPOSALS_PENDING_MAX = 10_000
 
+RECORDS_PER_TURN = 500
+"""Encoded, or applied, in one turn; a change of more takes several, and later ones wait for it."""
+
 Response = TypeVar("Response")
 
 
@@ -48,6 +51,13 @@ class _Pending(NamedTuple):
     records: tuple[Record, ...]
     proposal: Proposal[Any]
     response: object
+
+
+class _Change(NamedTuple):
+    """A decision on its way to the log."""
+
+    steps: Iterator[None]
+    proposal: Proposal[Any]
 
 
 def _nothing() -> None:
@@ -76,6 +86,10 @@ class ControllerHost:
         """What is committed. Only this object changes it; it stays the same object for the node's whole life."""
         self._controller = Controller(replay.image.copy(), settings)
         self._pending: deque[_Pending] = deque()
+        self._change: _Change | None = None
+        """One of so many records that it takes several turns."""
+        self._waiting: deque[tuple[Callable[[Controller], Decision[Any]], Proposal[Any]]] = deque()
+        """What is decided after that."""
         self._sync_in_flight = False
         self._subscribers: list[Callable[[MetadataDelta], None]] = []
         self.offline: str | None = None
@@ -87,6 +101,7 @@ class ControllerHost:
         """Says why no partition can be made now, or None."""
         self.later: Callable[[Callable[[], None]], object] = self._in_a_later_turn
         """Calls after a while; what did not work for want of room or file descriptors is tried again then."""
+        self.next_turn: Callable[[Callable[[], None]], object] = self._in_a_later_turn
         if replay.recovered.damage:
             cut_bytes, damage = replay.recovered.cut_bytes, replay.recovered.damage
             notice(f"{log.folder}: cut {cut_bytes} bytes behind offset {log.end_offset} ({damage})")
@@ -166,24 +181,55 @@ class ControllerHost:
         if self.offline is not None:
             return self._refused(self.offline)
         proposal: Proposal[Response] = Proposal()
-        if len(self._pending) >= PROPOSALS_PENDING_MAX:
+        if len(self._pending) + len(self._waiting) >= PROPOSALS_PENDING_MAX:
             message = f"{PROPOSALS_PENDING_MAX} changes of metadata are waiting to be committed: try again later"
             self._fail_later(proposal, ProposalFailed(ErrorCode.REQUEST_TIMED_OUT, message))
-            return proposal
-        decision = decide(self._controller)
-        if decision.records:
-            try:
-                self._append(decision.records)
-            except OSError as error:
-                message = f"metadata cannot be written: {error}"
-                self._notice(message)
-                if is_full(error):
-                    self.on_no_room()
-                return self._refused(message)
-        end_offset = self._controller.image.version
-        self._pending.append(_Pending(end_offset, decision.records, proposal, decision.response))
-        self._sync()
+        elif self._change is not None:
+            self._waiting.append((decide, proposal))
+        else:
+            self._decide(decide, proposal)
         return proposal
+
+    def _decide(self, decide: Callable[[Controller], Decision[Any]], proposal: Proposal[Any]) -> None:
+        decision = decide(self._controller)
+        self._change = _Change(self._steps(decision, proposal), proposal)
+        self._go_on(self._change)
+
+    def _go_on(self, change: _Change) -> None:
+        if change is not self._change:
+            return  # it was given up
+        for _ in change.steps:
+            self.next_turn(lambda: self._go_on_with_others(change))
+            return
+        self._change = None
+
+    def _go_on_with_others(self, change: _Change) -> None:
+        self._go_on(change)
+        self._decide_waiting()
+
+    def _decide_waiting(self) -> None:
+        while self._waiting and self._change is None:
+            self._decide(*self._waiting.popleft())
+
+    def _steps(self, decision: Decision[Any], proposal: Proposal[Any]) -> Iterator[None]:
+        """Encode, write, apply, and wait for the sync; stops where a turn has done enough."""
+        controller, records = self._controller, decision.records
+        parts = [records[first : first + RECORDS_PER_TURN] for first in range(0, len(records), RECORDS_PER_TURN)]
+        begun = self._log.begin(metadata_version=controller.image.metadata_version, wall_ms=self._clock.wall_ms())
+        for place, part in enumerate(parts):
+            if place:
+                yield
+            begun.add(part)
+        if records and not self._append(begun, proposal):
+            return
+        for place, part in enumerate(parts):
+            if place:
+                yield
+            for record in part:
+                controller.apply(record)
+        assert controller.image.version == self._log.end_offset, "the image counts other offsets than the log"
+        self._pending.append(_Pending(controller.image.version, records, proposal, decision.response))
+        self._sync()
 
     def _refused(self, reason: str) -> Proposal[Any]:
         """A proposal that is not even appended; its answer, too, comes in a later turn."""
@@ -191,20 +237,22 @@ class ControllerHost:
         self._fail_later(proposal, ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, reason))
         return proposal
 
-    def _append(self, records: tuple[Record, ...]) -> None:
-        controller = self._controller
-        before = controller.image.version
+    def _append(self, begun: Append, proposal: Proposal[Any]) -> bool:
+        """False if it failed, and the proposal with it."""
+        before = self._log.end_offset
         try:
-            end_offset = self._log.append(
-                records, metadata_version=controller.image.metadata_version, wall_ms=self._clock.wall_ms()
-            )
-        except OSError:
+            self._log.append(begun)
+        except OSError as error:
             if self._log.failed or self._log.end_offset != before:  # else the log took it back
                 self._reload(before)
-            raise
-        for record in records:
-            controller.apply(record)
-        assert controller.image.version == end_offset, "the image counts other offsets than the log"
+            message = f"metadata cannot be written: {error}"
+            self._notice(message)
+            if is_full(error):
+                self.on_no_room()
+            if self._change is not None:  # else it was told when this went offline
+                self._fail_later(proposal, ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, message))
+            return False
+        return True
 
     def _reload(self, end_offset: int) -> None:
         """Throw the controller away and build another from the log, which ends where it did before the failure."""
@@ -290,19 +338,27 @@ class ControllerHost:
         self._notice(reason)
         self._fail_pending(ProposalFailed(ErrorCode.NOT_CONTROLLER, reason))
         self._reload(self.image.version)
+        self._decide_waiting()
 
     def _go_offline(self, reason: str) -> None:
         """A disk that failed to sync is not asked again (promise G9); reads of what is committed go on."""
         self.offline = reason
         self._notice(reason)
         self._controller = Controller(self.image.copy(), self._settings)
-        self._fail_pending(ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, reason))
+        failure = ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+        self._fail_pending(failure)
+        while self._waiting:
+            self._fail_later(self._waiting.popleft()[1], failure)
         if self.on_offline is not None:
             self.on_offline()
 
     def _fail_pending(self, failure: ProposalFailed) -> None:
+        """What was decided, on its way to the log or in it."""
         while self._pending:
             self._fail_later(self._pending.popleft().proposal, failure)
+        if self._change is not None:
+            self._fail_later(self._change.proposal, failure)
+            self._change = None
 
     # Snapshots
 

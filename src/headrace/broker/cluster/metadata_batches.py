@@ -14,9 +14,13 @@ def build_metadata_batch(
 ) -> bytearray:
     """One batch; it is the unit of atomicity, because a torn batch is cut off as a whole."""
     builder = BatchBuilder()
+    append_changes(builder, changes, metadata_version=metadata_version, wall_ms=wall_ms)
+    return builder.build(base_offset=base_offset, leader_epoch=term)
+
+
+def append_changes(builder: BatchBuilder, changes: Iterable[Record], *, metadata_version: int, wall_ms: int) -> None:
     for change in changes:
         builder.append(wall_ms, None, encode_record(change, metadata_version))
-    return builder.build(base_offset=base_offset, leader_epoch=term)
 
 
 def read_metadata_batches(content: bytes, *, first_offset: int) -> Iterator[Record]:

@@ -7,7 +7,7 @@ the log behind it. Log start and snapshots move only forward of what is committe
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headrace.broker.cluster.metadata_batches import build_metadata_batch, read_metadata_batches
+from headrace.broker.cluster.metadata_batches import append_changes, read_metadata_batches
 from headrace.broker.cluster.snapshots import SnapshotName, drop_old_snapshots, newest_whole_snapshot, write_snapshot
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.names import CLUSTER_METADATA_TOPIC
@@ -21,6 +21,7 @@ from headrace.log.work import Work
 from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk
 from headrace.wire.errors import CorruptBatch, ProtocolError
+from headrace.wire.records.builder import BatchBuilder
 from headrace.wire.records.header import HEADER
 
 METADATA_PARTITION = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
@@ -200,20 +201,17 @@ class MetadataLog:
         """Whether everything appended is on the device."""
         return self._log.synced_offset >= self._log.end_offset
 
-    def append(self, changes: Sequence[Record], *, metadata_version: int, wall_ms: int) -> int:
+    def begin(self, *, metadata_version: int, wall_ms: int) -> "Append":
+        """Records to come, which are written together."""
+        return Append(self.term, metadata_version=metadata_version, wall_ms=wall_ms)
+
+    def append(self, begun: "Append") -> int:
         """Write the records as one batch (very many: as several); the log's new end.
 
         An OSError that passes is taken back, any other fails this log.
         """
-        for begin in range(0, len(changes), RECORDS_PER_BATCH_MAX):
-            batch = build_metadata_batch(
-                changes[begin : begin + RECORDS_PER_BATCH_MAX],
-                metadata_version=metadata_version,
-                base_offset=0,
-                term=self.term,
-                wall_ms=wall_ms,
-            )
-            self._log.stage(memoryview(batch), HEADER.unpack_from(batch), self.term, wall_ms)
+        for batch in begun.batches():
+            self._log.stage(memoryview(batch), HEADER.unpack_from(batch), self.term, begun.wall_ms)
             self._bytes_since_snapshot += len(batch)
         self._log.write_staged()
         return self._log.end_offset
@@ -270,3 +268,28 @@ class MetadataLog:
     def close(self, *, clean: bool = True) -> None:
         self._log.close(clean=clean)
         self._log.files.close_all()
+
+
+class Append:
+    """Records on their way to the log: encoded as they are added, some of very many at a time."""
+
+    def __init__(self, term: int, *, metadata_version: int, wall_ms: int) -> None:
+        self._term = term
+        self._metadata_version = metadata_version
+        self.wall_ms = wall_ms
+        self._builder = BatchBuilder()
+        self._built: list[bytearray] = []
+
+    def add(self, changes: Sequence[Record]) -> None:
+        if self._builder.count + len(changes) > RECORDS_PER_BATCH_MAX:
+            self._build()
+        append_changes(self._builder, changes, metadata_version=self._metadata_version, wall_ms=self.wall_ms)
+
+    def _build(self) -> None:
+        if self._builder.count:
+            self._built.append(self._builder.build(base_offset=0, leader_epoch=self._term))
+            self._builder = BatchBuilder()
+
+    def batches(self) -> list[bytearray]:
+        self._build()
+        return self._built

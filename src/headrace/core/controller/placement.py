@@ -19,7 +19,8 @@ def place_replicas(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"replication factor {replication_factor} asks for more brokers than the {len(ring)} there are",
         )
-    return [_walk(ring, start + index, replication_factor) for index in range(partition_count)]
+    rounds = [_walk(ring, start + index, replication_factor) for index in range(min(partition_count, len(ring)))]
+    return [rounds[index % len(rounds)] for index in range(partition_count)]
 
 
 def _interleaved_by_host(brokers: Iterable[BrokerImage]) -> list[BrokerImage]:
