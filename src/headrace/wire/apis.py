@@ -7,6 +7,7 @@ from enum import IntEnum
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast
 
+from headrace.wire.codec import Encoding
 from headrace.wire.primitives.layouts import Buffer
 
 NEVER = 32_767
@@ -163,6 +164,7 @@ class Codec(Protocol):
     def encode_request(self, message: Any, version: int) -> bytes: ...
     def decode_response(self, buffer: Buffer, position: int, end: int, version: int) -> Any: ...
     def encode_response(self, message: Any, version: int) -> bytes: ...
+    def begin_response(self, message: Any, version: int) -> bytes | Encoding: ...
 
 
 def codec(api_key: int) -> Codec:

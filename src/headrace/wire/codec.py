@@ -4,13 +4,13 @@ Readers and writers are tuples with one function per version; every API is known
 """
 
 import struct
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TypeVar, cast
 
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import Buffer
 from headrace.wire.primitives.reading import MALFORMED, Reader
-from headrace.wire.primitives.writing import Writer
+from headrace.wire.primitives.writing import LongArray, Pieces, Writer
 
 T = TypeVar("T")
 
@@ -43,6 +43,58 @@ def encode(writers: Sequence[Writer[T]], name: str, message: T, version: int) ->
     except UNWRITABLE as error:
         raise ProtocolError(f"{name} version {version} cannot carry this message: {error}") from error
     return b"".join(parts)
+
+
+ITEMS_PER_STEP = 100
+"""Items of long arrays that one step of an encoding writes."""
+
+
+class Encoding:
+    """A message with long arrays on its way to bytes, some items a step."""
+
+    def __init__(self, pieces: Pieces, name: str) -> None:
+        self._name = name
+        self._steps = self._write(pieces)
+        self._step: list[Buffer] = []
+        self._items = 0
+        self._written: list[bytes] = []
+        """What each step has brought; joined as it goes, as even that takes its time."""
+
+    def step(self) -> bytes | None:
+        """Write some more; the bytes of the message if that was the rest."""
+        try:
+            is_written = next(self._steps, True)
+        except UNWRITABLE as error:
+            raise ProtocolError(f"{self._name} cannot carry this message: {error}") from error
+        self._written.append(b"".join(self._step))
+        self._step.clear()
+        return b"".join(self._written) if is_written else None
+
+    def _write(self, pieces: Pieces) -> Iterator[bool]:
+        """Stops, with False, where a step ends."""
+        for piece in pieces:
+            if not isinstance(piece, LongArray):
+                self._step.append(piece)
+                continue
+            for value in piece.values:
+                item = Pieces()
+                piece.each(item.append, value)
+                yield from self._write(item)
+                self._items += 1
+                if not self._items % ITEMS_PER_STEP:
+                    yield False
+
+
+def begin_encoding(writers: Sequence[Writer[T]], name: str, message: T, version: int) -> bytes | Encoding:
+    """Like `encode`; but a message with long arrays is left to be written step by step."""
+    if not 0 <= version < len(writers):
+        raise ProtocolError(f"{name} has no version {version}")
+    pieces = Pieces()
+    try:
+        writers[version](pieces.append, message)
+    except UNWRITABLE as error:
+        raise ProtocolError(f"{name} version {version} cannot carry this message: {error}") from error
+    return Encoding(pieces, name) if pieces.has_long_arrays else b"".join(cast(list[Buffer], pieces))
 
 
 def _check_bounds(buffer: Buffer, position: int, end: int) -> None:

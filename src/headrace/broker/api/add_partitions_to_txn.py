@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import Collected, when_known
+from headrace.broker.api.coordinating import Result, ask_each, known
 from headrace.broker.api.transacting import BUMPING_VERSION, PLAIN_VERSION, id_error, told
-from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.records import Partition
@@ -49,13 +49,12 @@ def handle(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
     producer = Producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
     asked = _Asked(request.v3_and_below_transactional_id, producer, False, request.v3_and_below_topics)
 
-    def respond(outcomes: list[Any]) -> AddPartitionsToTxnResponse:
+    def respond(topics: list[tuple[AddPartitionsToTxnResponseTopic, ...]]) -> AddPartitionsToTxnResponse:
         return AddPartitionsToTxnResponse(
-            throttle_time_ms=ctx.throttle_time_ms,
-            results_by_topic_v3_and_below=_topics(asked, _errors(asked, outcomes[0]), ctx.version),
+            throttle_time_ms=ctx.throttle_time_ms, results_by_topic_v3_and_below=topics[0]
         )
 
-    return _ask(ctx, [asked], respond)
+    return _ask(ctx, [asked], lambda _asked, topics: topics, respond)
 
 
 def _batched(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
@@ -68,35 +67,38 @@ def _batched(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
         for each in request.transactions[:TRANSACTIONS_MAX]
     ]
 
-    def respond(outcomes: list[Any]) -> AddPartitionsToTxnResponse:
-        return AddPartitionsToTxnResponse(
-            throttle_time_ms=ctx.throttle_time_ms,
-            results_by_transaction=tuple(
-                AddPartitionsToTxnResponseTransaction(
-                    transactional_id=each.transactional_id,
-                    topic_results=_topics(each, _errors(each, outcome), ctx.version),
-                )
-                for each, outcome in zip(asked, outcomes, strict=True)
-            ),
-        )
+    def told(
+        asked: _Asked, topics: tuple[AddPartitionsToTxnResponseTopic, ...]
+    ) -> AddPartitionsToTxnResponseTransaction:
+        return AddPartitionsToTxnResponseTransaction(transactional_id=asked.transactional_id, topic_results=topics)
 
-    return _ask(ctx, asked, respond)
+    def respond(results: list[AddPartitionsToTxnResponseTransaction]) -> AddPartitionsToTxnResponse:
+        return AddPartitionsToTxnResponse(throttle_time_ms=ctx.throttle_time_ms, results_by_transaction=tuple(results))
+
+    return _ask(ctx, asked, told, respond)
 
 
-def _ask(ctx: RequestContext, asked: list[_Asked], respond: Callable[[list[Any]], object]) -> object:
-    collected = Collected()
+def _ask(
+    ctx: RequestContext,
+    asked: list[_Asked],
+    told: Callable[[_Asked, tuple[AddPartitionsToTxnResponseTopic, ...]], Result],
+    respond: Callable[[list[Result]], object],
+) -> object:
     transactions = ctx.broker.transactions
     version = BUMPING_VERSION if ctx.version >= _BATCHED_FROM else PLAIN_VERSION
-    for each in asked:
+
+    def ask(each: _Asked) -> Proposal[Any]:
         refused = _refused(ctx, each)
         if refused is not None:
-            collected.add_known(refused)
-        elif each.verify_only:
-            proposal = transactions.verify_partitions(each.transactional_id, each.producer, each.partitions())
-            collected.add(proposal)
-        else:
-            collected.add(transactions.add_partitions(each.transactional_id, each.producer, each.partitions(), version))
-    return when_known(ctx, collected.close(), respond)
+            return known(refused)
+        if each.verify_only:
+            return transactions.verify_partitions(each.transactional_id, each.producer, each.partitions())
+        return transactions.add_partitions(each.transactional_id, each.producer, each.partitions(), version)
+
+    def answered(each: _Asked, outcome: Errors | ErrorCode | ProposalFailed) -> Result:
+        return told(each, _topics(each, _errors(each, outcome), ctx.version))
+
+    return ask_each(ctx, asked, ask, answered, respond)
 
 
 def _refused(ctx: RequestContext, asked: _Asked) -> Errors | ErrorCode | None:

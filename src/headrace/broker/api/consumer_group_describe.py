@@ -1,9 +1,7 @@
 """ConsumerGroupDescribe (69): epochs, members and assignments of groups of KIP-848."""
 
-from typing import Any
-
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_each_group, when_known
+from headrace.broker.api.coordinating import ask_each_group
 from headrace.broker.api.describe_groups import GROUP_OPERATIONS, GROUPS_MAX, OPERATIONS_NOT_ASKED_FOR
 from headrace.broker.api.topic_states import authorized_operations
 from headrace.broker.cluster.proposal import ProposalFailed
@@ -32,13 +30,15 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 def handle(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> object:
     names = tuple(dict.fromkeys(request.group_ids))[:GROUPS_MAX]  # one that is asked for twice is told once
 
-    def respond(outcomes: list[Any]) -> ConsumerGroupDescribeResponse:
-        return ConsumerGroupDescribeResponse(
-            throttle_time_ms=ctx.throttle_time_ms,
-            groups=tuple(_group(ctx, request, *each) for each in zip(names, outcomes, strict=True)),
-        )
+    def told(
+        name: str, outcome: DescribedConsumerGroup | ProposalFailed | ErrorCode
+    ) -> ConsumerGroupDescribeResponseGroup:
+        return _group(ctx, request, name, outcome)
 
-    return when_known(ctx, ask_each_group(ctx, Operation.DESCRIBE, names, _describing), respond)
+    def respond(groups: list[ConsumerGroupDescribeResponseGroup]) -> ConsumerGroupDescribeResponse:
+        return ConsumerGroupDescribeResponse(throttle_time_ms=ctx.throttle_time_ms, groups=tuple(groups))
+
+    return ask_each_group(ctx, Operation.DESCRIBE, names, _describing, told, respond)
 
 
 def _describing(name: str) -> GroupDecide:

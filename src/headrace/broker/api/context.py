@@ -6,10 +6,11 @@ event. Handlers may raise `ProtocolError` to have the connection closed.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from headrace.broker.api.answering import Responding
 from headrace.broker.metrics import Metrics
-from headrace.broker.net.connection import Answer, Connection
+from headrace.broker.net.connection import Connection
 from headrace.broker.timers import Timer, Timers
 from headrace.model.access import Operation, Principal, ResourceType
 from headrace.wire.errors import ProtocolError
@@ -21,11 +22,10 @@ if TYPE_CHECKING:
 class Parked:
     """An answer of a later turn: completed once, by its event or by its deadline, whichever comes first."""
 
-    __slots__ = ("_answer", "_encode", "_metrics", "_timer", "_timers", "completed")
+    __slots__ = ("_metrics", "_responding", "_timer", "_timers", "completed")
 
-    def __init__(self, answer: Answer, encode: Callable[[Any], bytes], metrics: Metrics, timers: Timers) -> None:
-        self._answer = answer
-        self._encode = encode
+    def __init__(self, responding: Responding, metrics: Metrics, timers: Timers) -> None:
+        self._responding = responding
         self._metrics = metrics
         self._timers = timers
         self._timer: Timer | None = None
@@ -38,13 +38,14 @@ class Parked:
     def complete(self, response: object) -> None:
         if not self.completed:
             self._end()
-            self._answer.complete(self._encode(response))
+            self._responding.respond(response)
 
     def abandoned(self) -> bool:
         """Nobody waits any more, the connection is gone: whoever asks need not go on."""
-        if self._answer.connection.closed and not self.completed:
+        closed = self._responding.answer.connection.closed
+        if closed and not self.completed:
             self._end()
-        return self._answer.connection.closed
+        return closed
 
     def give_up(self) -> None:
         """No answer will come: the request cannot be read."""
@@ -67,7 +68,7 @@ def close_for_bad_input(broker: "Broker", connection: Connection, error: Protoco
 
 
 class RequestContext:
-    __slots__ = ("_answer", "_encode", "broker", "client_id", "connection", "version")
+    __slots__ = ("_responding", "broker", "client_id", "connection", "version")
 
     def __init__(
         self,
@@ -76,15 +77,13 @@ class RequestContext:
         connection: Connection,
         version: int,
         client_id: str | None,
-        answer: Answer,
-        encode: Callable[[Any], bytes],
+        responding: Responding,
     ) -> None:
         self.broker = broker
         self.connection = connection
         self.version = version
         self.client_id = client_id
-        self._answer = answer
-        self._encode = encode
+        self._responding = responding
 
     @property
     def principal(self) -> Principal:
@@ -110,7 +109,7 @@ class RequestContext:
 
     def park(self, *, timeout_ms: float | None = None, on_timeout: Callable[[], object] | None = None) -> Parked:
         """Leave this request unanswered for now; after `timeout_ms` it is answered with what `on_timeout` gives."""
-        parked = Parked(self._answer, self._encode, self.broker.metrics, self.broker.timers)
+        parked = Parked(self._responding, self.broker.metrics, self.broker.timers)
         if timeout_ms is not None:
             assert on_timeout is not None
             parked.expire_after(timeout_ms, on_timeout)

@@ -1,7 +1,8 @@
 """Requests that a coordinator decides: answered at once if it can, else parked until the decision is committed."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Generic, TypeVar, cast
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
@@ -10,7 +11,13 @@ from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 MEMBER_ID_BYTES = 16
+
+ASKED_PER_TURN = 100
+"""Questions that one request may put to coordinators in one turn."""
 
 
 def ask_group(
@@ -28,39 +35,63 @@ def when_known(ctx: RequestContext, proposal: Proposal[Any], respond: Callable[[
     return parked
 
 
-class Collected:
-    """The outcomes of several proposals, in the order of asking; known when the last one is."""
+def ask_each(
+    ctx: RequestContext,
+    items: Sequence[Item],
+    ask: Callable[[Item], Proposal[Any]],
+    told: Callable[[Item, Any], Result],
+    respond: Callable[[list[Result]], object],
+) -> object | Parked:
+    """Ask about each item, some of them a turn, and respond with what is `told` of each, in their order."""
+    asking = _Asking(ctx, items, ask, told)
+    asking.step()
+    if not asking.missing:
+        return respond(asking.results)
+    parked = ctx.park()
+    asking.when_known = lambda: parked.complete(respond(asking.results))
+    return parked
 
-    def __init__(self) -> None:
-        self._outcomes: list[Any] = []
-        self._missing = 0
-        self._closed = False
-        self.all: Proposal[list[Any]] = Proposal()
 
-    def add(self, proposal: Proposal[Any]) -> None:
-        place = len(self._outcomes)
-        self._outcomes.append(None)
-        self._missing += 1
+class _Asking(Generic[Item, Result]):
+    def __init__(
+        self,
+        ctx: RequestContext,
+        items: Sequence[Item],
+        ask: Callable[[Item], Proposal[Any]],
+        told: Callable[[Item, Any], Result],
+    ) -> None:
+        self._timers = ctx.broker.timers
+        self._items = items
+        self._ask = ask
+        self._told = told
+        self._asked = 0
+        self._results: list[Result | None] = [None] * len(items)
+        self.missing = len(items)
+        self.when_known: Callable[[], None] = lambda: None
 
-        def known(outcome: object) -> None:
-            self._outcomes[place] = outcome
-            self._missing -= 1
-            self._complete()
+    @property
+    def results(self) -> list[Result]:
+        return cast(list[Result], self._results)
 
-        proposal.then(known)
+    def step(self) -> None:
+        begin, self._asked = self._asked, min(self._asked + ASKED_PER_TURN, len(self._items))
+        for place in range(begin, self._asked):
+            self._ask(self._items[place]).then(partial(self._known, place))
+        if self._asked < len(self._items):
+            self._timers.next_turn(self.step)
 
-    def add_known(self, outcome: object) -> None:
-        self._outcomes.append(outcome)
+    def _known(self, place: int, outcome: object) -> None:
+        self._results[place] = self._told(self._items[place], outcome)
+        self.missing -= 1
+        if not self.missing:
+            self.when_known()
 
-    def close(self) -> Proposal[list[Any]]:
-        """Nothing is added any more."""
-        self._closed = True
-        self._complete()
-        return self.all
 
-    def _complete(self) -> None:
-        if self._closed and not self._missing:
-            self.all.complete(self._outcomes)
+def known(outcome: Any) -> Proposal[Any]:
+    """For an item about which nobody need be asked."""
+    proposal: Proposal[Any] = Proposal()
+    proposal.complete(outcome)
+    return proposal
 
 
 def group_error(ctx: RequestContext, operation: Operation, group_id: str) -> ErrorCode:
@@ -71,17 +102,22 @@ def group_error(ctx: RequestContext, operation: Operation, group_id: str) -> Err
 
 
 def ask_each_group(
-    ctx: RequestContext, operation: Operation, names: Iterable[str], deciding: Callable[[str], GroupDecide]
-) -> Proposal[list[Any]]:
-    """An outcome for each name, in order; of a group that may not be asked about, the refusal as a ProposalFailed."""
-    collected = Collected()
-    for name in names:
+    ctx: RequestContext,
+    operation: Operation,
+    names: Sequence[str],
+    deciding: Callable[[str], GroupDecide],
+    told: Callable[[str, Any], Result],
+    respond: Callable[[list[Result]], object],
+) -> object | Parked:
+    """As `ask_each`; of a group that may not be asked about, the refusal as a ProposalFailed is what is known."""
+
+    def ask(name: str) -> Proposal[Any]:
         error = group_error(ctx, operation, name)
         if error is not ErrorCode.NONE:
-            collected.add_known(ProposalFailed(error, ""))
-        else:
-            collected.add(ctx.broker.groups.propose(name, deciding(name)))
-    return collected.close()
+            return known(ProposalFailed(error, ""))
+        return ctx.broker.groups.propose(name, deciding(name))
+
+    return ask_each(ctx, names, ask, told, respond)
 
 
 def error_of(outcome: object) -> ErrorCode:

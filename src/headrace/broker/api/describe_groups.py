@@ -1,9 +1,7 @@
 """DescribeGroups (15): state, protocol and members of classic groups."""
 
-from typing import Any
-
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_each_group, when_known
+from headrace.broker.api.coordinating import ask_each_group
 from headrace.broker.api.topic_states import authorized_operations
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.coordinators.groups import GroupDecide
@@ -30,13 +28,13 @@ _NOT_FOUND_FROM = 6
 def handle(request: DescribeGroupsRequest, ctx: RequestContext) -> object:
     names = tuple(dict.fromkeys(request.groups))[:GROUPS_MAX]  # one that is asked for twice is told once
 
-    def respond(outcomes: list[Any]) -> DescribeGroupsResponse:
-        return DescribeGroupsResponse(
-            throttle_time_ms=ctx.throttle_time_ms,
-            groups=tuple(_group(ctx, request, *each) for each in zip(names, outcomes, strict=True)),
-        )
+    def told(name: str, outcome: DescribedGroup | ProposalFailed) -> DescribeGroupsResponseGroup:
+        return _group(ctx, request, name, outcome)
 
-    return when_known(ctx, ask_each_group(ctx, Operation.DESCRIBE, names, _describing), respond)
+    def respond(groups: list[DescribeGroupsResponseGroup]) -> DescribeGroupsResponse:
+        return DescribeGroupsResponse(throttle_time_ms=ctx.throttle_time_ms, groups=tuple(groups))
+
+    return ask_each_group(ctx, Operation.DESCRIBE, names, _describing, told, respond)
 
 
 def _describing(name: str) -> GroupDecide:

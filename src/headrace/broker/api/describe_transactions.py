@@ -3,8 +3,8 @@
 from typing import Any
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import Collected, when_known
-from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.broker.api.coordinating import ask_each, known
+from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.transactions import TransactionDecide
 from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.transactions.commands import DescribedTransaction
@@ -22,23 +22,24 @@ IDS_MAX = 10_000
 
 
 def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
-    collected = Collected()
     ids = tuple(dict.fromkeys(request.transactional_ids))[:IDS_MAX]  # one that is asked for twice is told once
-    for transactional_id in ids:
+
+    def ask(transactional_id: str) -> Proposal[Any]:
         if not ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-            collected.add_known(ProposalFailed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ""))
-        elif not transactional_id:
-            collected.add_known(ProposalFailed(ErrorCode.INVALID_REQUEST, ""))
-        else:
-            collected.add(ctx.broker.transactions.propose(transactional_id, _describing(transactional_id)))
+            return known(ProposalFailed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ""))
+        if not transactional_id:
+            return known(ProposalFailed(ErrorCode.INVALID_REQUEST, ""))
+        return ctx.broker.transactions.propose(transactional_id, _describing(transactional_id))
 
-    def respond(outcomes: list[Any]) -> DescribeTransactionsResponse:
-        return DescribeTransactionsResponse(
-            throttle_time_ms=ctx.throttle_time_ms,
-            transaction_states=tuple(_state(ctx, *each) for each in zip(ids, outcomes, strict=True)),
-        )
+    def told(
+        transactional_id: str, outcome: DescribedTransaction | ProposalFailed
+    ) -> DescribeTransactionsResponseTransactionState:
+        return _state(ctx, transactional_id, outcome)
 
-    return when_known(ctx, collected.close(), respond)
+    def respond(states: list[DescribeTransactionsResponseTransactionState]) -> DescribeTransactionsResponse:
+        return DescribeTransactionsResponse(throttle_time_ms=ctx.throttle_time_ms, transaction_states=tuple(states))
+
+    return ask_each(ctx, ids, ask, told, respond)
 
 
 def _describing(transactional_id: str) -> TransactionDecide:

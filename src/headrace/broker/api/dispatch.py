@@ -5,12 +5,12 @@ its codec makes a message, its handler a response message, or parks.
 """
 
 from collections.abc import Callable
-from dataclasses import is_dataclass
 from importlib import import_module
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.broker.api import fetch, produce
+from headrace.broker.api.answering import Responding
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.registry import SERVED, ServedApi
 from headrace.broker.net.connection import Answer, Connection
@@ -57,34 +57,6 @@ def _routes() -> dict[int, Route]:
         )
         routes[int(api.key)] = Route(api.min_version, api.max_version, flexible_from, tuned.get(api.key), api)
     return routes
-
-
-def has_error(message: Any) -> bool:
-    """Whether a response tells of an error, at its top or in any part; for metrics of the rarer requests."""
-    has_code, parts = _error_places(type(message))
-    if has_code and message.error_code:
-        return True
-    return any(has_error(part) for name in parts for part in getattr(message, name) or ())
-
-
-_ERROR_PLACES: dict[type, tuple[bool, tuple[str, ...]]] = {}
-
-
-def _error_places(message_type: type) -> tuple[bool, tuple[str, ...]]:
-    """Whether such messages have a code of their own, and which of their arrays hold parts that may have one."""
-    found = _ERROR_PLACES.get(message_type)
-    if found is None:
-        hints = get_type_hints(message_type)
-        parts = tuple(name for name, hint in hints.items() if _may_hold_errors(hint))
-        found = _ERROR_PLACES[message_type] = ("error_code" in hints, parts)
-    return found
-
-
-def _may_hold_errors(hint: object) -> bool:
-    return any(
-        any(_error_places(part)) if isinstance(part, type) and is_dataclass(part) else _may_hold_errors(part)
-        for part in get_args(hint)
-    )
 
 
 def _check_size(api_key: int, size: int) -> None:
@@ -153,30 +125,24 @@ class Dispatcher:
         request = decode_request(frame, position, end, version)
         answer = Answer(connection, None, _NOT_ANSWERED_YET)
         connection.answers.append(answer)
-        key = int(route.api.key)
-        began_ms = self._broker.clock.monotonic_ms()
-
-        def encode(response: object) -> bytes:
-            self._broker.metrics.request_answered(key, self._broker.clock.monotonic_ms() - began_ms)
-            if isinstance(response, bytes):
-                body = response
-            else:
-                if has_error(response):
-                    self._broker.metrics.request_errors[key] += 1
-                body = message_codec.encode_response(response, version)
-            return response_frame(key, version, correlation_id, body)
-
+        responding = Responding(
+            self._broker,
+            answer,
+            message_codec,
+            key=int(route.api.key),
+            version=version,
+            correlation_id=correlation_id,
+        )
         context = RequestContext(
             broker=self._broker,
             connection=connection,
             version=version,
             client_id=client_id.decode(errors="replace") or None,
-            answer=answer,
-            encode=encode,
+            responding=responding,
         )
         response = handle(request, context)
         if not isinstance(response, Parked):
-            answer.complete(encode(response))
+            responding.respond(response)
 
     def _handler(self, api: ServedApi) -> Handler:
         found = self._handlers.get(api.key)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import Collected, group_error, topic_name, when_known
+from headrace.broker.api.coordinating import ask_each, group_error, known, topic_name, when_known
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.groups.commands import FetchedOffset, Membership
@@ -65,17 +65,16 @@ def handle(request: OffsetFetchRequest, ctx: RequestContext) -> object:
         _question(ctx, group.group_id, group.topics, _member(group), request.require_stable)
         for group in _each_once(request.groups)[:GROUPS_MAX]
     ]
-    collected = Collected()
-    for question in questions:
-        collected.add(_ask(ctx, question))
 
-    def respond(outcomes: list[Any]) -> OffsetFetchResponse:
-        return OffsetFetchResponse(
-            throttle_time_ms=ctx.throttle_time_ms,
-            groups=tuple(_group(ctx, *each) for each in zip(questions, outcomes, strict=True)),
-        )
+    def told(
+        question: _Question, outcome: list[FetchedOffset] | ProposalFailed | ErrorCode
+    ) -> OffsetFetchResponseGroup:
+        return _group(ctx, question, outcome)
 
-    return when_known(ctx, collected.close(), respond)
+    def respond(groups: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
+        return OffsetFetchResponse(throttle_time_ms=ctx.throttle_time_ms, groups=tuple(groups))
+
+    return ask_each(ctx, questions, lambda question: _ask(ctx, question), told, respond)
 
 
 def _each_once(groups: Sequence[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
@@ -123,9 +122,7 @@ def _member(group: OffsetFetchRequestGroup) -> Membership | None:
 def _ask(ctx: RequestContext, question: _Question) -> Proposal[Any]:
     error = group_error(ctx, Operation.DESCRIBE, question.group_id)
     if error is not ErrorCode.NONE:
-        proposal: Proposal[Any] = Proposal()
-        proposal.complete(ProposalFailed(error, ""))
-        return proposal
+        return known(ProposalFailed(error, ""))
     wanted = None
     if question.topics is not None:
         wanted = [

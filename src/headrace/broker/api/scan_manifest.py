@@ -1,7 +1,7 @@
 """ScanManifest (32010): the files of partitions, under a lease, for a job that reads them itself, a page at a time."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import Collected, when_known
+from headrace.broker.api.coordinating import ask_each
 from headrace.broker.cluster.proposal import Proposal
 from headrace.broker.partitions.held_segments import HeldPartition, HeldSegment
 from headrace.broker.partitions.scan_leases import Lease
@@ -45,10 +45,15 @@ def handle(request: ScanManifestRequest, ctx: RequestContext) -> object:
             ctx, lease, "too many scans hold files" if request.lease_id == NEW_LEASE else "the lease is over"
         )
     scans.renew(lease, request.lease_ms)
-    collected = Collected()
-    for name, partition in asked:
-        collected.add(_hold(ctx, lease, name, partition.partition_index, request.isolation_level))
-    return when_known(ctx, collected.close(), lambda outcomes: _answer(ctx, lease, asked, outcomes))
+
+    def hold(place: Asked) -> Proposal[object]:
+        name, partition = place
+        return _hold(ctx, lease, name, partition.partition_index, request.isolation_level)
+
+    def respond(outcomes: list[HeldPartition | ErrorCode]) -> ScanManifestResponse:
+        return _answer(ctx, lease, asked, outcomes)
+
+    return ask_each(ctx, asked, hold, lambda _place, outcome: outcome, respond)
 
 
 def _hold(ctx: RequestContext, lease: Lease, name: str, index: int, isolation_level: int) -> Proposal[object]:

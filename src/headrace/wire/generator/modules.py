@@ -7,7 +7,7 @@ from headrace.wire.generator.classes import class_lines, structs_of
 from headrace.wire.generator.layouts import Layout, message_layout
 from headrace.wire.generator.naming import LETTERS, FunctionNames
 from headrace.wire.generator.readers import reader_lines
-from headrace.wire.generator.text import INDENT, imports
+from headrace.wire.generator.text import INDENT, imports, signature
 from headrace.wire.generator.writers import writer_lines
 from headrace.wire.primitives import layouts, reading, writing
 from headrace.wire.schemas import notation
@@ -54,7 +54,7 @@ def _head_lines(request: Message, source: str, code: str) -> list[str]:
         "from dataclasses import dataclass",
         *(["from struct import Struct"] if _struct_names(code) else []),
         "",
-        *imports("headrace.wire.codec", ("decode", "decode_view", "encode"), code),
+        *imports("headrace.wire.codec", ("Encoding", "begin_encoding", "decode", "decode_view", "encode"), code),
         *imports("headrace.wire.primitives.layouts", _LAYOUT_NAMES, code),
         *imports("headrace.wire.primitives.reading", _functions(reading), code),
         *imports("headrace.wire.primitives.writing", (*_functions(writing), "NO_TAGS", "Write"), code),
@@ -116,6 +116,17 @@ def _entry_lines(message: Message) -> list[str]:
         "",
         f"def encode_{kind}(message: {message.name}, version: int) -> bytes:",
         f'    return encode({writers}, "{message.name}", message, version)',
+        *(_stepwise_lines(message, writers) if message.kind == "Response" else ()),
+    ]
+
+
+def _stepwise_lines(message: Message, writers: str) -> list[str]:
+    """Answers may be long, and whoever gives them has others to serve."""
+    return [
+        "",
+        "",
+        *signature("begin_response", f"message: {message.name}, version: int", "bytes | Encoding"),
+        f'    return begin_encoding({writers}, "{message.name}", message, version)',
     ]
 
 

@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import INT8, INT16, INT32, Buffer
 from headrace.wire.primitives.reading import (
     read_array,
@@ -286,3 +286,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> Cr
 
 def encode_response(message: CreateAclsResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "CreateAclsResponse", message, version)
+
+
+def begin_response(message: CreateAclsResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "CreateAclsResponse", message, version)

@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import INT32, Buffer
 from headrace.wire.primitives.reading import read_array, read_compact_array, read_compact_string, read_string, skip_tags
 from headrace.wire.primitives.writing import (
@@ -267,3 +267,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> De
 
 def encode_response(message: DeleteRecordsResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "DeleteRecordsResponse", message, version)
+
+
+def begin_response(message: DeleteRecordsResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "DeleteRecordsResponse", message, version)

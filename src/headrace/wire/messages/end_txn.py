@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import Buffer
 from headrace.wire.primitives.reading import read_compact_string, read_string, skip_tags
 from headrace.wire.primitives.writing import Write, write_compact_string, write_string
@@ -168,3 +168,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> En
 
 def encode_response(message: EndTxnResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "EndTxnResponse", message, version)
+
+
+def begin_response(message: EndTxnResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "EndTxnResponse", message, version)

@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, decode_view, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, decode_view, encode
 from headrace.wire.primitives.layouts import INT32, INT64, UUID, ZERO_UUID, Buffer
 from headrace.wire.primitives.reading import (
     end_tag,
@@ -1688,3 +1688,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> Fe
 
 def encode_response(message: FetchResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "FetchResponse", message, version)
+
+
+def begin_response(message: FetchResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "FetchResponse", message, version)

@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import INT16, INT32, Buffer
 from headrace.wire.primitives.reading import (
     read_compact_nullable_string,
@@ -189,3 +189,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> He
 
 def encode_response(message: HeartbeatResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "HeartbeatResponse", message, version)
+
+
+def begin_response(message: HeartbeatResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "HeartbeatResponse", message, version)

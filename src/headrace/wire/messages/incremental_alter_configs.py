@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import BOOL, INT8, INT16, INT32, Buffer
 from headrace.wire.primitives.reading import (
     read_array,
@@ -280,3 +280,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> In
 
 def encode_response(message: IncrementalAlterConfigsResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "IncrementalAlterConfigsResponse", message, version)
+
+
+def begin_response(message: IncrementalAlterConfigsResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "IncrementalAlterConfigsResponse", message, version)

@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import INT16, Buffer
 from headrace.wire.primitives.reading import read_array, read_compact_array, read_compact_string, read_string, skip_tags
 from headrace.wire.primitives.writing import (
@@ -279,3 +279,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> Li
 
 def encode_response(message: ListGroupsResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "ListGroupsResponse", message, version)
+
+
+def begin_response(message: ListGroupsResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "ListGroupsResponse", message, version)

@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import INT64, Buffer
 from headrace.wire.primitives.reading import (
     read_compact_array,
@@ -198,3 +198,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> Li
 
 def encode_response(message: ListTransactionsResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "ListTransactionsResponse", message, version)
+
+
+def begin_response(message: ListTransactionsResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "ListTransactionsResponse", message, version)

@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import INT32, INT64, UUID, ZERO_UUID, Buffer
 from headrace.wire.primitives.reading import (
     read_array,
@@ -595,3 +595,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> Of
 
 def encode_response(message: OffsetCommitResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "OffsetCommitResponse", message, version)
+
+
+def begin_response(message: OffsetCommitResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "OffsetCommitResponse", message, version)

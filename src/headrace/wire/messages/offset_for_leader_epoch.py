@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import INT32, Buffer
 from headrace.wire.primitives.reading import read_array, read_compact_array, read_compact_string, read_string, skip_tags
 from headrace.wire.primitives.writing import (
@@ -375,3 +375,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> Of
 
 def encode_response(message: OffsetForLeaderEpochResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "OffsetForLeaderEpochResponse", message, version)
+
+
+def begin_response(message: OffsetForLeaderEpochResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "OffsetForLeaderEpochResponse", message, version)

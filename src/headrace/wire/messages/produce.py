@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, decode_view, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, decode_view, encode
 from headrace.wire.primitives.layouts import INT32, UUID, ZERO_UUID, Buffer
 from headrace.wire.primitives.reading import (
     end_tag,
@@ -781,3 +781,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> Pr
 
 def encode_response(message: ProduceResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "ProduceResponse", message, version)
+
+
+def begin_response(message: ProduceResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "ProduceResponse", message, version)

@@ -6,7 +6,7 @@ Change the table, not this file.
 
 from dataclasses import dataclass
 
-from headrace.wire.codec import decode, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import INT16, Buffer
 from headrace.wire.primitives.reading import read_array, read_string
 from headrace.wire.primitives.writing import Write, write_array, write_string
@@ -85,3 +85,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> Sa
 
 def encode_response(message: SaslHandshakeResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "SaslHandshakeResponse", message, version)
+
+
+def begin_response(message: SaslHandshakeResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "SaslHandshakeResponse", message, version)

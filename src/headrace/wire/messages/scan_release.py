@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import UUID, ZERO_UUID, Buffer
 from headrace.wire.primitives.reading import read_compact_nullable_string, skip_tags
 from headrace.wire.primitives.writing import NO_TAGS, Write, uuid, write_compact_nullable_string
@@ -82,3 +82,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> Sc
 
 def encode_response(message: ScanReleaseResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "ScanReleaseResponse", message, version)
+
+
+def begin_response(message: ScanReleaseResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "ScanReleaseResponse", message, version)

@@ -7,7 +7,7 @@ Change the table, not this file.
 from dataclasses import dataclass
 from struct import Struct
 
-from headrace.wire.codec import decode, encode
+from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import BOOL, INT16, INT32, Buffer
 from headrace.wire.primitives.reading import (
     read_compact_array,
@@ -230,3 +230,7 @@ def decode_response(buffer: Buffer, position: int, end: int, version: int) -> Up
 
 def encode_response(message: UpdateFeaturesResponse, version: int) -> bytes:
     return encode(_RESPONSE_WRITERS, "UpdateFeaturesResponse", message, version)
+
+
+def begin_response(message: UpdateFeaturesResponse, version: int) -> bytes | Encoding:
+    return begin_encoding(_RESPONSE_WRITERS, "UpdateFeaturesResponse", message, version)

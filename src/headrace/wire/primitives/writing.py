@@ -6,7 +6,7 @@ A value that the protocol cannot carry (a string too long, a number out of range
 import struct
 from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import INT16, INT32, STRING_BYTES_MAX, Buffer
@@ -22,6 +22,29 @@ _NULL_INT16 = b"\xff\xff"
 _NULL_INT32 = b"\xff\xff\xff\xff"
 _COMPACT_NULL = b"\0"
 _SMALL_VARINTS = tuple(bytes((value,)) for value in range(0x80))
+
+SHORT_ARRAY_ITEMS_MAX = 16
+"""An array of no more is written at once, also where long ones are put off."""
+
+
+class LongArray(NamedTuple):
+    """Items that are not written yet, in the place where they belong."""
+
+    values: Sequence[Any]
+    each: Writer[Any]
+
+
+class Pieces(list[Buffer | LongArray]):
+    """What was written of a message: where its `append` is the `write`, long arrays are put off."""
+
+    __slots__ = ("has_long_arrays",)
+
+    def __init__(self) -> None:
+        self.has_long_arrays = False
+
+    def put_off(self, values: Sequence[T], each: Writer[T]) -> None:
+        self.has_long_arrays = True
+        self.append(LongArray(values, each))
 
 
 def unsigned_varint(value: int) -> bytes:
@@ -136,8 +159,7 @@ def write_uuid(write: Write, value: bytes) -> None:
 
 def write_array(write: Write, values: Sequence[T], each: Writer[T]) -> None:
     write(INT32.pack(len(values)))
-    for value in values:
-        each(write, value)
+    _write_items(write, values, each)
 
 
 def write_nullable_array(write: Write, values: Sequence[T] | None, each: Writer[T]) -> None:
@@ -149,8 +171,7 @@ def write_nullable_array(write: Write, values: Sequence[T] | None, each: Writer[
 
 def write_compact_array(write: Write, values: Sequence[T], each: Writer[T]) -> None:
     write(unsigned_varint(len(values) + 1))
-    for value in values:
-        each(write, value)
+    _write_items(write, values, each)
 
 
 def write_compact_nullable_array(write: Write, values: Sequence[T] | None, each: Writer[T]) -> None:
@@ -158,6 +179,16 @@ def write_compact_nullable_array(write: Write, values: Sequence[T] | None, each:
         write(_COMPACT_NULL)
     else:
         write_compact_array(write, values, each)
+
+
+def _write_items(write: Write, values: Sequence[T], each: Writer[T]) -> None:
+    if len(values) > SHORT_ARRAY_ITEMS_MAX:
+        pieces = getattr(write, "__self__", None)
+        if isinstance(pieces, Pieces):
+            pieces.put_off(values, each)
+            return
+    for value in values:
+        each(write, value)
 
 
 def write_numbers(write: Write, values: Sequence[int], layout: Struct) -> None:

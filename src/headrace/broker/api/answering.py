@@ -1,0 +1,97 @@
+"""From a response message to the frame that answers a request; one with long arrays is written some items a turn."""
+
+from collections.abc import Sequence
+from dataclasses import is_dataclass
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+
+from headrace.broker.net.connection import Answer
+from headrace.wire.apis import Codec
+from headrace.wire.codec import Encoding
+from headrace.wire.frames import response_frame
+
+if TYPE_CHECKING:
+    from headrace.broker.broker import Broker
+
+
+class Responding:
+    """One request whose response is to come, at once or in a later turn."""
+
+    __slots__ = ("_began_ms", "_broker", "_codec", "_correlation_id", "_key", "_version", "answer")
+
+    def __init__(
+        self, broker: "Broker", answer: Answer, codec: Codec, *, key: int, version: int, correlation_id: int
+    ) -> None:
+        self._broker = broker
+        self.answer = answer
+        self._codec = codec
+        self._key = key
+        self._version = version
+        self._correlation_id = correlation_id
+        self._began_ms = broker.clock.monotonic_ms()
+
+    def respond(self, response: object) -> None:
+        """Give the response: a message of the API, or the bytes of one."""
+        if isinstance(response, bytes):
+            self._complete(response)
+            return
+        if has_error(response):
+            self._broker.metrics.request_errors[self._key] += 1
+        body = self._codec.begin_response(response, self._version)
+        if isinstance(body, bytes):
+            self._complete(body)
+        else:
+            self._go_on(body)
+
+    def _go_on(self, encoding: Encoding) -> None:
+        connection = self.answer.connection
+        if connection.closed:
+            return
+        try:
+            body = encoding.step()
+        except Exception:
+            connection.closing = True  # an answer that cannot be written holds up all behind it
+            connection.mark_dirty()
+            raise
+        if body is None:
+            self._broker.timers.next_turn(lambda: self._go_on(encoding))
+        else:
+            self._complete(body)
+
+    def _complete(self, body: bytes) -> None:
+        self._broker.metrics.request_answered(self._key, self._broker.clock.monotonic_ms() - self._began_ms)
+        self.answer.complete(response_frame(self._key, self._version, self._correlation_id, body))
+
+
+def has_error(message: Any) -> bool:
+    """Whether a response tells of an error, at its top or in any part; for metrics of the rarer requests."""
+    return _has_error((message,))
+
+
+def _has_error(messages: Sequence[Any]) -> bool:
+    """All of one type."""
+    if not messages:
+        return False
+    has_code, parts = _error_places(type(messages[0]))
+    if has_code and any(message.error_code for message in messages):
+        return True
+    return any(_has_error(getattr(message, name) or ()) for name in parts for message in messages)
+
+
+_ERROR_PLACES: dict[type, tuple[bool, tuple[str, ...]]] = {}
+
+
+def _error_places(message_type: type) -> tuple[bool, tuple[str, ...]]:
+    """Whether such messages have a code of their own, and which of their arrays hold parts that may have one."""
+    found = _ERROR_PLACES.get(message_type)
+    if found is None:
+        hints = get_type_hints(message_type)
+        parts = tuple(name for name, hint in hints.items() if _may_hold_errors(hint))
+        found = _ERROR_PLACES[message_type] = ("error_code" in hints, parts)
+    return found
+
+
+def _may_hold_errors(hint: object) -> bool:
+    return any(
+        any(_error_places(part)) if isinstance(part, type) and is_dataclass(part) else _may_hold_errors(part)
+        for part in get_args(hint)
+    )
