@@ -3,6 +3,7 @@
 import pytest
 
 from headrace.core.coordination.machine import Now
+from headrace.core.groups.assignors import ITEMS_PER_STEP
 from headrace.core.groups.commands import ConsumerHeartbeat
 from headrace.core.groups.consumer_group import ConsumerGroupState, MemberState
 from headrace.core.groups.consumer_records import (
@@ -15,7 +16,14 @@ from headrace.core.groups.consumer_records import (
     TargetRecord,
 )
 from headrace.core.groups.coordinator import GroupCoordinator
-from headrace.core.groups.settings import GROUP_BYTES_MAX, SUBSCRIBED_TOPICS_MAX, GroupSettings
+from headrace.core.groups.settings import (
+    ASSIGNMENT_PAUSE_MS,
+    GROUP_BYTES_MAX,
+    SLICE_PAUSE_MS,
+    SUBSCRIBED_TOPICS_MAX,
+    TARGETS_PER_STEP,
+    GroupSettings,
+)
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from headrace.wire.apis import ApiKey
@@ -236,11 +244,18 @@ def test_a_group_of_many_members_whose_broker_assigns():
         )
         return machine.consumer_heartbeat(command, object(), Now(0.0, 0)).answers[-1].response
 
-    assert beat("late", 0, (), ("t",)).epoch == 6
+    assert beat("late", 0, (), ("t",)).epoch == 5, "who joins waits for the next target"
     assert beat("7", -1, None).error is NONE
+    assert machine.consumers["g"].epoch == 7
+    now_ms, written = 0.0, []
+    while machine.consumers["g"].target_epoch < 7:
+        now_ms = max(now_ms + SLICE_PAUSE_MS, ASSIGNMENT_PAUSE_MS)
+        written.append(len(machine.expire(Now(now_ms, 0)).records))
+    assert max(written) <= TARGETS_PER_STEP + 1
+    assert len(written) >= 4 * MEMBERS // ITEMS_PER_STEP
     epochs = {beat(f"{number}", 5, (parts[number],)).epoch for number in range(MEMBERS) if number != 7}
     assert epochs == {7}
-    assert beat("late", 6, ()).assignment == (parts[7],)
+    assert beat("late", 5, ()).assignment == (parts[7],)
     assert len(machine.consumers["g"].owners) == MEMBERS
     assert machine.consumers["g"].state is ConsumerGroupState.STABLE
 

@@ -1,6 +1,9 @@
-"""Who shall read what: the assignors that the broker has for groups of KIP-848. Pure functions of the members."""
+"""Who shall read what: the assignors that the broker has for groups of KIP-848. Pure functions of the members.
 
-from collections.abc import Callable, Mapping
+Each is a generator that stops after some items, so that a large group can be assigned over several turns.
+"""
+
+from collections.abc import Callable, Generator, Mapping
 from heapq import heapify, heapreplace
 from typing import NamedTuple
 
@@ -8,6 +11,9 @@ from headrace.core.groups.consumer_records import Partitions, TopicIdPartition
 
 MOVES_MAX = 10_000
 """Partitions moved from one member to another in one assignment to make it even."""
+
+ITEMS_PER_STEP = 500
+"""Members or partitions that an assignment looks at in one step."""
 
 
 class AssignedTopic(NamedTuple):
@@ -22,49 +28,76 @@ class AssignableMember(NamedTuple):
     instance_id: str | None
 
 
-Assignor = Callable[[Mapping[str, AssignableMember]], dict[str, Partitions]]
+Assignment = dict[str, Partitions]
+Steps = Generator[None, None, Assignment]
+Assignor = Callable[[Mapping[str, AssignableMember]], Steps]
 
 
-def assign_range(members: Mapping[str, AssignableMember]) -> dict[str, Partitions]:
+def all_steps(steps: Steps) -> Assignment:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            assignment: Assignment = end.value
+            return assignment
+
+
+def assign_range(members: Mapping[str, AssignableMember]) -> Assignment:
+    return all_steps(range_steps(members))
+
+
+def assign_uniform(members: Mapping[str, AssignableMember]) -> Assignment:
+    return all_steps(uniform_steps(members))
+
+
+def range_steps(members: Mapping[str, AssignableMember]) -> Steps:
     """Of each topic everyone gets a run of neighbours; the first ones get one more where it does not work out even."""
     found: dict[str, list[TopicIdPartition]] = {member_id: [] for member_id in members}
-    for topic, readers in _readers(members).items():
-        ordered = sorted(readers, key=lambda member_id: (members[member_id].instance_id or member_id, member_id))
+    readers = yield from _readers(members)
+    for topic, member_ids in readers.items():
+        ordered = sorted(member_ids, key=lambda member_id: (members[member_id].instance_id or member_id, member_id))
         share, more = divmod(topic.partition_count, len(ordered))
         first = 0
         for place, member_id in enumerate(ordered):
             end = first + share + (place < more)
             found[member_id].extend((topic.topic_id, partition) for partition in range(first, end))
             first = end
-    return {member_id: tuple(sorted(partitions)) for member_id, partitions in found.items()}
+            if place % ITEMS_PER_STEP == 0:
+                yield
+    return (yield from _sorted(found))
 
 
-def assign_uniform(members: Mapping[str, AssignableMember]) -> dict[str, Partitions]:
+def uniform_steps(members: Mapping[str, AssignableMember]) -> Steps:
     """Everyone gets as many partitions as any other, as far as subscriptions allow, and keeps what it had."""
-    readers = {topic: tuple(member_ids) for topic, member_ids in _readers(members).items()}
+    readers = {topic: tuple(member_ids) for topic, member_ids in (yield from _readers(members)).items()}
     may_read = {topic.topic_id: frozenset(member_ids) for topic, member_ids in readers.items()}
-    left = {
-        (topic.topic_id, partition): member_ids
-        for topic, member_ids in readers.items()
-        for partition in range(topic.partition_count)
-    }
+    left: dict[TopicIdPartition, tuple[str, ...]] = {}
+    for topic, member_ids in readers.items():
+        for first in range(0, topic.partition_count, ITEMS_PER_STEP):
+            end = min(first + ITEMS_PER_STEP, topic.partition_count)
+            left.update(((topic.topic_id, partition), member_ids) for partition in range(first, end))
+            yield
     found: dict[str, list[TopicIdPartition]] = {member_id: [] for member_id in members}
     quotas = _quotas(members, len(left))
-    for member_id, member in members.items():
+    for place, (member_id, member) in enumerate(members.items()):
         kept, quota = found[member_id], quotas[member_id]
         for part in member.before:
             if len(kept) < quota and part in left and member_id in may_read[part[0]]:
                 kept.append(part)
                 del left[part]
-    _hand_out(left, found)
-    _make_even(found, may_read)
-    return {member_id: tuple(sorted(partitions)) for member_id, partitions in found.items()}
+        if place % ITEMS_PER_STEP == 0:
+            yield
+    yield from _hand_out(left, found)
+    yield from _make_even(found, may_read)
+    return (yield from _sorted(found))
 
 
-def _hand_out(left: Mapping[TopicIdPartition, tuple[str, ...]], found: dict[str, list[TopicIdPartition]]) -> None:
+def _hand_out(
+    left: Mapping[TopicIdPartition, tuple[str, ...]], found: dict[str, list[TopicIdPartition]]
+) -> Generator[None, None, None]:
     """Each partition to the one of its readers that has least; the first by name of equals."""
     by_load: dict[tuple[str, ...], list[tuple[int, str]]] = {}
-    for part, member_ids in left.items():
+    for place, (part, member_ids) in enumerate(left.items()):
         heap = by_load.get(member_ids)
         if heap is None:
             heap = by_load[member_ids] = [(len(found[member_id]), member_id) for member_id in member_ids]
@@ -74,14 +107,27 @@ def _hand_out(left: Mapping[TopicIdPartition, tuple[str, ...]], found: dict[str,
         load, member_id = heap[0]
         found[member_id].append(part)
         heapreplace(heap, (load + 1, member_id))
+        if place % ITEMS_PER_STEP == 0:
+            yield
 
 
-def _readers(members: Mapping[str, AssignableMember]) -> dict[AssignedTopic, list[str]]:
+def _readers(members: Mapping[str, AssignableMember]) -> Generator[None, None, dict[AssignedTopic, list[str]]]:
     readers: dict[AssignedTopic, list[str]] = {}
-    for member_id in sorted(members):
+    for place, member_id in enumerate(sorted(members)):
         for topic in members[member_id].topics:
             readers.setdefault(topic, []).append(member_id)
+        if place % ITEMS_PER_STEP == 0:
+            yield
     return dict(sorted(readers.items()))
+
+
+def _sorted(found: Mapping[str, list[TopicIdPartition]]) -> Steps:
+    assignment: Assignment = {}
+    for place, (member_id, partitions) in enumerate(found.items()):
+        assignment[member_id] = tuple(sorted(partitions))
+        if place % ITEMS_PER_STEP == 0:
+            yield
+    return assignment
 
 
 def _quotas(members: Mapping[str, AssignableMember], partition_count: int) -> dict[str, int]:
@@ -93,7 +139,9 @@ def _quotas(members: Mapping[str, AssignableMember], partition_count: int) -> di
     return {member_id: share + (place < more) for place, member_id in enumerate(by_load)}
 
 
-def _make_even(found: dict[str, list[TopicIdPartition]], readers: Mapping[bytes, frozenset[str]]) -> None:
+def _make_even(
+    found: dict[str, list[TopicIdPartition]], readers: Mapping[bytes, frozenset[str]]
+) -> Generator[None, None, None]:
     """Move partitions from those with most to those with least that may read them, until it helps no more."""
     for _ in range(MOVES_MAX):
         move = _next_move(found, readers)
@@ -102,6 +150,7 @@ def _make_even(found: dict[str, list[TopicIdPartition]], readers: Mapping[bytes,
         rich, poor, part = move
         found[rich].remove(part)
         found[poor].append(part)
+        yield
 
 
 def _next_move(
@@ -120,5 +169,5 @@ def _next_move(
     return None
 
 
-ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}
+ASSIGNORS: Mapping[str, Assignor] = {"uniform": uniform_steps, "range": range_steps}
 DEFAULT_ASSIGNOR = "uniform"

@@ -24,12 +24,18 @@ from headrace.core.groups.consumer_records import (
 )
 from headrace.core.groups.deadlines import MEMBER_WAITS, GroupDeadlines, Wait, Waiting
 from headrace.core.groups.records import Record
-from headrace.core.groups.settings import SUBSCRIBED_TOPICS_MAX, GroupSettings
+from headrace.core.groups.settings import (
+    ASSIGNMENT_PAUSE_MS,
+    SLICE_PAUSE_MS,
+    SUBSCRIBED_TOPICS_MAX,
+    GroupSettings,
+)
 from headrace.core.groups.targets import (
     Refusal,
     TopicCatalog,
     find_matches,
-    retarget,
+    is_small,
+    new_target,
     topics_changed,
     topics_matching,
 )
@@ -58,7 +64,7 @@ class ConsumerProtocol:
         wanted = self._wanted(member, command)
         before = NOTHING_YET if member is None else member.current
         begins = member is None or member.member_id != command.member_id or command.epoch == JOINING_EPOCH
-        current = self.advance(group, member, command.member_id, wanted, command.owned, out, begins=begins)
+        current = self.advance(group, member, command.member_id, wanted, command.owned, out, now, begins=begins)
         self._extend(group, current, now)
         full = command.rebalance_timeout_ms >= 0 and command.owned is not None
         told = full or command.epoch == JOINING_EPOCH or current.current.assigned != before.assigned
@@ -87,6 +93,7 @@ class ConsumerProtocol:
         wanted: Subscription,
         owned: Partitions | None,
         out: Effects,
+        now: Now,
         *,
         begins: bool,
     ) -> ConsumerMember:
@@ -105,10 +112,35 @@ class ConsumerProtocol:
         if changed:
             out.write(EpochRecord(group.group_id, group.epoch + 1))
         if group.epoch > group.target_epoch:
-            retarget(group, self.settings.consumer_assignors[0], out)
+            self._assign(group, out, now)
         current = group.members[member_id]
         self._reconcile(group, current, owned, out)
         return current
+
+    def _assign(self, group: ConsumerGroup, out: Effects, now: Now) -> None:
+        """Decide anew who shall have what: now, or for a large group soon."""
+        if group.assigning is None and (is_small(group) or not group.target_epoch):
+            for record in new_target(group, self.settings.consumer_assignors[0]):
+                if record is not None:
+                    out.write(record)
+            return
+        waiting = Waiting(Wait.ASSIGNMENT, group.group_id)
+        if self._deadlines.due_ms(waiting) is None:
+            self._deadlines.set(waiting, now.monotonic_ms + ASSIGNMENT_PAUSE_MS)
+
+    def assign_some(self, group: ConsumerGroup, out: Effects, now: Now) -> None:
+        """Take the next step of an assignment; the first one if none is under way."""
+        waiting = Waiting(Wait.ASSIGNMENT, group.group_id)
+        if group.assigning is None and group.epoch > group.target_epoch:
+            group.assigning = new_target(group, self.settings.consumer_assignors[0])
+        for record in group.assigning or ():
+            if record is None:
+                self._deadlines.set(waiting, now.monotonic_ms + SLICE_PAUSE_MS)
+                return
+            out.write(record)
+        group.assigning = None
+        if group.epoch > group.target_epoch:
+            self._deadlines.set(waiting, now.monotonic_ms + ASSIGNMENT_PAUSE_MS)
 
     def _member(self, group: ConsumerGroup, command: ConsumerHeartbeat) -> ConsumerMember | None:
         """Who says so: one of the group, the earlier life of a static member, or nobody yet."""

@@ -4,7 +4,7 @@ All of it changes only by `apply`; what a member still has to let go of belongs 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum, StrEnum
 
 from headrace.core.groups.consumer_records import (
@@ -57,6 +57,7 @@ class ConsumerMember:
 class ConsumerGroup:
     __slots__ = (
         "_speakers",
+        "assigning",
         "classic_bytes",
         "classic_count",
         "epoch",
@@ -90,6 +91,8 @@ class ConsumerGroup:
         """Ids and partition counts of the topics subscribed to, as the target saw them; None before the first look."""
         self.seen_version = -1
         """Of the metadata, when it was last looked at."""
+        self.assigning: Iterator[ConsumerRecord | None] | None = None
+        """The target in the making, of a large group."""
         self.matched: dict[str, tuple[int, tuple[str, ...]]] = {}
         """Topics that an expression matched, and the version of the metadata in which it did."""
 

@@ -63,6 +63,10 @@ class GroupCoordinator(OffsetRequests):
                 self._look_at_retention(out, now)
                 continue
             consumers = self.consumers.get(waiting.group)
+            if waiting.wait is Wait.ASSIGNMENT:
+                if consumers is not None:
+                    self._consumer.assign_some(consumers, out, now)
+                continue
             if consumers is not None:
                 if waiting.member in consumers.members:
                     self._fence(consumers, waiting.member, out, now)

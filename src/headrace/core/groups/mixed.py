@@ -66,7 +66,7 @@ class ClassicMembers:
         )
         begins = known is None or known.member_id != member_id
         owned = _by_id(subscription, self._consumer.topics)
-        member = self._consumer.advance(group, known, member_id, wanted, owned, out, begins=begins)
+        member = self._consumer.advance(group, known, member_id, wanted, owned, out, now, begins=begins)
         self._deadlines.drop(Waiting(Wait.REJOIN, group.group_id, member_id))
         self._deadlines.drop(Waiting(Wait.REVOCATION, group.group_id, member_id))
         sync = Waiting(Wait.SYNC, group.group_id, member_id)

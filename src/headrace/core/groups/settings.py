@@ -31,6 +31,16 @@ OFFSETS_PER_SLICE = 1_000
 SLICE_PAUSE_MS = 1
 """Until the next slice of such work: not in the same turn."""
 
+ASSIGNED_AT_ONCE_MAX = 1_000
+"""Members and partitions of a group that the broker assigns as soon as somebody comes or goes. Of a larger one the
+target is decided step by step, and those who come and go meanwhile share the next one."""
+
+ASSIGNMENT_PAUSE_MS = 100
+"""Until the target of a large group is decided."""
+
+TARGETS_PER_STEP = 100
+"""Members of a large group whose targets are written in one step."""
+
 DEADLINES_PER_TURN = 200
 REBALANCE_TIMEOUT_MS_MAX = 2**31 - 1
 

@@ -1,13 +1,18 @@
 """What the members of a group of KIP-848 shall have: the topics they mean, and the assignment over all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from headrace.core.coordination.machine import Outcome
-from headrace.core.groups.assignors import ASSIGNORS, AssignableMember, AssignedTopic
+from headrace.core.groups.assignors import ASSIGNORS, ITEMS_PER_STEP, AssignableMember, AssignedTopic
 from headrace.core.groups.consumer_group import ConsumerGroup
-from headrace.core.groups.consumer_records import Subscription, TargetEpochRecord, TargetRecord
-from headrace.core.groups.records import Record
+from headrace.core.groups.consumer_records import (
+    ConsumerRecord,
+    EpochRecord,
+    Subscription,
+    TargetEpochRecord,
+    TargetRecord,
+)
+from headrace.core.groups.settings import ASSIGNED_AT_ONCE_MAX, TARGETS_PER_STEP
 from headrace.core.groups.topic_patterns import PatternRefused, TopicPattern
 from headrace.model.errors import ErrorCode
 
@@ -70,23 +75,35 @@ def topics_changed(group: ConsumerGroup, topics: TopicCatalog) -> bool:
     return changed
 
 
-def retarget(group: ConsumerGroup, default_assignor: str, out: Outcome[Record]) -> None:
-    known = group.topics or {}
+def is_small(group: ConsumerGroup) -> bool:
+    """Whether it is assigned in no time."""
+    partitions = sum(count for _, count in (group.topics or {}).values())
+    return len(group.members) + partitions <= ASSIGNED_AT_ONCE_MAX
+
+
+def new_target(group: ConsumerGroup, default_assignor: str) -> Iterator[ConsumerRecord | None]:
+    """The records of a target for the group as it is now; None where a large group is better gone on with later.
+
+    Members that are gone when their turn comes are left out; for those who came meanwhile there is another target.
+    """
+    epoch, known = group.epoch, group.topics or {}
     meant: dict[tuple[str, ...], tuple[AssignedTopic, ...]] = {}
-    for member in group.members.values():
+    members: dict[str, AssignableMember] = {}
+    for place, (member_id, member) in enumerate(tuple(group.members.items())):
         names = group.subscribed(member)
         if names not in meant:
             meant[names] = tuple(sorted(AssignedTopic(*known[name]) for name in names if name in known))
-    members = {
-        member_id: AssignableMember(
-            meant[group.subscribed(member)],
-            group.targets.get(member_id, ()),
-            member.subscription.instance_id,
-        )
-        for member_id, member in group.members.items()
-    }
-    assign = ASSIGNORS[group.assignor(default_assignor)]
-    for member_id, partitions in assign(members).items():
-        if group.targets.get(member_id) != partitions:
-            out.write(TargetRecord(group.group_id, member_id, partitions))
-    out.write(TargetEpochRecord(group.group_id, group.epoch))
+        before = group.targets.get(member_id, ())
+        members[member_id] = AssignableMember(meant[names], before, member.subscription.instance_id)
+        if place % ITEMS_PER_STEP == 0:
+            yield None
+    assignment = yield from ASSIGNORS[group.assignor(default_assignor)](members)
+    changed = [(member_id, parts) for member_id, parts in assignment.items() if group.targets.get(member_id) != parts]
+    for place, (member_id, partitions) in enumerate(changed):
+        if member_id in group.members:
+            yield TargetRecord(group.group_id, member_id, partitions)
+        if place % TARGETS_PER_STEP == 0:
+            yield None
+    if group.epoch == epoch and group.members.keys() != members.keys():
+        yield EpochRecord(group.group_id, epoch + 1)  # a static member came back under another id meanwhile
+    yield TargetEpochRecord(group.group_id, epoch)
