@@ -23,6 +23,7 @@ SIMULATORS = {
     "log": "simulator",
     "groups": "simulator of groups",
     "transactions": "simulator of transactions",
+    "epochs": "simulator of epochs",
     "compaction": "simulator of compaction",
 }
 """By the play."""
@@ -32,7 +33,7 @@ KILLS = "random kills"
 PAUSES = "pauses"
 SPARK_KILLS = "Spark kills"
 
-SEEDS = {"log": 5_000, "groups": 2_000, "transactions": 2_000, "compaction": 2_000}
+SEEDS = {"log": 5_000, "groups": 2_000, "transactions": 2_000, "epochs": 2_000, "compaction": 2_000}
 TRIES = 5
 """Each known fault is put in this often, beginning at other seeds."""
 SEEDS_OF_A_TRY = 1_000

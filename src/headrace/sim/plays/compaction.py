@@ -10,7 +10,7 @@ from headrace.sim.checkers.keys import LATEST_STAYS, KeyHistory
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.plays.log import drawn_settings
-from headrace.sim.plays.play import Play, one_of
+from headrace.sim.plays.play import UNSYNCED, Play, one_of
 from headrace.sim.spawner import CLEANED
 from headrace.sim.stage import Stage, TopicPlan
 from headrace.sim.workloads import requests
@@ -25,7 +25,7 @@ SCANS_MAX = 5
 
 class CompactionPlay(Play):
     name: ClassVar[str] = "compaction"
-    met: ClassVar[tuple[str, ...]] = (CLEANED,)
+    met: ClassVar[tuple[str, ...]] = (CLEANED, UNSYNCED)
     needed: ClassVar[tuple[str, ...]] = (CLEANED,)
     torn: ClassVar[str] = "unsynced page dropped"
     unmet: ClassVar[tuple[str, ...]] = (
@@ -40,7 +40,11 @@ class CompactionPlay(Play):
         self._keys: dict[PartitionHistory, KeyHistory] = {}
         self._producers: list[KeyedProducer] = []
 
+    def must_meet(self) -> tuple[str, ...]:
+        return super().must_meet() if self.is_synced else (UNSYNCED, *self.needed)
+
     def settings(self, entropy: SeededEntropy) -> dict[str, str]:
+        self.draw_syncs(entropy)
         return drawn_settings(entropy) | {
             "log.cleaner.backoff.ms": one_of(entropy, "200", "2000"),
             "log.cleaner.min.cleanable.ratio": one_of(entropy, "0.01", "0.3"),
@@ -50,7 +54,7 @@ class CompactionPlay(Play):
     def plans(self, entropy: SeededEntropy) -> list[TopicPlan]:
         configs = [
             ("cleanup.policy", "compact"),
-            ("flush.messages", "1"),
+            *([("flush.messages", "1")] if self.is_synced else []),
             ("segment.bytes", one_of(entropy, "2048", "8192")),
         ]
         return [TopicPlan("table", partitions=1 + entropy.below(3), configs=configs)]

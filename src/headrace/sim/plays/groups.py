@@ -11,7 +11,7 @@ from headrace.sim.checkers.groups import GroupHistory
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.plays.log import drawn_settings
-from headrace.sim.plays.play import OPENS, UNSYNCED, UNSYNCED_ONE_IN, Play, one_of
+from headrace.sim.plays.play import OPENS, UNSYNCED, Play, one_of
 from headrace.sim.stage import Stage, Targets, TopicPlan
 from headrace.sim.workloads import group_requests as requests
 from headrace.sim.workloads.administrator import Administrator
@@ -51,7 +51,7 @@ class GroupsPlay(Play):
         return super().must_meet() if self.is_synced else (UNSYNCED,)
 
     def settings(self, entropy: SeededEntropy) -> dict[str, str]:
-        self.is_synced = not entropy.branch("syncs").one_in(UNSYNCED_ONE_IN)
+        self.draw_syncs(entropy)
         return drawn_settings(entropy) | {
             **flushes(is_synced=self.is_synced),
             "offsets.topic.num.partitions": one_of(entropy, "1", "2", "3"),
@@ -99,8 +99,6 @@ class GroupsPlay(Play):
 
     def open(self, stage: Stage) -> None:
         super().open(stage)
-        if not self.is_synced:
-            stage.world.trace.meet(UNSYNCED)
         find_coordinator(stage, "classic", requests.GROUP_KEY)
 
     def check(self, stage: Stage, node: Node) -> None:

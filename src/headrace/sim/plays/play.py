@@ -45,6 +45,10 @@ class Play:
         """What this run must have met in order to count."""
         return (self.torn, *self.needed)
 
+    def draw_syncs(self, entropy: SeededEntropy) -> None:
+        """For a play that goes without syncs in some of its runs."""
+        self.is_synced = not entropy.branch("syncs").one_in(UNSYNCED_ONE_IN)
+
     def settings(self, entropy: SeededEntropy) -> dict[str, str]:
         raise NotImplementedError
 
@@ -61,6 +65,8 @@ class Play:
 
     def open(self, stage: Stage) -> None:
         """The node serves for the first time: the topics are created."""
+        if not self.is_synced:
+            stage.world.trace.meet(UNSYNCED)
         auditor = Auditor(stage)
         for plan in stage.plans:
             request = requests.new_topic(plan.name, plan.partitions, plan.configs)

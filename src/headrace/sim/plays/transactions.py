@@ -15,7 +15,7 @@ from headrace.sim.entropy import SeededEntropy
 from headrace.sim.messages import CHECK, MARKER, MARKER_TWICE, TROUBLED
 from headrace.sim.plays.groups import check_committed, find_coordinator, flushes
 from headrace.sim.plays.log import drawn_settings
-from headrace.sim.plays.play import UNSYNCED, UNSYNCED_ONE_IN, Play, one_of
+from headrace.sim.plays.play import UNSYNCED, Play, one_of
 from headrace.sim.stage import Stage, TopicPlan
 from headrace.sim.workloads import group_requests
 from headrace.sim.workloads import transaction_requests as requests
@@ -54,7 +54,7 @@ class TransactionsPlay(Play):
         return super().must_meet() if self.is_synced else (UNSYNCED, TROUBLED)
 
     def settings(self, entropy: SeededEntropy) -> dict[str, str]:
-        self.is_synced = not entropy.branch("syncs").one_in(UNSYNCED_ONE_IN)
+        self.draw_syncs(entropy)
         return drawn_settings(entropy) | {
             **flushes(is_synced=self.is_synced),
             "offsets.topic.num.partitions": one_of(entropy, "1", "2"),
@@ -97,8 +97,6 @@ class TransactionsPlay(Play):
 
     def open(self, stage: Stage) -> None:
         super().open(stage)
-        if not self.is_synced:
-            stage.world.trace.meet(UNSYNCED)
         find_coordinator(stage, "writer 0", group_requests.TRANSACTION_KEY)
         find_coordinator(stage, "group 0", group_requests.GROUP_KEY)
 
