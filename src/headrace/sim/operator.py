@@ -10,7 +10,8 @@ from headrace.sim.stage import Stage
 
 DOWN_MS_MAX = 1_500
 START_MS_MAX = 30_000
-"""A node that is not ready after so long is ended and started again; it must have an excuse."""
+"""A node that is not ready after so long, of which it was not stopped by a signal, is ended and started again; it
+must have an excuse."""
 STARTS_REFUSED_MAX = 40
 
 NO_HAND_WORK = "a restart needs no hand work"
@@ -76,6 +77,8 @@ class Operator:
         elif node.stopping:
             if node.drained or self._now_ms >= self._deadline_ms:
                 self._finish_stop(node)
+        elif not node.ready and self._virtual.machine.paused_until_ms > self._now_ms:
+            self._deadline_ms = self._virtual.machine.paused_until_ms + START_MS_MAX
         elif not node.ready and self._now_ms >= self._deadline_ms:
             self._give_up_starting()
 
