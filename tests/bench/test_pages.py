@@ -4,7 +4,7 @@ from pathlib import Path
 
 from headrace.bench.charts import BAR_COLUMNS, bar, bar_lines, picture
 from headrace.bench.figures import Measurement
-from headrace.bench.performance_page import BEGIN, END, write_page
+from headrace.bench.performance_page import COMPARE, write_page
 from headrace.bench.targets import TARGETS, verdicts
 
 OURS = Measurement(
@@ -13,6 +13,7 @@ OURS = Measurement(
     client="C replay",
     rounds=({"cpu_us_per_request": 10.0}, {"cpu_us_per_request": 12.0}),
 )
+BEGIN, END = COMPARE.begin, COMPARE.end
 THEIRS = Measurement(
     load="32 x 1, 100 B", subject="kafka 4.3.1", client="C replay", rounds=({"cpu_us_per_request": 22.0},)
 )
@@ -46,6 +47,7 @@ def test_a_picture_calls_nobody() -> None:
 def write(page: Path, *, failures: dict[str, str]) -> str:
     write_page(
         page,
+        COMPARE,
         command="headrace bench compare",
         day="2026-01-31",
         machine={"cpu": "2 x fast"},

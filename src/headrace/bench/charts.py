@@ -20,6 +20,8 @@ PRINCIPAL = (
     "embedded_ms",
     "seconds",
     "per_second",
+    "rows_per_second",
+    "batch_ms",
 )
 """The figure a load is drawn by is the first of these that it has."""
 

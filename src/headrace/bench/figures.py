@@ -49,6 +49,14 @@ FIGURES: Mapping[str, Figure] = {
     "allowed_seconds": Figure("allowed s", "{:.2f}"),
     "answer_kilobytes": Figure("answer KB", "{:,.0f}"),
     "per_second": Figure("per second", "{:,.0f}"),
+    "rows_per_second": Figure("rows/s", "{:,.0f}"),
+    "cpu_us_per_row": Figure("CPU us/row", "{:.2f}"),
+    "batch_ms": Figure("ms per micro-batch", "{:,.0f}"),
+    "added_ms": Figure("ms more per micro-batch", "{:,.0f}"),
+    "broker_megabytes": Figure("broker MB", "{:,.0f}"),
+    "broker_growth": Figure("broker grows by", "{:.1%}"),
+    "workers_megabytes": Figure("Python workers MB", "{:,.0f}"),
+    "workers_growth": Figure("Python workers grow by", "{:.1%}"),
 }
 
 

@@ -12,52 +12,26 @@ from pathlib import Path
 from headrace.bench import processes
 from headrace.bench.brokers import SHARED_SETTINGS, BrokerProcess, free_ports
 from headrace.bench.errors import ToolMissing
-from headrace.bench.machine import cache_folder
+from headrace.bench.maven import Artifact, fetched_jars
 
 KAFKA_VERSION = "4.3.1"
 KAFKA_NAME = f"kafka {KAFKA_VERSION}"
 LOGGING_VERSION = "2.24.3"
-FETCH_SECONDS_MAX = 600
 FORMAT_SECONDS_MAX = 60
 HEAP = ("-Xms1G", "-Xmx1G", "-XX:+UseG1GC")
 
 _ARTIFACTS = (
-    ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
-    ("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
-    ("org.apache.logging.log4j", "log4j-slf4j-impl", LOGGING_VERSION),
-)
-_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
-_PROJECT = (
-    '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>headrace</groupId>'
-    "<artifactId>bench</artifactId><version>1</version><packaging>pom</packaging><dependencies>{}</dependencies></project>"
+    Artifact("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+    Artifact("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
+    Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", LOGGING_VERSION),
 )
 
 
 def kafka_libraries() -> Path:
     """The folder with Kafka's jars, fetched at its first use; ToolMissing says what is not there."""
-    libraries = cache_folder() / f"kafka-{KAFKA_VERSION}"
     if shutil.which("java") is None:
         raise ToolMissing("Apache Kafka needs java, which is not on this machine")
-    if libraries.is_dir():
-        return libraries
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise ToolMissing("Apache Kafka is fetched with mvn, which is not on this machine")
-    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
-        project, fetched = Path(folder) / "pom.xml", Path(folder) / "fetched"
-        project.write_text(_PROJECT.format("".join(_DEPENDENCY.format(*artifact) for artifact in _ARTIFACTS)))
-        command = [
-            maven,
-            "-B",
-            "-q",
-            "-f",
-            str(project),
-            "dependency:copy-dependencies",
-            f"-DoutputDirectory={fetched}",
-        ]
-        processes.run(command, messages=Path(folder) / "messages", seconds_max=FETCH_SECONDS_MAX)
-        fetched.replace(libraries)
-    return libraries
+    return fetched_jars(f"kafka-{KAFKA_VERSION}", _ARTIFACTS, what="Apache Kafka")
 
 
 class KafkaBroker(BrokerProcess):

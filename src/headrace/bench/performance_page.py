@@ -2,20 +2,48 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from headrace.bench.charts import bar_lines, picture
 from headrace.bench.figures import FIGURES, Measurement, figure_text, median_text
 from headrace.bench.targets import Verdict
 
-BEGIN = "<!-- Written by `headrace bench compare`, down to the end mark: change the tool, not the table. -->"
-END = "<!-- End of what `headrace bench compare` wrote. -->"
-PICTURE = Path("images") / "performance.svg"
 VERDICT_COLUMNS = ("load", "figure", "headrace", "reference", "ratio", "target", "verdict")
-_NEW_PAGE = f"# Performance\n\n{BEGIN}\n{END}\n"
+_NEW_PAGE = "# Performance\n"
+
+
+class Section(NamedTuple):
+    """The part of the page that one command writes."""
+
+    command: str
+    picture: Path
+    about: str
+    """What the figures are, in a sentence."""
+
+    @property
+    def begin(self) -> str:
+        return f"<!-- Written by `{self.command}`, down to the end mark: change the tool, not the table. -->"
+
+    @property
+    def end(self) -> str:
+        return f"<!-- End of what `{self.command}` wrote. -->"
+
+
+COMPARE = Section(
+    command="headrace bench compare",
+    picture=Path("images") / "performance.svg",
+    about="Medians of interleaved rounds. CPU is user and system time of the broker's processes.",
+)
+SPARK = Section(
+    command="headrace bench spark",
+    picture=Path("images") / "performance-spark.svg",
+    about="Medians of interleaved rounds. CPU is user and system time of Spark, its Python workers and the broker.",
+)
 
 
 def write_page(
     page: Path,
+    section: Section,
     *,
     command: str,
     day: str,
@@ -26,19 +54,20 @@ def write_page(
 ) -> None:
     """Replace what an earlier run wrote, and the picture beside the page."""
     text = page.read_text() if page.exists() else _NEW_PAGE
-    if BEGIN not in text or END not in text:
-        text = f"{text.rstrip()}\n\n{BEGIN}\n{END}\n"
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    written = "\n".join(measured_part(command, day, machine, measurements, verdicts, failures))
+    if section.begin not in text or section.end not in text:
+        text = f"{text.rstrip()}\n\n{section.begin}\n{section.end}\n"
+    before, _, rest = text.partition(section.begin)
+    _, _, after = rest.partition(section.end)
+    written = "\n".join(measured_part(section, command, day, machine, measurements, verdicts, failures))
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(f"{before}{BEGIN}\n{written}\n{END}{after}")
-    drawing = page.parent / PICTURE
+    page.write_text(f"{before}{section.begin}\n{written}\n{section.end}{after}")
+    drawing = page.parent / section.picture
     drawing.parent.mkdir(parents=True, exist_ok=True)
     drawing.write_text(picture(bar_lines(measurements), title=command))
 
 
 def measured_part(
+    section: Section,
     command: str,
     day: str,
     machine: Mapping[str, str],
@@ -51,14 +80,14 @@ def measured_part(
     yield ""
     yield from (f"* {name}: {text}" for name, text in machine.items())
     yield ""
-    yield "Medians of interleaved rounds. CPU is user and system time of the broker's processes."
+    yield section.about
     yield ""
     yield from _table(VERDICT_COLUMNS, map(verdict_row, verdicts))
     for name, reason in failures.items():
         yield ""
         yield f"Not measured: {name}. {reason.splitlines()[0]}"
     yield ""
-    yield f"![The same as bars]({PICTURE.as_posix()})"
+    yield f"![The same as bars]({section.picture.as_posix()})"
     yield ""
     yield "<details><summary>All figures and all rounds</summary>"
     yield ""
@@ -73,7 +102,7 @@ def verdict_row(verdict: Verdict) -> tuple[str, ...]:
     figure = target.figure
     against = FIGURES[target.against].label if target.against in FIGURES else target.against
     return (
-        target.load,
+        target.name,
         FIGURES[figure].label,
         "" if verdict.ours is None else figure_text(figure, verdict.ours),
         "" if verdict.theirs is None else f"{figure_text(figure, verdict.theirs)} ({against})",

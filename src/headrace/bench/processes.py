@@ -4,7 +4,7 @@ import os
 import selectors
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -24,15 +24,22 @@ def python_command(*arguments: str) -> list[str]:
     return [sys.executable, *arguments]
 
 
-def start(command: Sequence[str], *, messages: Path, stdout: int | None = None) -> subprocess.Popen[bytes]:
+def start(
+    command: Sequence[str],
+    *,
+    messages: Path,
+    stdout: int | None = None,
+    stdin: int = subprocess.DEVNULL,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
     """Start a program whose stderr (and stdout, unless it is wanted) goes to the file `messages`."""
     with messages.open("ab") as file:
         return subprocess.Popen(  # noqa: S603  (programs of this package, or named by the user)
             list(command),
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=file if stdout is None else stdout,
             stderr=file,
-            env=_environment(),
+            env={**_environment(), **(environment or {})},
         )
 
 
@@ -66,8 +73,9 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 def first_line(stream: IO[bytes], seconds_max: float) -> str:
@@ -86,30 +94,46 @@ def last_words(messages: Path) -> str:
 def cpu_seconds(process_id: int) -> float:
     """User and system time of a process, its threads, its children, and those of its children that ended."""
     ticks = 0
-    for fields in _tree(process_id):
+    for fields in _members(process_id).values():
         ticks += sum(map(int, fields[_USER_TICKS : _CHILD_SYSTEM_TICKS + 1]))
     return ticks / CLOCK_TICKS
 
 
+def children(process_id: int, name: str) -> list[int]:
+    """The processes below this one whose program has a name that begins so."""
+    return [known for known in _members(process_id) if known != process_id and _name(known).startswith(name)]
+
+
+def own_bytes(process_ids: Iterable[int]) -> int:
+    """Resident memory, pages shared among processes counted by their shares; a process that just ended has none."""
+    total = 0
+    for process_id in process_ids:
+        try:
+            lines = Path(f"/proc/{process_id}/smaps_rollup").read_text().splitlines()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        total += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+    return total
+
+
 def resident_bytes(process_id: int) -> int:
-    return sum(int(fields[_RESIDENT_PAGES]) for fields in _tree(process_id)) * PAGE_BYTES
+    return sum(int(fields[_RESIDENT_PAGES]) for fields in _members(process_id).values()) * PAGE_BYTES
 
 
-def _tree(process_id: int) -> Iterator[list[str]]:
-    """The fields of /proc/PID/stat, from the state on, of a process and all below it."""
+def _members(process_id: int) -> dict[int, list[str]]:
+    """A process and all below it, with the fields of /proc/PID/stat from the state on."""
     found = {known: fields for known in _process_ids() if (fields := _stat(known)) is not None}
     if process_id not in found:
         raise BenchError(f"process {process_id} is gone")
-    members = {process_id}
-    yield found[process_id]
+    members = {process_id: found[process_id]}
     grew = True
     while grew:
         grew = False
         for known, fields in found.items():
             if known not in members and int(fields[_PARENT]) in members:
-                members.add(known)
+                members[known] = fields
                 grew = True
-                yield fields
+    return members
 
 
 def _process_ids() -> list[int]:
@@ -122,3 +146,10 @@ def _stat(process_id: int) -> list[str] | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return content.rpartition(")")[2].split()  # the name in brackets may hold anything
+
+
+def _name(process_id: int) -> str:
+    try:
+        return Path(f"/proc/{process_id}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

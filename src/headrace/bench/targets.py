@@ -1,5 +1,6 @@
 """What is to be reached, as data: one row per figure, and the verdict on a measured one."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from headrace.bench.loads import LARGE, MEDIUM, PIPELINED, SINGLE
 
 HEADRACE = "headrace"
 KAFKA = "kafka"
+_VERSION = re.compile(r" \d[\w.]*$")
 
 CONSUME = "consume, 1 KB records"
 CONSUME_RAW = "consume, raw fetches"
@@ -40,6 +42,13 @@ class Target(NamedTuple):
     bound: float
     against: str = ""
     """Whose figure the bound is a multiple of: a subject, another figure of ours, or nobody's."""
+
+    subject: str = HEADRACE
+    """Whose figure is judged: ours, in one of the ways we have."""
+
+    @property
+    def name(self) -> str:
+        return self.load if self.subject == HEADRACE else f"{self.load}: {self.subject}"
 
     def text(self) -> str:
         relation = "<=" if self.at_most else ">="
@@ -113,17 +122,18 @@ def verdicts(measurements: Iterable[Measurement], targets: Iterable[Target] = TA
 
 def _kind(subject: str) -> str:
     """`kafka` of `kafka 4.3.1`."""
-    return KAFKA if subject.startswith(KAFKA) else subject
+    return _VERSION.sub("", subject)
 
 
 def _verdict(target: Target, found: Mapping[tuple[str, str], Measurement]) -> Verdict:
-    ours = _median(found.get((target.load, HEADRACE)), target.figure)
+    own = found.get((target.load, target.subject))
+    ours = _median(own, target.figure)
     if not target.against:
         theirs: float | None = None
         allowed: float | None = target.bound
     else:
         if target.against in FIGURES:
-            theirs = _median(found.get((target.load, HEADRACE)), target.against)
+            theirs = _median(own, target.against)
         else:
             theirs = _median(found.get((target.load, target.against)), target.figure)
         allowed = None if theirs is None else theirs * target.bound

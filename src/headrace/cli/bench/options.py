@@ -78,6 +78,15 @@ def folder_option(function: Decorated) -> Decorated:
     )(function)
 
 
+def page_option(function: Decorated) -> Decorated:
+    return click.option(
+        "--write",
+        "page",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="A page to put the table into.",
+    )(function)
+
+
 @contextmanager
 def benchmark_failures() -> Iterator[None]:
     """What the benchmark raises becomes the message and the exit code of the command."""

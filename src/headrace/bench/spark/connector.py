@@ -1,0 +1,22 @@
+"""Spark's own connector for Kafka, from Maven: what ours is compared with."""
+
+from pathlib import Path
+
+from headrace.bench.maven import Artifact, fetched_jars
+
+CONNECTOR_VERSION = "4.2.0"
+"""The newest in Maven's registry; it runs in Spark 4.3 as well."""
+
+_ARTIFACTS = (
+    Artifact("org.apache.spark", "spark-sql-kafka-0-10_2.13", CONNECTOR_VERSION),
+    Artifact("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+    Artifact("org.apache.kafka", "kafka-clients", "3.9.1"),
+    Artifact("org.apache.commons", "commons-pool2", "2.12.1"),
+)
+"""What it needs and Spark does not bring along. Of the second the registry has no newer one."""
+
+
+def connector_jars() -> list[Path]:
+    """Fetched at their first use; ToolMissing says what is not there."""
+    name = f"spark-kafka-{CONNECTOR_VERSION}"
+    return sorted(fetched_jars(name, _ARTIFACTS, what="Spark's connector for Kafka", alone=True).glob("*.jar"))

@@ -1,0 +1,100 @@
+"""`headrace bench spark`: our format and Spark's connector for Kafka, in turns on one broker."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headrace.cli.bench.options import benchmark_failures, end_telling, folder_option, page_option, tell
+from headrace.cli.bench.report import show_comparison
+from headrace.cli.failures import Failure
+from headrace.cli.options import json_option
+
+PART_NAMES = ("read", "scan", "write", "stream", "memory")
+
+_SIZES = {
+    "rounds": "How often each load is measured; streams less often.",
+    "large_rows": "Rows of 1 KB that are read.",
+    "small_rows": "Rows of 100 B that are read.",
+    "write_rows": "Rows of 100 B that are written.",
+    "batch_rows": "Rows of a micro-batch.",
+    "batches": "Micro-batches of a query; the first five do not count.",
+    "stream_rounds": "How often streams are measured.",
+    "memory_batches": "Micro-batches of the query whose memory is watched, from a fifth of them to the end.",
+    "memory_batch_rows": "Rows of each of those.",
+}
+
+
+def size_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Each size that can be changed; those left out are as the extent has them."""
+    for name, text in reversed(_SIZES.items()):
+        function = click.option(f"--{name.replace('_', '-')}", type=click.IntRange(1), help=text)(function)
+    return function
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="A few thousand rows, once: to see that it works, not how fast.")
+@click.option("--no-connector", is_flag=True, help="Without Spark's connector, even where it could be had.")
+@click.option("--only", type=click.Choice(PART_NAMES), multiple=True, help="Only this part; may be repeated.")
+@click.option("--touch/--no-touch", default=None, help="Touch the memory first. [default: unless --quick]")
+@size_options
+@page_option
+@folder_option
+@json_option
+def spark(
+    quick: bool,
+    no_connector: bool,
+    only: tuple[str, ...],
+    touch: bool | None,
+    page: Path | None,
+    folder: Path | None,
+    as_json: bool,
+    **sizes: Any,
+) -> None:
+    """Measure Spark on a broker: reads, scans of files, writes, micro-batches and memory, beside Spark's connector.
+
+    The connector is fetched by mvn into the cache folder at the first use; without mvn only our own rows are measured.
+    Every round is checked by counts and checksums of its rows. Takes about twelve minutes and 5 GB of disk.
+    """
+    _require_spark()
+    from headrace.bench.machine import bench_folder, touched_memory
+    from headrace.bench.performance_page import SPARK
+    from headrace.bench.spark.comparison import FULL, QUICK, SparkComparison
+    from headrace.bench.spark.targets import SPARK_TARGETS
+    from headrace.bench.targets import verdicts
+
+    wanted = replace(QUICK if quick else FULL, **{name: size for name, size in sizes.items() if size is not None})
+    with benchmark_failures(), ExitStack() as stack:
+        own_folder = stack.enter_context(bench_folder(folder))
+        jars = [] if no_connector else _connector()
+        if touch if touch is not None else not quick:
+            tell("touching the memory")
+            stack.enter_context(touched_memory(own_folder))
+        comparison = stack.enter_context(SparkComparison(own_folder, sizes=wanted, jars=jars, tell=tell))
+        comparison.run(only or PART_NAMES)
+    measured = {one.load for one in comparison.measurements}
+    judged = verdicts(comparison.measurements, [each for each in SPARK_TARGETS if not only or each.load in measured])
+    show_comparison(comparison, judged, SPARK, folder=folder, page=page, as_json=as_json)
+
+
+def _require_spark() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("pyspark") is None:
+        raise Failure("Spark is not installed: pip install 'headrace[spark]'")
+
+
+def _connector() -> list[Path]:
+    from headrace.bench.errors import BenchError
+    from headrace.bench.spark.connector import connector_jars
+
+    tell("fetching Spark's connector")
+    try:
+        return connector_jars()
+    except BenchError as missing:
+        end_telling()
+        click.echo(f"without Spark's connector: {str(missing).splitlines()[0]}", err=True)
+        return []
