@@ -27,8 +27,9 @@ ROUNDS_BESIDE = int(os.environ.get("HOSTILE_ROUNDS", "40"))
 """Rounds of the healthy client for which an attack goes on; more give a figure that settles."""
 ROUNDS_OF_MANY_CASES = int(os.environ.get("HOSTILE_ROUNDS", "10"))
 """The same for attacks that come in many variants."""
-ATTACKER_NICENESS = int(os.environ.get("HOSTILE_ATTACKER_NICENESS", "0"))
-"""19 leaves the attacker what broker and healthy client do not need of the cores; in life it has cores of its own."""
+APART = os.environ.get("HOSTILE_APART", "") == "1"
+"""Whether it is as if everyone had a machine: attackers have a core, broker and healthy client another, the client
+first. For whoever may give a process real-time priority."""
 
 SLOWER_TIMES_MAX = 3.0
 SCHEDULING_MS = float(os.environ.get("HOSTILE_SCHEDULING_MS", "500"))
@@ -84,17 +85,30 @@ def core_time(pid: int) -> CoreTime:
 
 
 @contextmanager
-def _at_niceness(niceness: int) -> Iterator[None]:
-    """This thread, and those it starts meanwhile."""
-    if not niceness:
+def _on_a_core_of_its_own() -> Iterator[None]:
+    """What is started meanwhile has the first core; whoever started it, the others."""
+    cores = os.sched_getaffinity(0)
+    if not APART or len(cores) == 1:
         yield
         return
-    before = os.getpriority(os.PRIO_PROCESS, 0)
-    os.setpriority(os.PRIO_PROCESS, 0, niceness)
+    os.sched_setaffinity(0, {min(cores)})
     try:
         yield
     finally:
-        os.setpriority(os.PRIO_PROCESS, 0, before)
+        os.sched_setaffinity(0, cores - {min(cores)})
+
+
+@contextmanager
+def _before_others() -> Iterator[None]:
+    """What is started meanwhile is given a core as soon as it is ready to run."""
+    if not APART:
+        yield
+        return
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 class HealthyClient:
@@ -193,11 +207,13 @@ class Ground:
 
     def __enter__(self) -> Self:
         try:
-            self.broker.start()
-            self.create_topic(HEALTHY_TOPIC)
-            self.create_topic("target", partitions=8)
-            self.create_topic("compacted", configs={"cleanup.policy": "compact"})
-            self.healthy = HealthyClient(self.broker.bootstrap_servers)
+            with _on_a_core_of_its_own():
+                self.broker.start()
+                self.create_topic(HEALTHY_TOPIC)
+                self.create_topic("target", partitions=8)
+                self.create_topic("compacted", configs={"cleanup.policy": "compact"})
+                with _before_others():
+                    self.healthy = HealthyClient(self.broker.bootstrap_servers)
             self.healthy.wait_for(20, FIRST_ROUND_S_MAX)  # connections, first metadata, the interpreter's caches
             self.measure_alone()
         except BaseException:
@@ -285,8 +301,7 @@ class Ground:
         window = Window(self.healthy, rounds)
         before, waits = self.metrics(), self._waits()
         self._longest_turn_ms = 0.0
-        with _at_niceness(ATTACKER_NICENESS):
-            yield window.goes_on
+        yield window.goes_on
         self.healthy.wait_for(window.began + rounds, ATTACK_S_MAX)
         assert self.is_alive(), self.broker.complaints()
         after = self.metrics()

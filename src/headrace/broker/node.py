@@ -49,6 +49,10 @@ UUID_BYTES = 16
 PLAINTEXT = "PLAINTEXT"
 METADATA_RETRY_MS = 200
 """How long changes of metadata wait when there is no room or no file descriptor to commit them."""
+HELPER_TURN_S = 0.0005
+"""How long a helper thread keeps the interpreter while the loop wants it. Python's own is 5 ms, which every request
+would wait while a helper opens records."""
+
 STOP_TURN_MS = 50
 """How often a stopping node looks whether its clients have their answers."""
 
@@ -438,6 +442,7 @@ def run(config: BrokerConfig, *, on_ready: Callable[[Node], None] = lambda node:
     from headrace.broker.tidying import Tidying
     from headrace.ports.real.disk import raise_open_file_limit
 
+    sys.setswitchinterval(HELPER_TURN_S)
     descriptors_max = raise_open_file_limit()
     node = Node(config, real_ports(), host_name=os.uname().nodename, descriptors_max=descriptors_max)
     signals = 0
