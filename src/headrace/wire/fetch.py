@@ -79,7 +79,11 @@ def scan_in_slices(
     position = yield from _scan_topics(buffer, position, end, version, compact, topics, partitions_per_slice)
     forgotten: list[tuple[bytes, list[int]]] = []
     if version >= SESSIONS_FROM:
-        position = yield from _scan_forgotten(buffer, position, end, version, compact, forgotten, partitions_per_slice)
+        count, position = element_count(buffer, position, end, compact=compact, smallest=2)
+        if count:
+            position = yield from _scan_forgotten(
+                buffer, position, end, version, compact, count, forgotten, partitions_per_slice
+            )
     if version >= 11:
         _, position = string_span(buffer, position, end, compact=compact)  # the client's rack: no followers to prefer
     if compact:
@@ -148,11 +152,11 @@ def _scan_forgotten(
     end: int,
     version: int,
     compact: bool,
+    topic_count: int,
     forgotten: list[tuple[bytes, list[int]]],
     per_slice: int,
 ) -> Generator[None, None, int]:
     left = per_slice
-    topic_count, position = element_count(buffer, position, end, compact=compact, smallest=2)
     for _ in range(topic_count):
         key, position = _scan_topic_key(buffer, position, end, version, compact)
         count, position = element_count(buffer, position, end, compact=compact, smallest=4)

@@ -17,8 +17,13 @@ from headrace.broker.partitions.leader import LedTopic
 from headrace.broker.partitions.reader import RunningFetch, WantedRead
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
-from headrace.model.limits import FETCH_BYTES_AT_ONCE_MAX, FETCH_PARTITIONS_MAX, FETCH_PARTITIONS_PER_SLICE
-from headrace.ports.disk import Slice
+from headrace.model.limits import (
+    COPIED_SLICE_BYTES_MAX,
+    FETCH_BYTES_AT_ONCE_MAX,
+    FETCH_PARTITIONS_MAX,
+    FETCH_PARTITIONS_PER_SLICE,
+)
+from headrace.ports.disk import Disk, Slice
 from headrace.wire.apis import ApiKey
 from headrace.wire.errors import ProtocolError
 from headrace.wire.fetch import (
@@ -36,6 +41,8 @@ if TYPE_CHECKING:
     from headrace.broker.broker import Broker
 
 _PARKED = 1
+_NONE = ErrorCode.NONE
+_FETCH = int(ApiKey.FETCH)
 FIRST_FOLLOWER_ID = 0
 
 
@@ -106,7 +113,7 @@ def _carry_out(
     # A follower's fetch moves the high watermark: no client may claim to be one (CVE-2018-1288).
     if request.replica_id >= FIRST_FOLLOWER_ID:
         error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    if error is not ErrorCode.NONE:
+    if error is not _NONE:
         if version < SESSIONS_FROM:
             raise ProtocolError(f"a fetch of version {version} that cannot be told of {error.name}")
         answer.complete(_encoded(version, correlation_id, error, NO_SESSION, []))
@@ -117,21 +124,22 @@ def _carry_out(
     def respond(wants: list[WantedRead], results: list[PartitionData]) -> None:
         if connection.closed:
             return
-        broker.metrics.request_answered(ApiKey.FETCH, broker.clock.monotonic_ms() - began_ms)
+        broker.metrics.request_answered(_FETCH, broker.clock.monotonic_ms() - began_ms)
         session_id = session.session_id if session is not None else NO_SESSION
         full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
         topics: list[tuple[bytes, list[PartitionData]]] = []
         if len(results) <= FETCH_PARTITIONS_PER_SLICE:
-            broker.metrics.request_errors[ApiKey.FETCH] += _count(broker, results)
+            broker.metrics.request_errors[_FETCH] += _count(broker, results)
             _group(topics, wants, results, session, full=full)
-            answer.complete(_encoded(version, correlation_id, ErrorCode.NONE, session_id, topics))
+            parts = _encoded(version, correlation_id, _NONE, session_id, topics)
+            answer.complete(_in_one_piece(broker.disk, parts))
             return
         grouping = _group_in_slices(broker, topics, wants, results, session, full=full)
         encoding = encode_in_slices(
             version,
             correlation_id,
             throttle_time_ms=0,
-            error=ErrorCode.NONE,
+            error=_NONE,
             session_id=session_id,
             topics=topics,
             partitions_per_slice=FETCH_PARTITIONS_PER_SLICE,
@@ -156,7 +164,7 @@ def _session(broker: "Broker", request: FetchRequest, version: int) -> tuple[Fet
     """The session this request belongs to and brings up to date, or None for a fetch that stands alone."""
     sessions = broker.fetch_sessions
     if version < SESSIONS_FROM:
-        return None, ErrorCode.NONE
+        return None, _NONE
     by_id = version >= TOPIC_IDS_FROM
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if request.session_id != NO_SESSION:
@@ -164,7 +172,7 @@ def _session(broker: "Broker", request: FetchRequest, version: int) -> tuple[Fet
         session = None
         if request.session_epoch == INITIAL_EPOCH and request.topics:
             session = sessions.create(by_id=by_id)
-        return session, ErrorCode.NONE
+        return session, _NONE
     session = sessions.find(request.session_id)
     if session is None:
         return None, ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -173,14 +181,14 @@ def _session(broker: "Broker", request: FetchRequest, version: int) -> tuple[Fet
     if session.epoch != request.session_epoch:
         return None, ErrorCode.INVALID_FETCH_SESSION_EPOCH
     session.advance(broker.clock.monotonic_ms())
-    return session, ErrorCode.NONE
+    return session, _NONE
 
 
 def _count_wanted(broker: "Broker", request: FetchRequest, session: FetchSession | None) -> int:
-    if session is not None:
-        count = len(session.partitions)
-    else:
-        count = sum(len(partitions) for _, partitions in request.topics)
+    count = 0 if session is None else len(session.partitions)
+    if session is None:
+        for _, partitions in request.topics:
+            count += len(partitions)
     if count > FETCH_PARTITIONS_MAX:
         if session is not None:
             broker.fetch_sessions.close(session.session_id)
@@ -241,7 +249,7 @@ def _group_in_slices(
         failed |= _count(broker, results[start:end])
         _group(topics, wants[start:end], results[start:end], session, full=full)
         yield
-    broker.metrics.request_errors[ApiKey.FETCH] += failed
+    broker.metrics.request_errors[_FETCH] += failed
 
 
 def _count(broker: "Broker", results: list[PartitionData]) -> bool:
@@ -322,3 +330,26 @@ def _encoded(
         version, correlation_id, throttle_time_ms=0, error=error, session_id=session_id, topics=topics
     )
     return cast(list[Part], parts)
+
+
+def _in_one_piece(disk: Disk, parts: list[Part]) -> bytes | list[Part]:
+    """HOT: what is small is copied here, and leaves like the answer of any other request."""
+    length = 0
+    for part in parts:
+        if isinstance(part, Slice):
+            length += part.length
+    if length > COPIED_SLICE_BYTES_MAX:
+        return parts
+    whole: list[bytes | bytearray | memoryview] = []
+    for part in parts:
+        if isinstance(part, Slice):
+            try:
+                copied = disk.read(part.file, part.length, part.position)
+            except OSError:
+                return parts  # it shows again, and ends the connection, when it is sent
+            if len(copied) < part.length:
+                return parts
+            whole.append(copied)
+        else:
+            whole.append(part)
+    return b"".join(whole)

@@ -30,6 +30,7 @@ _HEAD = Struct(">ii")
 _LEAST_BEHIND_SHAPE = 4
 """A length of one byte, and three times no tagged fields; or a length of four bytes."""
 _NONE = ErrorCode.NONE
+_PRODUCE = int(ApiKey.PRODUCE)
 _PARKED = 1
 Confirmation = tuple[LedPartition, int]
 """(the partition, the offset behind the last record)."""
@@ -175,7 +176,7 @@ def carry_out(
             confirmations.append(None)
             failed = True
         answers.append((topic, results))
-    broker.metrics.request_errors[ApiKey.PRODUCE] += failed
+    broker.metrics.request_errors[_PRODUCE] += failed
     if acks == 0:
         _finish_unanswered(connection, confirmations, failed)
         return confirmations

@@ -129,4 +129,8 @@ class Sender:
 
 
 def _is_large(connection: Connection) -> bool:
-    return sum(part.length for part in connection.unsent if isinstance(part, Slice)) > LARGE_ANSWER_BYTES
+    length = 0
+    for part in connection.unsent:  # HOT: a sum of a generator takes twice as long
+        if isinstance(part, Slice):
+            length += part.length
+    return length > LARGE_ANSWER_BYTES
