@@ -210,6 +210,16 @@ def test_segments_that_vanish_are_looked_at_again(broker, client):
     assert client.scanned(found) == expected()[25:]
 
 
+def test_files_that_are_being_exchanged_are_given_when_that_is_over(broker, client):
+    log = broker.partition("t").log
+    log.names_generation += 1  # as compaction does while a helper renames files
+    answer = client.manifest(-1)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.REPLICA_NOT_AVAILABLE
+    log.names_generation += 1
+    found = client.partition(client.manifest(-1, lease_id=answer.lease_id))
+    assert client.scanned(found) == expected()
+
+
 def test_a_file_system_without_hard_links(broker, client):
     broker.machine.disk.faults.fail("link", code=errno.EPERM, skip=3)
     answer = client.manifest(-1)

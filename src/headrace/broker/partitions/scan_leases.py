@@ -105,7 +105,8 @@ class ScanLeases:
     ) -> None:
         home = self._broker.partitions.home_of(partition)
         if home is None or not looks:
-            done(ErrorCode.KAFKA_STORAGE_ERROR if looks == 0 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            # Not now, but soon: the client asks again.
+            done(ErrorCode.REPLICA_NOT_AVAILABLE if looks == 0 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return
         held = look_at(partition, home, isolation_level)
         if isinstance(held, ErrorCode):

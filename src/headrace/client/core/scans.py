@@ -3,7 +3,8 @@
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
 
-from headrace.client.core.calls import Operation, ask
+from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS
+from headrace.client.core.calls import Operation, Pause, ask
 from headrace.client.core.cluster import Cluster, fetch_metadata
 from headrace.client.errors import BrokerError, ClientError
 from headrace.client.scans import AbortedRange, EpochStart, ScanLease, ScanManifest, ScanPartition, ScanSegment
@@ -16,6 +17,8 @@ from headrace.wire.messages import scan_release as release_api
 NEW_LEASE = bytes(16)
 PARTITIONS_PER_REQUEST = 100
 PAGES_MAX = 10_000
+EXCHANGES_MAX = 200
+"""How often files that are just being exchanged are asked for again; with the pauses, most of the time of a call."""
 _FROM_THE_BEGIN = -1
 
 
@@ -58,15 +61,20 @@ def _pages(
     told: dict[TopicPartition, ScanPartition] = {}
     left = dict.fromkeys(partitions, _FROM_THE_BEGIN)
     cluster_id = ""
+    exchanges = 0
     for _ in range(PAGES_MAX):
         answer = yield from _ask(lease, left, isolation_level)
         cluster_id = answer.cluster_id
         if lease.lease_id == NEW_LEASE:
             lease = ScanLease(answer.node_id, answer.lease_id, answer.lease_ms)
             leases.append(lease)
-        left = _take(answer, told)
+        exchanged = _exchanged(answer) if exchanges < EXCHANGES_MAX else frozenset()
+        left = _take(answer, told, exchanged)
         if not left:
             return cluster_id, lease, list(told.values())
+        if exchanged:
+            exchanges += 1
+            yield Pause(ATTEMPT_PAUSE_MS)
     raise BrokerError(ErrorCode.INVALID_REQUEST, f"a manifest of more than {PAGES_MAX} pages")
 
 
@@ -91,15 +99,29 @@ def _ask(
     return answer
 
 
+def _exchanged(answer: manifest_api.ScanManifestResponse) -> frozenset[TopicPartition]:
+    """The partitions whose files compaction or retention kept exchanging while the broker looked at them."""
+    return frozenset(
+        TopicPartition(topic.name, page.partition_index)
+        for topic in answer.topics
+        for page in topic.partitions
+        if page.error_code == ErrorCode.REPLICA_NOT_AVAILABLE
+    )
+
+
 def _take(
-    answer: manifest_api.ScanManifestResponse, told: dict[TopicPartition, ScanPartition]
+    answer: manifest_api.ScanManifestResponse,
+    told: dict[TopicPartition, ScanPartition],
+    exchanged: frozenset[TopicPartition],
 ) -> dict[TopicPartition, int]:
-    """Add what came; the partitions of which there is more, and from where on."""
+    """Add what came; the partitions of which there is more, or nothing yet, and from where on."""
     directories = {each.directory_id: each.path for each in answer.directories}
-    left = {}
+    left = dict.fromkeys(exchanged, _FROM_THE_BEGIN)
     for topic in answer.topics:
         for page in topic.partitions:
             place = TopicPartition(topic.name, page.partition_index)
+            if place in exchanged:
+                continue
             if page.error_code:
                 raise BrokerError(page.error_code, f"no files of {place}", page.error_message)
             new = _partition(answer.node_id, topic, page, directories[page.directory_id])
