@@ -32,6 +32,7 @@ SWEEP = "failpoint sweep"
 KILLS = "random kills"
 PAUSES = "pauses"
 SPARK_KILLS = "Spark kills"
+SPARK_OUTAGES = "Spark outages"
 
 SEEDS = {"log": 5_000, "groups": 2_000, "transactions": 2_000, "epochs": 2_000, "compaction": 2_000}
 TRIES = 5
@@ -43,6 +44,7 @@ SWEEP_CALLS_OF_A_POINT = 5
 KILLS_GOAL = 1_000
 PAUSES_GOAL, PAUSE_S = 20, 10.0
 SPARK_KILLS_GOAL, SPARK_KILLS_OF_A_QUERY = 100, 10
+SPARK_OUTAGES_GOAL, OUTAGE_S = 5, 30.0
 CHECK_EVERY = 10
 FUZZ_SLICE = 20_000
 FUZZ_SEED_FIRST = 1_000
@@ -79,6 +81,7 @@ def campaigns() -> list[Campaign]:
         Campaign(
             name=SPARK_KILLS, unit="kills", goal=SPARK_KILLS_GOAL, slice=SPARK_KILLS_OF_A_QUERY, run=kill_around_spark
         ),
+        Campaign(name=SPARK_OUTAGES, unit="outages", goal=SPARK_OUTAGES_GOAL, slice=1, run=leave_spark_alone),
         *(
             Campaign(name=fuzz_name(name), unit="inputs", goal=goal, slice=FUZZ_SLICE, run=partial(fuzz, name))
             for name, goal in fuzz_goals().items()
@@ -185,14 +188,33 @@ def pause(first: int, count: int) -> Outcome:
 
 
 def kill_around_spark(first: int, count: int) -> Outcome:
-    """One query and a kill in each of its micro-batches, at points drawn from the number of the first."""
+    """One query and a kill in each of its micro-batches; over all queries every point is met equally often."""
     from tests.spark.kills import campaign  # Spark and Arrow are for this alone
 
-    def run(folder: str) -> dict[str, int]:
-        campaign.kills(Path(folder), campaign.drawn(first, count))
-        return {"kills": count, "rows": (count + 1) * campaign.ROWS_PER_BATCH}
+    chosen = campaign.drawn(campaign.SEED, first, count)
 
-    return _with_folder(run, f"python -m tests.spark.kills.campaign --seed {first} --kills {count}")
+    def run(folder: str) -> dict[str, int]:
+        campaign.kills(Path(folder), chosen)
+        victims = Counter(victim for victim, _point in chosen)
+        return {"kills": count, "rows": (count + 1) * campaign.ROWS_PER_BATCH, **victims}
+
+    return _with_folder(run, f"python -m tests.spark.kills.campaign --first {first} --kills {count}")
+
+
+def leave_spark_alone(_first: int, count: int) -> Outcome:
+    """The broker of a query from topic to topic is killed, and comes back after a while."""
+    from headrace.spark import session
+    from tests.spark.kills import outages
+
+    def run(folder: str) -> dict[str, int]:
+        spark = session("headrace-outages", master="local[2]", conf={"spark.ui.enabled": "false"})
+        try:
+            sent = outages.copy_through_outages(spark, Path(folder), outages=count, seconds=OUTAGE_S)
+        finally:
+            spark.stop()
+        return {"outages": count, "rows": sent}
+
+    return _with_folder(run, f"python -m tests.spark.kills.outages --outages {count} --seconds {OUTAGE_S:g}")
 
 
 def _with_folder(run: Callable[[str], dict], again: str) -> Outcome:

@@ -9,9 +9,11 @@ from tests.sim.known_bad import KNOWN_BAD
 from tools.chaos.campaigns import (
     KILLS,
     KNOWN_FAULTS,
+    OUTAGE_S,
     PAUSES,
     SIMULATORS,
     SPARK_KILLS,
+    SPARK_OUTAGES,
     SWEEP,
     TRIES,
     fuzz_goals,
@@ -133,9 +135,20 @@ def _processes(record: Record) -> str:
         rows.append(
             (
                 "Spark's Python worker, its driver or the broker killed at a named point of an epoch",
-                f"{spark.number('kills'):,} kills",
+                f"{spark.number('kills'):,} kills ({spark.number('worker')} of workers, {spark.number('driver')} of "
+                f"drivers, {spark.number('broker')} of brokers)",
                 f"{spark.number('rows'):,} rows",
                 _on_code(spark),
+            )
+        )
+    away = record.of(SPARK_OUTAGES)
+    if away.done:
+        rows.append(
+            (
+                f"killed under a query of Spark from topic to topic, and away for {OUTAGE_S:g} s",
+                f"{away.number('outages'):,} times",
+                f"{away.number('rows'):,} rows",
+                _on_code(away),
             )
         )
     return _table(("broker process under load", "times", "batches acknowledged, none lost or doubled", "code"), rows)

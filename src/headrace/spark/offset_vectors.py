@@ -8,7 +8,7 @@ because Spark asks for the initial offset more than once and keeps none of the a
 first try did. No topic is called so: their names have no colons.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,6 +67,11 @@ def from_json(tree: Mapping[str, Any]) -> StreamOffset:
 def ranges_text(ranges: Iterable[tuple[TopicPartition, int, int]]) -> str:
     """Ranges of offsets in words: "orders-0 offsets 5 to 9"."""
     return ", ".join(f"{partition} offsets {begin} to {end - 1}" for partition, begin, end in ranges)
+
+
+def ends_text(ends: OffsetVector, topics: Collection[str]) -> str:
+    """The ends of these topics in words: "orders-0 offset 9"."""
+    return ", ".join(f"{each} offset {ends[each] - 1}" for each in sorted(ends) if each.topic in topics)
 
 
 def _by_topic(vector: OffsetVector) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 KAFKA_PREFIX = "kafka."
+TABLE_PREFIX = "option."
+"""What Spark puts before the OPTIONS of a CREATE TABLE, beside the options as they are."""
 
 SOURCE_NAMES = (
     "subscribe",
@@ -62,6 +64,12 @@ def check_names(options: Mapping[str, str]) -> None:
     """Refuse the first name that nobody knows; those with `kafka.` are looked at by those who pass them on."""
     known = {name.lower(): name for name in KNOWN_NAMES}
     for name in options:
+        if name.lower().startswith(TABLE_PREFIX):
+            raise OptionError(
+                "a table does not keep options, as Spark does not hand them to a Python source that is read: write "
+                "CREATE TABLE t USING headrace, and SELECT * FROM t WITH (subscribe = 'orders', ...), or use CREATE "
+                "TEMPORARY VIEW t USING headrace OPTIONS (...)"
+            )
         if name.lower() not in known and not name.lower().startswith(KAFKA_PREFIX):
             raise OptionError(f'unknown option "{name}" of format "headrace"{suggestion(name, known.values())}')
 

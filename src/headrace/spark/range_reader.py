@@ -45,7 +45,7 @@ def read_range(
 ) -> "Iterator[pyarrow.RecordBatch]":
     """The rows of the range; what of it is not there any more is a loss, and the policy decides."""
     from headrace.client.core.reading import AbortedTransactions
-    from headrace.client.errors import OffsetOutOfRange
+    from headrace.client.errors import DeadlineExceeded, OffsetOutOfRange
     from headrace.spark.rows import RowMaker
     from headrace.wire.columns.decoding import decode
     from headrace.wire.columns.opened import hides_control
@@ -70,6 +70,8 @@ def read_range(
                     yield from maker.rows(wanted.partition, decoded)
                 begin = piece.end
             return
+        except DeadlineExceeded as error:
+            raise DeadlineExceeded(f'{error} (option "kafkaConsumer.pollTimeoutMs" says how long)') from error
         except OffsetOutOfRange as gone:
             first = _first_left(wanted, begin, options)
             lost = [(wanted.partition, begin, first)]

@@ -31,6 +31,14 @@ class Selection:
     pattern: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
 
+    def has(self, partition: TopicPartition) -> bool:
+        """Whether it would be read if it was there."""
+        if self.pattern is not None:
+            from headrace.core.groups.topic_patterns import TopicPattern
+
+            return bool(TopicPattern(self.pattern).matching([partition.topic]))
+        return partition.topic in self.topics or partition in self.partitions
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:

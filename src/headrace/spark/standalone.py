@@ -28,6 +28,8 @@ _MASTER_CLASS = "org.apache.spark.deploy.master.Master"
 _WORKER_CLASS = "org.apache.spark.deploy.worker.Worker"
 _REGISTERED = "Successfully registered with master"
 _STATE_FILE = "cluster.json"
+_HOST = "127.0.0.{}"
+"""Of the loopback network, all of which is this machine."""
 
 
 class ClusterError(RuntimeError):
@@ -68,7 +70,8 @@ def up(folder: Path, *, workers: int, cores: int = 1, memory: str = WORKER_MEMOR
             name = f"worker-{number}"
             work = ("--work-dir", str(folder.absolute() / "work" / name), "--webui-port", "0")
             sizes = ("--cores", str(cores), "--memory", memory)
-            arguments = (_WORKER_CLASS, "--host", LOOPBACK, *sizes, *work, master)
+            # Each has an address of its own: Spark tries a task a second time on another host only.
+            arguments = (_WORKER_CLASS, "--host", _HOST.format(number), *sizes, *work, master)
             started.append(_start(folder, name, arguments, environment))
         for worker in started[1:]:
             _wait(folder, worker, partial(_has_registered, _log(folder, worker.name)))

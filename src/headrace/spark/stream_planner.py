@@ -8,9 +8,10 @@ from typing import Any
 from headrace.model.ids import TopicPartition
 from headrace.spark.bounds import resolve
 from headrace.spark.data_loss import ADVICE, DataLost, lost_text
-from headrace.spark.offset_vectors import OffsetVector, StreamOffset, from_json, is_initial, to_json
+from headrace.spark.offset_vectors import OffsetVector, StreamOffset, ends_text, from_json, is_initial, to_json
 from headrace.spark.option_names import OptionError
 from headrace.spark.planning import count_between, limited, offsets_within
+from headrace.spark.said import say_once
 from headrace.spark.source_options import Bound, SourceOptions
 from headrace.spark.topic_view import TopicsSeen, TopicView, require_topics
 
@@ -28,6 +29,10 @@ class StreamPlanner:
     def __init__(self, options: SourceOptions) -> None:
         if options.ending is not None:
             raise OptionError(f'option "{options.ending.option}" is for batch reads: a stream has no end')
+        if options.scan != "broker":
+            raise OptionError(f'option "scan" ({options.scan}) is for batch reads: a stream reads through the broker')
+        if options.is_pushed_down:
+            raise OptionError('option "pushdown" is for batch reads: Spark pushes no filters into a stream')
         self._options = options
         self._view = TopicView(options)
         self._fixed: OffsetVector | None = None
@@ -35,8 +40,10 @@ class StreamPlanner:
         self._newest: OffsetVector | None = None
         self._published: OffsetVector | None = None
         self._triggered_ms = 0.0
+        self._planned: dict[str, Any] | None = None
+        """The end of the last batch that was planned here; any other that is asked for is a replay."""
         if options.group is None:
-            logger.info('progress is not shown as a group: set option "commitGroup" or "kafka.group.id" for that')
+            say_once('progress is not shown as a group: set option "commitGroup" or "kafka.group.id" for that')
 
     def fix_ends(self) -> None:
         seen = self._view.topics()
@@ -47,8 +54,31 @@ class StreamPlanner:
         """The ends as they were at the last look, to compute a lag from."""
         return None if self._newest is None else to_json(StreamOffset(ends=self._newest))
 
+    def lost_topics(self, end: dict[str, Any]) -> set[str]:
+        """Of a batch that is replayed: the topics that are not, or not any more, the ones it was planned for."""
+        if end == self._planned:
+            return set()
+        after, seen = from_json(end), self._view.topics()
+        there, ids = {each.topic for each in seen.partitions}, after.topic_ids
+        gone = {
+            each
+            for each in sorted({place.topic for place in after.ends})
+            if each not in there or ids.get(each, "") not in ("", seen.topic_ids.get(each))
+        }
+        if gone:
+            names = ", ".join(f'"{each}"' for each in sorted(gone))
+            self._lose(
+                f"a batch that is replayed up to {ends_text(after.ends, gone)} cannot be read again, as {names} was "
+                f"deleted or created again since, or is not read any more; {ADVICE}"
+            )
+        return gone
+
     def next_offset(self, start: dict[str, Any], *, is_limited: bool) -> dict[str, Any]:
         """Where the batch that begins at `start` ends; `start` itself if there is nothing to do."""
+        self._planned = self._next_offset(start, is_limited=is_limited)
+        return self._planned
+
+    def _next_offset(self, start: dict[str, Any], *, is_limited: bool) -> dict[str, Any]:
         seen = self._view.topics()
         if is_initial(start):
             require_topics(seen, self._options.selection)
@@ -75,16 +105,24 @@ class StreamPlanner:
         bound = self._options.starting or START_BOUND
         starts = resolve(bound, seen.partitions, self._view)
         ends = self._ends(starts, {})
-        behind = next((each for each in sorted(starts) if starts[each] > ends[each]), None)
-        if behind is not None and self._fixed is None:
-            raise OptionError(
-                f'option "{bound.option}" has {behind} begin at offset {starts[behind]}, and it ends at {ends[behind]}'
-            )
+        self._check_starts(bound, starts)
         if is_limited:
             ends = self._limited(starts, ends)
         self._triggered_ms = _now_ms()
         ends = {each: max(end, starts[each]) for each, end in ends.items()}
         return to_json(StreamOffset(ends=ends, topic_ids=seen.topic_ids, starts=starts))
+
+    def _check_starts(self, bound: Bound, starts: OffsetVector) -> None:
+        """Transactions that are open hide the end from readers of committed records; a start may be there."""
+        newest = self._newest or {}
+        if any(starts[each] > newest[each] for each in starts):
+            newest = self._view.high_watermarks(starts)
+        behind = next((each for each in sorted(starts) if starts[each] > newest[each]), None)
+        if behind is not None:
+            raise OptionError(
+                f'option "{bound.option}" has {behind} begin at offset {starts[behind]}, and it ends at '
+                f"{newest[behind]}"
+            )
 
     def _ends(self, starts: OffsetVector, known: OffsetVector) -> dict[TopicPartition, int]:
         """The ends of all partitions; those that are known need not be asked for."""
@@ -137,7 +175,14 @@ class StreamPlanner:
         gone = begun.deleted()
         if gone:
             places = ", ".join(f"{each} from offset {begun.starts[each]} on" for each in gone)
-            self._lose(f"{places} cannot be read any more, as the topic or partition was deleted; {ADVICE}")
+            if any(self._options.selection.has(each) for each in gone):
+                why = "cannot be read any more, as the topic or partition was deleted"
+            else:
+                why = (
+                    "is in the checkpoint, and the options do not name it: is it the checkpoint of another query? give "
+                    'this one its own "checkpointLocation"'
+                )
+            self._lose(f"{places} {why}; {ADVICE}")
             begun.forget(gone)
 
     def _settle_recreated(self, begun: "_Begun") -> None:

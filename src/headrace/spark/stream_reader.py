@@ -64,7 +64,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planning().newest()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """By nothing but the two offsets and the options, so that a replay reads the same."""
+        """By nothing but the two offsets and the options, so that a replay reads the same or says what it cannot."""
         if start == end or is_initial(end):
             return []
         after = from_json(end)
@@ -75,7 +75,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"the checkpoint does not say where {', '.join(map(str, unknown))} begins: its first batch was planned "
                 "by Spark's Kafka connector and never finished; finish it there, or begin with a new checkpoint"
             )
-        ranges = ranges_between(starts, after.ends)
+        gone = self._planning().lost_topics(end)
+        ranges = [each for each in ranges_between(starts, after.ends) if each.partition.topic not in gone]
         pieces = split_ranges(
             ranges,
             partitions_min=self._options.partitions_min,

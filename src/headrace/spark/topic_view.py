@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import NamedTuple, TypeVar
 from uuid import UUID
@@ -10,18 +10,23 @@ from uuid import UUID
 from headrace.client.blocking.admin import Admin
 from headrace.client.config import AdminConfig, ClientConfig, ConsumerConfig
 from headrace.client.errors import BrokerUnreachable, ClientError, DeadlineExceeded
-from headrace.client.types import EARLIEST, LATEST, IsolationLevel, OffsetAt
+from headrace.client.types import EARLIEST, LATEST, IsolationLevel, OffsetAt, TopicDescription
 from headrace.core.groups.topic_patterns import TopicPattern
-from headrace.model.errors import ErrorCode
+from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.spark.option_names import OptionError
 from headrace.spark.source_options import Selection, SourceOptions
 
 RETRY_PAUSE_MS = 250
 NO_OFFSET = -1
+_UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 logger = logging.getLogger("headrace.spark")
 T = TypeVar("T")
+
+
+class BrokersAway(ClientError):
+    """No broker answered for as long as a query may wait."""
 
 
 class TopicsSeen(NamedTuple):
@@ -45,11 +50,11 @@ class TopicView:
     def topics(self) -> TopicsSeen:
         selection = self._selection
         names = selection.topics or sorted({each.topic for each in selection.partitions})
-        described = self._patiently(lambda: self._admin.topics(None if selection.pattern is not None else names))
+        described = self._patiently(lambda: self._described(None if selection.pattern is not None else names))
         if selection.pattern is not None:
             matching = set(TopicPattern(selection.pattern).matching([each.name for each in described]))
             described = tuple(each for each in described if each.name in matching and not each.internal)
-        missing = [each.name for each in described if each.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        missing = [each.name for each in described if each.error == _UNKNOWN]
         refused = next((each for each in described if each.error and each.name not in missing), None)
         if refused is not None:
             raise ClientError(f'topic "{refused.name}" cannot be read: {refused.error.name}')
@@ -60,6 +65,13 @@ class TopicView:
             every &= set(selection.partitions)
         ids = {name: str(UUID(bytes=each.topic_id)) for name, each in found.items() if any(each.topic_id)}
         return TopicsSeen(tuple(sorted(every)), ids, tuple(missing))
+
+    def _described(self, names: Sequence[str] | None) -> tuple[TopicDescription, ...]:
+        described = self._admin.topics(names)
+        unsettled = next((each for each in described if each.error in RETRIABLE - {_UNKNOWN}), None)
+        if unsettled is not None:
+            raise BrokerUnreachable(f'topic "{unsettled.name}" cannot be read now: {unsettled.error.name}')
+        return described
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self.at(dict.fromkeys(partitions, EARLIEST))
@@ -124,7 +136,10 @@ class TopicView:
                 return call()
             except (BrokerUnreachable, DeadlineExceeded) as error:
                 if time.monotonic() >= deadline:
-                    raise
+                    raise BrokersAway(
+                        f'the brokers did not answer within option "kafkaConsumer.pollTimeoutMs" '
+                        f"({self._patience_ms} ms): {error}"
+                    ) from error
                 if not is_told:
                     logger.warning("waiting for the brokers: %s", error)
                     is_told = True

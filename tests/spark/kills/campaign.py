@@ -30,6 +30,7 @@ BROKER_START_S_MAX = 60.0
 TOPIC = "out"
 WATCH_S = 0.1
 COMPLAINT_LETTERS_MAX = 6_000
+SEED = 1
 
 
 def free_port() -> int:
@@ -169,13 +170,13 @@ class Run:
         self.broker.stop()
 
 
-def rows_of(address: str) -> list[int]:
-    """All that a reader of committed rows sees, up to the end of every partition."""
+def rows_of(address: str, *, isolation: str = "read_committed") -> list[int]:
+    """All that a reader sees, up to the end of every partition."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": address,
             "group.id": "reader",
-            "isolation.level": "read_committed",
+            "isolation.level": isolation,
             "enable.partition.eof": True,
             "enable.auto.commit": False,
         }
@@ -207,21 +208,22 @@ def kills(folder: Path, chosen: Iterable[tuple[str, str]]) -> int:
     return drivers
 
 
-def drawn(seed: int, count: int) -> list[tuple[str, str]]:
-    """So many kills, every one before any comes again."""
+def drawn(seed: int, first: int, count: int) -> list[tuple[str, str]]:
+    """So many kills from the `first` on of a row in which every one comes before any comes again."""
     draw = random.Random(seed)
     chosen: list[tuple[str, str]] = []
-    while len(chosen) < count:
+    while len(chosen) < first + count:
         chosen += draw.sample(EVERY_KILL, len(EVERY_KILL))
-    return chosen[:count]
+    return chosen[first : first + count]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.spark.kills.campaign", description=__doc__)
-    parser.add_argument("--seed", type=int, default=1, help="draws the points")
+    parser.add_argument("--seed", type=int, default=SEED, help="draws the order of the points")
+    parser.add_argument("--first", type=int, default=0, help="so many of them are left out")
     parser.add_argument("--kills", type=int, default=10, help="one in each micro-batch")
     chosen = parser.parse_args()
-    planned = drawn(chosen.seed, chosen.kills)
+    planned = drawn(chosen.seed, chosen.first, chosen.kills)
     with tempfile.TemporaryDirectory(prefix="headrace-kills-") as folder:
         drivers = kills(Path(folder), planned)
     print(f"{len(planned)} kills, {drivers} drivers, every row once")

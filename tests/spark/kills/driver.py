@@ -5,24 +5,37 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
 from tests.spark.kills.failing_source import POINTS_OPTION, FailingSource
-from tests.spark.kills.points import SHUFFLE, Points
+from tests.spark.kills.points import PAUSE, SHUFFLE, Points
 
 STAGE_RETRY = "stage retry"
+SPECULATION = "speculation"
 LOOK_S = 0.2
 STAGES_MAX = 200
+TASKS_MAX = 100
 
 
-def note_stage_retries(spark: SparkSession, points: Points) -> None:
-    """Tell when Spark tries a stage again, which its tasks cannot see."""
+def has_retried_a_stage(spark: SparkSession) -> bool:
     tracker = spark.sparkContext.statusTracker()
-    while not points.has_seen(STAGE_RETRY):
-        stages = (tracker.getStageInfo(number) for number in range(STAGES_MAX))
-        if any(stage is not None and stage.currentAttemptId > 0 for stage in stages):
-            points.note(STAGE_RETRY)
+    stages = (tracker.getStageInfo(number) for number in range(STAGES_MAX))
+    return any(stage is not None and stage.currentAttemptId > 0 for stage in stages)
+
+
+def has_speculated(spark: SparkSession) -> bool:
+    store = spark.sparkContext._jsc.sc().statusStore()
+    every = (store.taskList(number, 0, TASKS_MAX) for number in range(STAGES_MAX))
+    return any(tasks.apply(index).speculative() for tasks in every for index in range(tasks.size()))
+
+
+def note(spark: SparkSession, points: Points, what: str, has_happened: Callable[[SparkSession], bool]) -> None:
+    """Tell when Spark does what its tasks cannot see."""
+    while not points.has_seen(what):
+        if has_happened(spark):
+            points.note(what)
         time.sleep(LOOK_S)
 
 
@@ -47,8 +60,12 @@ def main(settings: dict[str, str]) -> None:
     jvm = spark._jvm
     assert jvm is not None
     points.process("jvm", jvm.java.lang.ProcessHandle.current().pid())
-    if any(plan.victim == SHUFFLE for plan in points.plans()):
-        threading.Thread(target=note_stage_retries, args=(spark, points), daemon=True).start()
+    for victim, what, has_happened in (
+        (SHUFFLE, STAGE_RETRY, has_retried_a_stage),
+        (PAUSE, SPECULATION, has_speculated),
+    ):
+        if any(plan.victim == victim for plan in points.plans()):
+            threading.Thread(target=note, args=(spark, points, what, has_happened), daemon=True).start()
     spark.dataSource.register(FailingSource)
     rows = spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1).json(f"{folder}/input")
     query = (

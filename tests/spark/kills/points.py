@@ -24,7 +24,7 @@ COMMIT_POINTS = ("before commit", "after commit")
 MARKERS = "between record and markers"
 """In the broker: the epoch is committed, and no partition has been told."""
 
-WORKER, DRIVER, BROKER, SHUFFLE, PAUSE = "worker", "driver", "broker", "shuffle files", "pause"
+WORKER, DRIVER, BROKER, SHUFFLE, PAUSE, RAISE = "worker", "driver", "broker", "shuffle files", "pause", "raise"
 EVERY_KILL = (
     *((WORKER, point) for point in TASK_POINTS),
     *((DRIVER, point) for point in (*TASK_POINTS, *COMMIT_POINTS)),
@@ -109,6 +109,8 @@ class Points:
             os.kill(os.getpid(), signal.SIGKILL)
         elif plan.victim == BROKER:
             kill_and_wait(self.process_id("broker"))
+        elif plan.victim == RAISE:
+            raise RuntimeError(f"planned {plan.point}")
         elif plan.victim == SHUFFLE:
             for path in (self._folder / "local").glob("blockmgr-*/*/shuffle_*"):
                 path.unlink()

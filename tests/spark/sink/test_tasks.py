@@ -9,13 +9,15 @@ import pytest
 
 from headrace.client.core.partitioners import partition_for_key
 from headrace.client.errors import EpochFenced
+from headrace.spark import said
 from headrace.spark.option_names import OptionError
-from headrace.spark.sink import commits, connections, said, tasks
+from headrace.spark.sink import commits, connections, tasks
 from headrace.spark.sink.commits import EpochNotCommitted, abort, commit
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import SinkOptions, parse_sink_options
 from headrace.spark.sink.rows import RowError
 from headrace.spark.sink.tasks import TaskReport, write_rows
+from headrace.spark.sink.writers import TopicStreamWriter
 from headrace.testing import EmbeddedBroker
 
 PARTITIONS = 3
@@ -136,6 +138,32 @@ def test_abort_after_a_commit_that_seemed_to_fail_changes_nothing(place: tuple[E
     abort(options(place), [])
     commit(options(place), [task(place, 50, 50, attempt=3, epoch=1)])
     assert sorted(read(place)) == list(range(100))
+
+
+def test_an_abort_without_any_report_leaves_the_rows_to_the_next_run(place: tuple[EmbeddedBroker, str]) -> None:
+    """After the failure of all tasks Spark hands over nothing: not even whose epoch it was."""
+    task(place, 0, 50, attempt=1)
+    TopicStreamWriter(options(place)).abort([None, None], 0)
+    commit(options(place), [task(place, 0, 50, attempt=2, run="r2")])
+    assert sorted(read(place)) == list(range(50))
+    assert len(read(place, isolation="read_uncommitted")) == 100
+
+
+def test_another_query_id_is_another_history(place: tuple[EmbeddedBroker, str]) -> None:
+    """Without its checkpoint a query begins anew, and what it reads again it writes again."""
+    for query in ("q1", "q2"):
+        identity = Identity(f"spark.{query}.{place[1]}", "r1", 0, 1)
+        commit(options(place), [write_rows(rows(0, 20), options(place), identity)])
+    assert sorted(read(place)) == sorted([*range(20)] * 2)
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_brokers_that_stay_away_are_told_with_the_option(delivery: str) -> None:
+    away = {"kafka.bootstrap.servers": "127.0.0.1:9", "kafka.delivery.timeout.ms": "300", "topic": "t"}
+    with pytest.raises(
+        connections.BrokersAway, match=r"127\.0\.0\.1:9\) did not answer within kafka\.delivery\.timeout"
+    ):
+        write_rows(rows(0, 1), parse_sink_options({**away, "delivery": delivery}), Identity("spark.q.s", "r", 0, 1))
 
 
 def test_a_repeated_commit_is_the_same_commit(place: tuple[EmbeddedBroker, str]) -> None:

@@ -70,6 +70,8 @@ def test_offsets_that_contradict_each_other(spark: "SparkSession", broker: Embed
     ("options", "words"),
     [
         ({"endingOffsets": "latest"}, 'option "endingOffsets" is for batch reads'),
+        ({"scan": "direct"}, r'option "scan" \(direct\) is for batch reads'),
+        ({"pushdown": True}, 'option "pushdown" is for batch reads'),
         ({"startingOffsets": "{topic: {'0': 99}}"}, 'option "startingOffsets"'),
     ],
 )

@@ -1,6 +1,7 @@
 """Batch reads give what an ordinary consumer is given, for every way of saying what to read."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from headrace.client import Admin, Producer, TopicPartition
 from headrace.testing.embedded import EmbeddedBroker
-from tests.spark.source.topics import as_columns, consume, load, produce
+from tests.spark.source.test_stream import Collected, run_available
+from tests.spark.source.topics import as_columns, consume, load, load_stream, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,12 +41,20 @@ steps = st.lists(
 
 
 @settings(max_examples=GENERATED_TOPICS, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-@given(written=steps)
+@given(written=steps, segment_bytes=st.sampled_from([100, 1_000, 1_000_000]), offsets_max=st.integers(1, 30))
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 def test_generated_topics_are_read_as_a_consumer_reads_them(
-    spark: "SparkSession", broker: EmbeddedBroker, isolation: str, written: list
+    spark: "SparkSession",
+    broker: EmbeddedBroker,
+    tmp_path: Path,
+    isolation: str,
+    written: list,
+    segment_bytes: int,
+    offsets_max: int,
 ) -> None:
-    topic = broker.create_topic(broker.unused_topic_name("generated"), partitions=2)
+    """By the broker, from its files, from both, and by a stream in bites."""
+    configs = {"segment.bytes": str(segment_bytes)}
+    topic = broker.create_topic(broker.unused_topic_name("generated"), partitions=2, configs=configs)
     for kind, records, compression in written:
         transactional_id = None if kind == "plain" else f"of-{topic}"
         with Producer(
@@ -56,8 +66,14 @@ def test_generated_topics_are_read_as_a_consumer_reads_them(
             producer.flush()
             if transaction is not None:
                 transaction.commit() if kind == "committed" else transaction.abort()
-    found = load(spark, broker, topic, includeHeaders=True, kafka__isolation__level=isolation).collect()
-    assert as_columns(found) == consume(broker, topic, isolation=isolation)
+    expected = consume(broker, topic, isolation=isolation)
+    options = {"includeHeaders": True, "kafka__isolation__level": isolation}
+    for scan in ("broker", "direct", "auto"):
+        assert as_columns(load(spark, broker, topic, scan=scan, **options).collect()) == expected
+    bites = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": offsets_max * len(expected) // 30 + 1}
+    seen = Collected()
+    run_available(load_stream(spark, broker, topic, **bites, **options), tmp_path / topic, seen.take)
+    assert seen.rows == expected
     broker.delete_topic(topic)
 
 
@@ -133,11 +149,3 @@ def test_columns_are_left_out(spark: "SparkSession", broker: EmbeddedBroker, top
     chosen = load(spark, broker, topic, columns="offset,key")
     assert chosen.columns == ["offset", "key"]
     assert [(row.offset, bytes(row.key)) for row in chosen.collect()] == [(0, b"0"), (1, b"1"), (2, b"2")]
-
-
-def test_sql_reads_with_options_behind_the_name(spark: "SparkSession", broker: EmbeddedBroker, topic: str) -> None:
-    produce(broker, topic, [b"a", b"b"], partition=0)
-    spark.sql("CREATE TABLE IF NOT EXISTS of_headrace USING headrace")
-    chosen = f"`kafka.bootstrap.servers` = '{broker.bootstrap_servers}', subscribe = '{topic}'"
-    assert spark.sql(f"SELECT count(*) AS n FROM of_headrace WITH ({chosen})").first().n == 2
-    spark.sql("DROP TABLE of_headrace")

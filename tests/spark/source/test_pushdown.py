@@ -46,6 +46,18 @@ def test_bounds(filters: list, expected: list) -> None:
     assert bounds.cut([OffsetRange(each, 0, 100) for each in chosen], NoBrokers()) == expected
 
 
+def test_a_spark_that_pushes_nothing_down_says_so(spark: "SparkSession", broker: EmbeddedBroker, topic: str) -> None:
+    """Without the option nothing is asked of Spark; with it, it must be switched on there too."""
+    setting = "spark.sql.python.filterPushdown.enabled"
+    spark.conf.set(setting, "false")
+    try:
+        assert load(spark, broker, topic).where("offset = 3").count() == 0
+        with pytest.raises(Exception, match="filterPushdown"):
+            load(spark, broker, topic, pushdown=True).where("offset = 3").count()
+    finally:
+        spark.conf.set(setting, "true")
+
+
 def test_a_query_with_filters_finds_the_same_rows(spark: "SparkSession", broker: EmbeddedBroker, topic: str) -> None:
     with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
         for number in range(200):

@@ -1,14 +1,18 @@
 """The driver's part: one request commits what all tasks of an epoch have written, or gives it up."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
+from headrace.spark.said import say_once
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import SinkOptions
-from headrace.spark.sink.said import say_once
 from headrace.spark.sink.tasks import TaskReport
+
+ABORT_MS_MAX = 10_000
+"""The query has failed already: nobody is to wait long for what time does too."""
 
 
 class EpochNotCommitted(RuntimeError):
@@ -20,16 +24,17 @@ def commit(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
     identity = _identity(reports)
     if identity is None:
         return
-    from headrace.client.blocking.epochs import Epochs
-
     members = [report.member for report in reports if report.member is not None]
-    epochs = connections.kept("epochs", options.client, lambda: Epochs(config=options.admin_config()))
+    epochs = connections.kept_epochs(options)
     try:
-        epochs.commit_epoch(identity.owner, run=identity.run, batch_id=identity.batch_id, members=members)
+        connections.patiently(
+            options,
+            lambda: epochs.commit_epoch(identity.owner, run=identity.run, batch_id=identity.batch_id, members=members),
+        )
     except BrokerError as error:
         connections.drop("epochs", options.client)
         raise EpochNotCommitted(_explained(error, identity)) from error
-    except ClientError:
+    except (ClientError, connections.BrokersAway):
         connections.drop("epochs", options.client)
         raise
 
@@ -59,11 +64,11 @@ def abort(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
         return
     from headrace.client.blocking.epochs import Epochs
 
-    epochs = connections.kept("epochs", options.client, lambda: Epochs(config=options.admin_config()))
+    config = replace(options.admin_config(), timeout_ms=min(ABORT_MS_MAX, int(options.patience_ms)))
     try:
-        epochs.abort_epoch(identity.owner, run=identity.run, batch_id=identity.batch_id)
+        with Epochs(config=config) as epochs:
+            epochs.abort_epoch(identity.owner, run=identity.run, batch_id=identity.batch_id)
     except ClientError as error:
-        connections.drop("epochs", options.client)
         say_once(f"epoch {identity.batch_id} of {identity.owner} is left to its time-out: {error}")
 
 

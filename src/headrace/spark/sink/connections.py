@@ -2,16 +2,29 @@
 
 import os
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from headrace.client.errors import ClientError
+from headrace.client.errors import BrokerError, BrokerUnreachable, ClientError, DeadlineExceeded
 from headrace.client.types import ConfigResource, ResourceType
+from headrace.model.errors import RETRIABLE, ErrorCode
+from headrace.spark.said import say_once
 from headrace.spark.sink.options import SinkOptions
+
+if TYPE_CHECKING:
+    from headrace.client.blocking.epochs import Epochs
 
 KEPT_MAX = 4
 """Of each kind: as many clusters as one worker writes to in turn."""
 
 TOPIC_LIMIT = "max.message.bytes"
+RETRY_PAUSE_S = 0.25
+_PASSING = RETRIABLE - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+"""What a broker says that has just been started; a topic that does not exist is told at once."""
+
+
+class BrokersAway(RuntimeError):
+    """No broker answered for as long as a write may wait."""
 
 
 class Closable(Protocol):
@@ -19,6 +32,7 @@ class Closable(Protocol):
 
 
 K = TypeVar("K", bound=Closable)
+T = TypeVar("T")
 
 _kept: dict[tuple[int, str, Any], Any] = {}
 
@@ -45,6 +59,30 @@ def drop(kind: str, settings: Any) -> None:
             pass  # it failed before, which is why it is dropped
 
 
+def kept_epochs(options: SinkOptions) -> "Epochs":
+    from headrace.client.blocking.epochs import Epochs
+
+    return kept("epochs", options.client, lambda: Epochs(config=options.admin_config()))
+
+
+def patiently(options: SinkOptions, ask: Callable[[], T]) -> T:
+    """An answer, waited for as long as rows may wait for theirs: brokers that are away may come back."""
+    deadline_s = monotonic() + options.patience_ms / 1_000
+    while True:
+        try:
+            return ask()
+        except (BrokerUnreachable, DeadlineExceeded, BrokerError) as error:
+            if isinstance(error, BrokerError) and error.code not in _PASSING:
+                raise
+            if monotonic() >= deadline_s:
+                raise BrokersAway(
+                    f"the brokers of option kafka.bootstrap.servers ({dict(options.client)['bootstrap_servers']}) did "
+                    f"not answer within kafka.delivery.timeout.ms={options.patience_ms:g}: {error}"
+                ) from error
+            say_once(f"waiting for the brokers: {error}")
+            sleep(RETRY_PAUSE_S)
+
+
 def topic_batch_bytes_max(options: SinkOptions, topic: str) -> int:
     """How large a batch may be: as it is set here, and no larger than the topic takes, if the broker tells."""
     from headrace.client.blocking.admin import Admin
@@ -53,7 +91,7 @@ def topic_batch_bytes_max(options: SinkOptions, topic: str) -> int:
     resource = ConfigResource(ResourceType.TOPIC, topic)
     admin = kept("admin", options.client, lambda: Admin(config=options.admin_config()))
     try:
-        entries = admin.describe_configs([resource])[resource]
+        entries = patiently(options, lambda: admin.describe_configs([resource])[resource])
     except ClientError:
         return config.batch_size
     limits = [int(entry.value) for entry in entries if entry.name == TOPIC_LIMIT and entry.value is not None]

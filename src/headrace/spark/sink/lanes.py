@@ -15,10 +15,11 @@ from pyspark import TaskContext
 from headrace.client.types import GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
 from headrace.spark.option_names import OptionError
+from headrace.spark.said import say_once
+from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import LANES, SinkOptions
 from headrace.spark.sink.rows import chunks
-from headrace.spark.sink.said import say_once
 from headrace.spark.sink.schemas import LANE_COLUMN
 from headrace.spark.sink.tasks import Sending, TaskReport
 
@@ -74,12 +75,15 @@ def write_rows_of_lane(batches: Iterable[Any], options: SinkOptions, identity: I
     timeout_ms = dict(options.client).get("transaction_timeout_ms", TRANSACTION_MS)
     config = options.producer_config(transactional_id=f"{identity.owner}.{lane}", transaction_timeout_ms=timeout_ms)
     with Producer(config=config) as producer:
-        partitions = producer.partition_count(options.topic)
+        partitions = connections.patiently(options, lambda: producer.partition_count(place.topic))
         if partitions < options.lanes:
             raise OptionError(f'topic "{options.topic}" has {partitions} partitions: write_lanes takes at most as many')
-        with producer.transaction() as transaction:
+        with connections.patiently(options, producer.transaction) as transaction:
             sending = Sending(options, producer)
-            if _next_epoch(options, identity.owner, place, partitions) > identity.batch_id:
+            done_before = connections.patiently(
+                options, lambda: _next_epoch(options, identity.owner, place, partitions)
+            )
+            if done_before > identity.batch_id:
                 for _ in pieces:
                     pass  # operators before the sink count on their rows being taken
                 transaction.abort()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from headrace.client.config import AdminConfig, ClientConfig, ProducerConfig
@@ -50,11 +50,21 @@ class SinkOptions:
     """The settings of the producer, by the names of ProducerConfig."""
 
     def producer_config(self, **changes: Any) -> ProducerConfig:
-        return ProducerConfig(**{**dict(self.client), **changes})
+        """Where nothing else is said, a task that cannot send waits as long as the rows it has sent."""
+        config = ProducerConfig(**{**dict(self.client), **changes})
+        return (
+            config if "max_block_ms" in dict(self.client) else replace(config, max_block_ms=config.delivery_timeout_ms)
+        )
 
     def admin_config(self) -> AdminConfig:
         """The same brokers and the same security, for questions."""
-        return AdminConfig(**self.connection())
+        usual_ms = AdminConfig().timeout_ms
+        return AdminConfig(**self.connection(), timeout_ms=min(usual_ms, int(self.patience_ms)))
+
+    @property
+    def patience_ms(self) -> float:
+        """How long brokers may be away before a write fails: kafka.delivery.timeout.ms."""
+        return self.producer_config().delivery_timeout_ms
 
     def connection(self) -> dict[str, Any]:
         """Brokers and security, as every kind of client takes them."""

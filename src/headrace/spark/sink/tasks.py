@@ -16,11 +16,11 @@ from headrace.client.epochs import EpochMember
 from headrace.client.errors import ClientError
 from headrace.client.types import PreparedTransaction
 from headrace.spark.option_names import OptionError
+from headrace.spark.said import say_once
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import LANES, SinkOptions
 from headrace.spark.sink.rows import RowEncoder, chunks
-from headrace.spark.sink.said import say_once
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +59,7 @@ class Sending:
         config = producer.config
         self._encoder = RowEncoder(
             topic=options.topic,
-            partition_count=producer.partition_count,
+            partition_count=lambda topic: connections.patiently(options, lambda: producer.partition_count(topic)),
             batch_bytes_max=lambda topic: connections.topic_batch_bytes_max(options, topic),
             request_bytes_max=config.max_request_size,
             compression=options.compression,
@@ -105,10 +105,8 @@ def _usable_epochs(options: SinkOptions, identity: Identity | None) -> "Epochs |
             )
         say_once("rows are written at least once: a batch job without the option idempotenceKey may repeat rows")
         return None
-    from headrace.client.blocking.epochs import Epochs
-
-    epochs = connections.kept("epochs", options.client, lambda: Epochs(config=options.admin_config()))
-    if epochs.supported():
+    epochs = connections.kept_epochs(options)
+    if connections.patiently(options, epochs.supported):
         say_once(f"rows are written exactly once, as epochs of {identity.owner}")
         return epochs
     if is_asked_for:
@@ -144,26 +142,28 @@ def _write_epoch(
 ) -> TaskReport:
     from headrace.client.blocking.producer import Producer
 
-    member = epochs.begin_epoch_member(
-        identity.owner,
-        run=identity.run,
-        batch_id=identity.batch_id,
-        task_attempt_id=identity.task_attempt_id,
-        timeout_ms=dict(options.client).get("transaction_timeout_ms", 0),
+    member = connections.patiently(
+        options,
+        lambda: epochs.begin_epoch_member(
+            identity.owner,
+            run=identity.run,
+            batch_id=identity.batch_id,
+            task_attempt_id=identity.task_attempt_id,
+            timeout_ms=dict(options.client).get("transaction_timeout_ms", 0),
+        ),
     )
     if member is None:
         return _skip(batches, identity)
     config = options.producer_config(transactional_id=member.transactional_id)
     with Producer(config=config) as producer:
-        transaction = producer.adopt(
-            PreparedTransaction(
-                transactional_id=member.transactional_id,
-                producer_id=member.producer_id,
-                producer_epoch=member.producer_epoch,
-                partitions=(),
-                has_offsets=False,
-            )
+        lent = PreparedTransaction(
+            transactional_id=member.transactional_id,
+            producer_id=member.producer_id,
+            producer_epoch=member.producer_epoch,
+            partitions=(),
+            has_offsets=False,
         )
+        transaction = connections.patiently(options, lambda: producer.adopt(lent))
         sending = Sending(options, producer)
         renewed_s = monotonic()
         for rows in chunks(batches):

@@ -19,9 +19,9 @@ from pyspark.sql.types import (
 )
 
 from headrace.spark.option_names import OptionError
+from headrace.spark.said import say_once
 from headrace.spark.sink.identity import task_identity
 from headrace.spark.sink.rows import chunks
-from headrace.spark.sink.said import say_once
 from headrace.spark.sink.tables.delta import DeltaFolder
 from headrace.spark.sink.tables.epochs import FileReport, Table, is_repeat
 from headrace.spark.sink.tables.files import RollingFiles

@@ -1,0 +1,187 @@
+"""The planner of a stream as Spark calls it, without Spark around it: what is asked twice, and what is replayed."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import StructType
+
+from headrace.client import Admin, Producer, TopicPartition
+from headrace.spark import said
+from headrace.spark.data_loss import DataLost
+from headrace.spark.offset_vectors import CheckpointError
+from headrace.spark.option_names import OptionError
+from headrace.spark.range_reader import RangePartition
+from headrace.spark.source_options import parse_source_options
+from headrace.spark.stream_reader import StreamReader
+from headrace.spark.topic_view import BrokersAway
+from headrace.testing.embedded import EmbeddedBroker
+from tests.spark.source.topics import produce
+
+ALL = ReadAllAvailable()
+
+
+class Planning:
+    """The process that plans a query: a restart is another of them."""
+
+    def __init__(self, servers: str, topic: str, **options: str) -> None:
+        given = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest", **options}
+        self._reader = StreamReader(parse_source_options(given), StructType())
+
+    def fix_ends(self) -> None:
+        self._reader.prepareForTriggerAvailableNow()
+
+    def end(self, start: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Of the next batch; as text in between, as Spark keeps it."""
+        begin = self._reader.initialOffset() if start is None else start
+        return json.loads(json.dumps(self._reader.latestOffset(begin, ALL)))
+
+    def ranges(self, start: dict[str, Any] | None, end: dict[str, Any]) -> list[tuple[int, int, int]]:
+        begin = self._reader.initialOffset() if start is None else start
+        found = []
+        for each in self._reader.partitions(begin, end):
+            assert isinstance(each, RangePartition)
+            found.append((each.wanted.partition.partition, each.wanted.begin, each.wanted.end))
+        return found
+
+    def close(self) -> None:
+        self._reader.stop()
+
+
+@pytest.fixture
+def planning(broker: EmbeddedBroker, topic: str) -> Iterator[Any]:
+    made: list[Planning] = []
+
+    def make(**options: str) -> Planning:
+        made.append(Planning(broker.bootstrap_servers, options.pop("subscribe", topic), **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"startingOffsets": "latest"},
+        {"startingTimestamp": str(2**45), "startingOffsetsByTimestampStrategy": "latest"},
+    ],
+)
+def test_a_start_that_moves_is_resolved_once(
+    broker: EmbeddedBroker, topic: str, planning: Any, start: dict[str, str]
+) -> None:
+    produce(broker, topic, [b"before"] * 3, partition=0)
+    first = planning(**start)
+    end = first.end()
+    produce(broker, topic, [b"between"] * 4, partition=0)
+    assert first.ranges(None, end) == []
+    assert planning(**start).ranges(None, end) == []
+    assert planning(**start).ranges(end, planning(**start).end(end)) == [(0, 3, 7)]
+
+
+def test_the_same_two_offsets_have_nothing_between_them(broker: EmbeddedBroker, topic: str, planning: Any) -> None:
+    produce(broker, topic, [b"v"] * 3, partition=0)
+    end = planning().end()
+    again = planning()
+    assert again.ranges(end, end) == []
+    assert again.end(end) == end
+
+
+def test_progress_is_published_on_idle_triggers_too(broker: EmbeddedBroker, topic: str, planning: Any) -> None:
+    """`start` is in Spark's log of finished batches; the last batch of a query is followed by an idle trigger."""
+    produce(broker, topic, [b"v"] * 3, partition=0)
+    query = planning(**{"kafka.group.id": f"of-{topic}", "commitGroup": "another"})
+    end = query.end()
+    with Admin(broker.bootstrap_servers) as admin:
+        assert not admin.group_offsets(f"of-{topic}")
+        assert query.end(end) == end
+        published = admin.group_offsets(f"of-{topic}")
+        assert {each.partition: at.offset for each, at in published.items()} == {0: 3, 1: 0}
+        assert not admin.group_offsets("another")
+
+
+def test_a_query_without_a_group_says_so_once(
+    planning: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(said, "_said", {})
+    for _ in range(2):
+        planning().end()
+    line = 'headrace: progress is not shown as a group: set option "commitGroup" or "kafka.group.id" for that\n'
+    assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize("policy", ["fail", "skip-and-report", "earliest"])
+@pytest.mark.parametrize("is_there_again", [True, False])
+def test_a_replay_does_not_read_another_topic_of_the_same_name(
+    broker: EmbeddedBroker, topic: str, planning: Any, policy: str, is_there_again: bool
+) -> None:
+    other = broker.create_topic(broker.unused_topic_name("stays"), partitions=1)
+    both = {"subscribe": f"{topic},{other}", "dataLossPolicy": policy}
+    produce(broker, topic, [b"old"] * 5, partition=1)
+    produce(broker, other, [b"old"] * 2)
+    end = planning(**both).end()
+    broker.delete_topic(topic)
+    if is_there_again:
+        broker.create_topic(topic, partitions=2)
+        produce(broker, topic, [b"new"] * 5, partition=1)
+    if policy == "fail":
+        with pytest.raises(DataLost, match=rf'{topic}-1 offset 4 cannot be read again, as "{topic}" was deleted or'):
+            planning(**both).ranges(None, end)
+    else:
+        assert planning(**both).ranges(None, end) == [(0, 0, 2)]
+    broker.delete_topic(other)
+
+
+@pytest.mark.parametrize("is_available_now", [True, False])
+def test_a_start_behind_the_end_is_named(topic: str, planning: Any, is_available_now: bool) -> None:
+    query = planning(startingOffsets=json.dumps({topic: {"0": 0, "1": 99}}))
+    if is_available_now:
+        query.fix_ends()
+    with pytest.raises(OptionError, match=f'option "startingOffsets" has {topic}-1 begin at offset 99, and it ends at'):
+        query.end()
+
+
+def test_a_start_may_be_behind_an_open_transaction(broker: EmbeddedBroker, topic: str, planning: Any) -> None:
+    with Producer(bootstrap_servers=broker.bootstrap_servers, transactional_id=topic) as producer:
+        transaction = producer.transaction()
+        for _ in range(5):
+            producer.send(topic, b"v", partition=0)
+        producer.flush()
+        query = planning(startingOffsets=json.dumps({topic: {"0": 4, "1": 0}}))
+        end = query.end()
+        assert query.ranges(None, end) == []
+        transaction.commit()
+    while (later := query.end(end)) == end:
+        pass  # the marker is on its way
+    assert query.ranges(end, later) == [(0, 4, 6)]
+
+
+def test_a_checkpoint_of_a_query_of_other_topics_is_told(broker: EmbeddedBroker, topic: str, planning: Any) -> None:
+    produce(broker, topic, [b"v"] * 3, partition=0)
+    end = planning().end()
+    other = broker.create_topic(broker.unused_topic_name("other"))
+    with pytest.raises(DataLost, match=f"{topic}-0 from offset 3 on, .* is it the checkpoint of another query"):
+        planning(subscribe=other).end(end)
+    with pytest.raises(CheckpointError, match="is it the checkpoint of another query"):
+        planning().end({"logOffset": 3})
+    broker.delete_topic(other)
+
+
+def test_brokers_that_stay_away_are_told_with_the_option(planning: Any) -> None:
+    query = planning(**{"kafka.bootstrap.servers": "127.0.0.1:9", "kafkaConsumer.pollTimeoutMs": "300"})
+    with pytest.raises(BrokersAway, match=r'"kafkaConsumer\.pollTimeoutMs" \(300 ms\): .*127\.0\.0\.1:9'):
+        query.end()
+
+
+def test_committed_offsets_are_never_ahead_of_sparks_own_log(broker: EmbeddedBroker, topic: str, planning: Any) -> None:
+    """The end of a batch that is only planned is not published."""
+    produce(broker, topic, [b"v"] * 3, partition=0)
+    query = planning(commitGroup=f"of-{topic}")
+    first = query.end()
+    produce(broker, topic, [b"v"] * 4, partition=0)
+    query.end(first)
+    with Admin(broker.bootstrap_servers) as admin:
+        assert admin.group_offsets(f"of-{topic}")[TopicPartition(topic, 0)].offset == 3
