@@ -4,7 +4,7 @@ import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -59,8 +59,11 @@ def attack(
 ) -> Outcome:
     """Read mutated inputs until so many are read or the monotonic clock shows `until`."""
     outcome = Outcome(target=target.name)
-    mutator = Mutator(f"{seed} {target.name}", pool_of(target))
+    pool = pool_of(target)
+    mutator = Mutator(f"{seed} {target.name}", pool)
     read = target.read
+    with suppress(Exception):
+        read(pool[0])  # the modules that it loads are not memory that an input took
     began, resident = time.monotonic(), _resident_bytes()
     with _alarm():
         while outcome.decodes < decodes and time.monotonic() < until:
