@@ -1,4 +1,4 @@
-"""What the build does more than packing: with HEADRACE_NATIVE=1 it compiles the helper; without, the wheel is pure."""
+"""What the build does more than packing: with HEADRACE_NATIVE=1 it compiles the helpers; without, the wheel is pure."""
 
 import os
 import subprocess
@@ -18,4 +18,4 @@ class NativeHook(BuildHookInterface):
         subprocess.run([sys.executable, str(Path(self.root, "tools", "build_native.py"))], check=True, cwd=self.root)
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        build_data["artifacts"].append("src/headrace/wire/columns/_places.so")
+        build_data["artifacts"] += ["src/headrace/wire/columns/_places.so", "src/headrace/wire/_repeats.*.so"]

@@ -34,6 +34,7 @@ class Receiving:
             held_bytes_max=held_bytes_max,
             pool=self.pool,
             handle_frame=self._handle,
+            handle_repeat=lambda sender, view, position, end: 0,
             check_large_frame=lambda size, first: None,
         )
 

@@ -1,9 +1,15 @@
 """A producer's next request is recognised by its bytes, and answered as if it had been read field by field."""
 
-import pytest
+from itertools import count
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.broker.api import produce
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
+from headrace.wire.repeats import read_repeat
 from tests.broker.virtual import VirtualBroker, produce_frame, produce_request
 
 SIZES = (1, 10, 66, 67, 68, 200, 16_320, 20_000)
@@ -94,3 +100,72 @@ def test_a_request_that_begins_like_the_last_one_and_ends_early_is_the_senders_f
             errors += 1
     assert broker.metrics.protocol_errors == errors
     assert broker.metrics.handler_failures == 0
+
+
+BATCHES = st.fixed_dictionaries(
+    {
+        "back": st.integers(0, 2),
+        "producer_id": st.sampled_from([-1, 7, 8]),
+        "epoch": st.integers(0, 1),
+        "age_ms": st.sampled_from([0, 0, 90_000, -90_000]),
+        "size": st.sampled_from([1, 1, 400]),
+        "broken": st.sampled_from([False, False, False, True]),
+        "acks": st.sampled_from([1, -1]),
+    }
+)
+NUMBERS = count()
+CONFIGS = ({}, {"message.timestamp.type": "LogAppendTime"}, {"compression.type": "gzip"}, {"max.message.bytes": "300"})
+
+
+@pytest.fixture(scope="module")
+def second():
+    return VirtualBroker()
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(BATCHES, min_size=2, max_size=12),
+    st.sampled_from(CONFIGS),
+    st.sampled_from([{}, {"message.timestamp.before.max.ms": "60000", "message.timestamp.after.max.ms": "60000"}]),
+)
+def test_the_quick_way_appends_and_answers_as_the_long_one(broker, second, drawn, config, limits):
+    """The same requests to a broker that believes no batch to be plain."""
+    told, name = [], f"both-{next(NUMBERS)}"
+    for node in (broker, second):
+        with pytest.MonkeyPatch.context() as patch:
+            if node is second:
+                patch.setattr(produce, "read_repeat", lambda *place: not_plain(read_repeat(*place)))
+            node.with_topic(name, **{key.replace(".", "_"): value for key, value in (config | limits).items()})
+            told.append(answers_to(node, name, drawn))
+    assert told[0] == told[1]
+
+
+def not_plain(repeat):
+    return repeat and (*repeat[:5], None, repeat[6])
+
+
+def answers_to(node, topic, drawn):
+    client, sequences, told = node.client(), {}, []
+    for place, asked in enumerate(drawn):
+        producer = (asked["producer_id"], asked["epoch"])
+        sequence = -1
+        if asked["producer_id"] >= 0:
+            sequence = max(sequences.get(producer, 0) - asked["back"], 0)
+            sequences[producer] = sequence + 1
+        batch = bytearray(
+            client.batch(
+                bytes([97 + place]) * asked["size"],
+                timestamp=client.now() - asked["age_ms"],
+                producer_id=asked["producer_id"],
+                producer_epoch=asked["epoch"] if sequence >= 0 else -1,
+                base_sequence=sequence,
+            )
+        )
+        batch[-1] ^= asked["broken"]
+        answer = client.produce(topic, 0, bytes(batch), acks=asked["acks"])
+        told.append((answer.error_code, answer.base_offset, answer.log_append_time_ms >= 0, answer.log_start_offset))
+    log = node.partition(topic).log
+    producers = [one._replace(last_timestamp=0) for one in log.producers.describe()]
+    stored = (client.read_all(topic), log.end_offset, log.size_bytes, producers)
+    client.close()
+    return told, stored

@@ -15,15 +15,21 @@ from headrace.log.producers import (
     sequence_after,
 )
 from headrace.model.errors import ErrorCode
-from headrace.wire.records.header import PRODUCER_EPOCH, PRODUCER_ID, HeaderFields
+from headrace.wire.records.header import (
+    MAX_TIMESTAMP,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    TRANSACTIONAL_BIT,
+    HeaderFields,
+)
 
 from .world import NOW_MS, append, batch_of, open_log, virtual_disk
 
 DAY_MS = 86_400_000
 
 
-def batch(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 7) -> HeaderFields:
-    return (0, 100, -1, 2, 0, 0, count - 1, NOW_MS, NOW_MS, producer_id, epoch, sequence, count)
+def batch(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 7, attributes: int = 0) -> HeaderFields:
+    return (0, 100, -1, 2, 0, attributes, count - 1, NOW_MS, NOW_MS, producer_id, epoch, sequence, count)
 
 
 def appended(states: ProducerStates, *batches: tuple[int, HeaderFields]) -> None:
@@ -48,6 +54,41 @@ def test_the_next_sequence_is_taken_and_a_gap_or_an_overlap_refused() -> None:
     assert refused(states, batch(4)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert refused(states, batch(2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert refused(states, batch(0, 2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(0, 1), st.sampled_from([7, 8]), st.booleans()),
+        max_size=30,
+    ),
+    st.sets(st.integers(0, 30), max_size=3),
+)
+def test_one_look_is_as_good_as_two(drawn: list[tuple[int, int, int, int, bool]], freezes: set[int]) -> None:
+    """`advance` where it may, against `admit` and `appended`: retries, gaps, new epochs, transactions, snapshots."""
+    slow, quick = ProducerStates(), ProducerStates()
+    next_sequences = {7: 0, 8: SEQUENCE_MAX - 2}
+    for offset, (back, count, epoch, producer_id, transactional) in enumerate(drawn):
+        if offset in freezes:
+            assert slow.freeze(offset).keys() == quick.freeze(offset).keys()
+        sequence = max(next_sequences[producer_id] - back, 0)
+        attributes = TRANSACTIONAL_BIT if transactional else 0
+        fields = batch(sequence, count, epoch=epoch, producer_id=producer_id, attributes=attributes)
+        outcomes = []
+        for states in (slow, quick):
+            if states is quick and states.advance(fields, offset, NOW_MS):
+                outcomes.append((APPEND, None))
+                continue
+            try:
+                outcomes.append((states.admit(fields), None))
+            except SequenceRejected as rejected:
+                outcomes.append((None, rejected.error))
+            if outcomes[-1][0] == APPEND:
+                states.appended(fields, offset, fields[MAX_TIMESTAMP], NOW_MS)
+        assert outcomes[0] == outcomes[1]
+        if outcomes[0][0] == APPEND:
+            next_sequences[producer_id] = sequence_after(sequence, count)
+        assert list(slow.describe()) == list(quick.describe())
+        assert slow.open == quick.open
 
 
 def test_the_last_five_batches_are_known_by_offset_and_time_and_older_ones_refused() -> None:

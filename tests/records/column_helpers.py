@@ -18,7 +18,7 @@ OFFSET_MAX = 2**63 - 1
 @cache
 def compiled_helper() -> Helper:
     """Built for this run, whether or not the environment has one."""
-    library = build_native.build(Path(mkdtemp(prefix="headrace-native-")) / "_places.so")
+    library = build_native.build(build_native.PLACES, Path(mkdtemp(prefix="headrace-native-")) / "_places.so")
     helper = Helper(ctypes.CDLL(str(library)))
     library.unlink()
     library.parent.rmdir()

@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from headrace.wire.repeats import read_repeat, read_repeat_plainly
+
 CACHE_FOLDER = "headrace"
 TOUCHED_AT_ONCE_BYTES = 1 << 20
 TOUCH_UNTIL_FREE_BYTES = 512 << 20
@@ -28,6 +30,7 @@ def describe(folder: Path) -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "file system": file_system(folder),
+        "compiled helper of the broker": "not built" if read_repeat is read_repeat_plainly else "in use",
     }
 
 

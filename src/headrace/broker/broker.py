@@ -46,6 +46,8 @@ class Broker:
     ) -> None:
         self.config = config
         self.clock = ports.clock
+        self.turn_wall_ms = self.clock.wall_ms()
+        """The wall clock at the begin of this turn, which all of its produce requests go by."""
         self.disk = ports.disk
         self.entropy = ports.entropy
         self.spawner = ports.spawner
@@ -141,6 +143,9 @@ class Broker:
         self.groups.begin_stop()
         self.transactions.begin_stop()
         self.scans.begin_stop()
+
+    def begin_turn(self) -> None:
+        self.turn_wall_ms = self.clock.wall_ms()
 
     def end_turn(self) -> None:
         self.partitions.end_turn()

@@ -190,7 +190,9 @@ class Node:
             large_frames_bytes_max=config.total_inflight_bytes_max,
             held_bytes_max=config.connection_inflight_bytes_max,
             handle_frame=dispatcher.handle_frame,
+            handle_repeat=dispatcher.handle_repeat,
             check_large_frame=dispatcher.check_large_frame,
+            begin_turn=self.broker.begin_turn,
             end_turn=self.broker.end_turn,
         )
         self._storage = StorageWatch(

@@ -81,7 +81,8 @@ class PartitionLog:
         self.segments: list[Segment] = []
         self.bases: list[int] = []
         self.active: Segment
-        self._next_offset = 0
+        self.staged_end_offset = 0
+        """Where the next staged batch goes; `end_offset` once everything staged is written."""
         self._staged: list[memoryview] = []
         self._staged_places: list[BatchPlace] = []
         self._staged_bytes = 0
@@ -152,7 +153,7 @@ class PartitionLog:
         self.bases = [segment.base_offset for segment in segments]
         self.active = segments[-1]
         self.start_offset = max(start_offset, self.bases[0])
-        self.end_offset = self._next_offset = self.active.next_offset
+        self.end_offset = self.staged_end_offset = self.active.next_offset
         self.size_bytes = sum(segment.size for segment in segments)
 
     def _restore_state(self, loader: Loader) -> None:
@@ -180,9 +181,13 @@ class PartitionLog:
 
     # Appending
 
-    def stage(self, batch: memoryview, fields: HeaderFields, leader_epoch: int, wall_ms: int) -> int:
-        """HOT. Give the batch its offsets and keep it for this turn's write; its bytes must stay until then."""
-        base_offset = self._next_offset
+    def stage(
+        self, batch: memoryview, fields: HeaderFields, leader_epoch: int, wall_ms: int, is_noted: bool = False
+    ) -> int:
+        """HOT. Give the batch its offsets and keep it for this turn's write; its bytes must stay until then.
+
+        `is_noted`: the producer's state has it already (`ProducerStates.advance`)."""
+        base_offset = self.staged_end_offset
         last_offset = base_offset + fields[LAST_OFFSET_DELTA]
         _STAMP.pack_into(batch, 0, base_offset, fields[LENGTH], leader_epoch)
         if self.config.append_time:
@@ -192,24 +197,19 @@ class PartitionLog:
             timestamp = fields[MAX_TIMESTAMP]
         if leader_epoch > self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
-        if fields[PRODUCER_ID] >= 0:
+        if not is_noted and fields[PRODUCER_ID] >= 0:
             self.producers.appended(fields, base_offset, timestamp, wall_ms)
         size = fields[LENGTH] + LOG_OVERHEAD
         self._staged.append(batch)
         self._staged_places.append((base_offset, last_offset, timestamp, size))
         self._staged_bytes += size
-        self._next_offset = last_offset + 1
+        self.staged_end_offset = last_offset + 1
         self.appended_wall_ms = wall_ms
         return base_offset
 
     @property
     def staged(self) -> bool:
         return bool(self._staged)
-
-    @property
-    def staged_end_offset(self) -> int:
-        """Where the next staged batch would go; `end_offset` once everything staged is written."""
-        return self._next_offset
 
     def write_staged(self) -> None:
         """HOT. Write what this turn staged, one vector per segment.
@@ -248,7 +248,7 @@ class PartitionLog:
         if segment.log.handle >= 0:  # otherwise nothing was written to it
             self.disk.truncate(segment.log.handle, segment.size)
             segment.allocated = segment.size
-        self._next_offset = self.end_offset
+        self.staged_end_offset = self.end_offset
         self.epochs.truncate_from(self.end_offset + 1)
         self.transactions.staged.clear()
         self.producers.take_back({HEADER.unpack_from(batch)[PRODUCER_ID] for batch in batches}, self.end_offset)
@@ -365,7 +365,7 @@ class PartitionLog:
     def begin_epoch(self, leader_epoch: int) -> None:
         """This node leads from the log's end on. The next flush writes it down; until then the batches tell it."""
         self.epochs.forget_above(leader_epoch)
-        self.epochs.assign(leader_epoch, self._next_offset)
+        self.epochs.assign(leader_epoch, self.staged_end_offset)
 
     # Shortening
 
@@ -382,7 +382,7 @@ class PartitionLog:
             self._unlink_segments(dropped)
         self._shorten_active(max(offset, self.active.base_offset))
         self._forget_places()
-        self.end_offset = self._next_offset = self.active.next_offset
+        self.end_offset = self.staged_end_offset = self.active.next_offset
         self.size_bytes = sum(segment.size for segment in self.segments)
         self.recovery_point = min(self.recovery_point, self.end_offset)
         self.synced_offset = min(self.synced_offset, self.end_offset)

@@ -22,6 +22,7 @@ from headrace.wire.records.header import (
     BASE_SEQUENCE,
     CONTROL_BIT,
     LAST_OFFSET_DELTA,
+    MAX_TIMESTAMP,
     PRODUCER_EPOCH,
     PRODUCER_ID,
     TRANSACTIONAL_BIT,
@@ -185,6 +186,22 @@ class ProducerStates:
         delta = fields[LAST_OFFSET_DELTA]
         last_sequence = sequence + delta & SEQUENCE_MAX  # as `sequence_after`, without the call
         state.batches.append((sequence, last_sequence, base_offset, base_offset + delta, timestamp))
+
+    def advance(self, fields: HeaderFields, base_offset: int, seen_ms: int) -> bool:
+        """HOT. As `admit` and `appended`, with one look, for a batch outside of transactions that follows its last one.
+
+        False for any other, of which nothing is noted."""
+        state = self._states.get(fields[PRODUCER_ID])
+        if state is None or state.epoch != fields[PRODUCER_EPOCH] or state.generation != self._generation:
+            return False
+        batches, sequence = state.batches, fields[BASE_SEQUENCE]
+        if not batches or sequence != batches[-1][1] + 1 or fields[ATTRIBUTES] & TRANSACTIONAL_BIT:
+            return False
+        delta, timestamp = fields[LAST_OFFSET_DELTA], fields[MAX_TIMESTAMP]
+        state.last_timestamp = timestamp
+        state.seen_ms = seen_ms
+        batches.append((sequence, sequence + delta & SEQUENCE_MAX, base_offset, base_offset + delta, timestamp))
+        return True
 
     def _begin(self, producer_id: int, state: ProducerState, fields: HeaderFields, base_offset: int) -> None:
         if not fields[ATTRIBUTES] & CONTROL_BIT:

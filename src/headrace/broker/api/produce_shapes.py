@@ -11,11 +11,10 @@ from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.leader import LedPartition
 from headrace.wire.apis import ApiKey
 from headrace.wire.produce import FLEXIBLE_FROM, single_partition_layout
+from headrace.wire.repeats import SHAPE_AT
 from headrace.wire.scan import varint_bytes
 
 SHAPES_PER_CONNECTION_MAX = 64
-SHAPE_AT = 8
-"""Where in a request the bytes begin that are compared: behind api key, version and correlation id."""
 _LENGTH_BYTES = 4
 
 

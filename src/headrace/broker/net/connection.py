@@ -4,6 +4,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct
+
 from headrace.model.access import ANONYMOUS, Principal
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from headrace.ports.disk import FileHandle, Slice
@@ -28,20 +30,17 @@ class ParkedRequest(Protocol):
         """Files it will send from, which must stay open until then."""
 
 
-class Answer:
+class Answer(Struct, eq=False):
     """The place of one response in its connection's order. It leaves when it has its parts and waits for nothing.
 
     `parts` is the whole frame in one piece of bytes, or, when parts of files are in it, a list. A produce answer is
     filled in before its bytes are written, because within a turn the write comes before the send; `waits` counts
-    the partitions whose acknowledgement is still to come.
+    the partitions whose acknowledgement is still to come. A `Struct` is made in a third of the time of a class.
     """
 
-    __slots__ = ("connection", "parts", "waits")
-
-    def __init__(self, connection: "Connection", parts: bytes | bytearray | list[Part] | None, waits: int) -> None:
-        self.connection = connection
-        self.parts = parts
-        self.waits = waits
+    connection: "Connection"
+    parts: bytes | bytearray | list[Part] | None
+    waits: int
 
     def complete(self, parts: bytes | bytearray | list[Part]) -> None:
         """Fill in an answer that was parked; the connection is sent what is ready at the end of this turn."""

@@ -12,7 +12,7 @@ from headrace.broker.metrics import Metrics
 from headrace.broker.net.buffers import BufferPool
 from headrace.broker.net.connection import NO_PARTIAL_FRAME, Connection
 from headrace.broker.net.ready import Event, Ready
-from headrace.broker.net.receiver import CheckLargeFrame, HandleFrame, Receiver
+from headrace.broker.net.receiver import CheckLargeFrame, HandleFrame, HandleRepeat, Receiver
 from headrace.broker.net.sender import Sender
 from headrace.broker.timers import Timers
 from headrace.model.limits import (
@@ -67,7 +67,9 @@ class Loop:
         large_frames_bytes_max: int,
         held_bytes_max: int,
         handle_frame: HandleFrame,
+        handle_repeat: HandleRepeat,
         check_large_frame: CheckLargeFrame,
+        begin_turn: Callable[[], None],
         end_turn: Callable[[], None],
     ) -> None:
         self._network = network
@@ -77,6 +79,7 @@ class Loop:
         self._metrics = metrics
         self._logger = logger
         self.limits = limits
+        self._begin_turn = begin_turn
         self._end_turn = end_turn
         pool = BufferPool(lent_bytes_max=large_frames_bytes_max, kept_bytes_max=POOLED_BUFFERS_BYTES_MAX)
         self._held_bytes_max = held_bytes_max
@@ -85,6 +88,7 @@ class Loop:
             held_bytes_max=held_bytes_max,
             pool=pool,
             handle_frame=handle_frame,
+            handle_repeat=handle_repeat,
             check_large_frame=check_large_frame,
         )
         self._sender = Sender(disk, more_flag=network.more)
@@ -143,6 +147,7 @@ class Loop:
             wait_ms = wait_ms_max
         events = self._network.poll(wait_ms)
         began_ms = self._now_ms = self._clock.monotonic_ms()
+        self._begin_turn()
         if len(events) <= EVENTS_BETWEEN_LOOKS and not self._ready:
             self._handle(events)
         else:

@@ -27,6 +27,8 @@ _SMALLEST_FRAME_BYTES = 8
 _ROOM_WORTH_A_CALL_BYTES = 4096
 
 HandleFrame = Callable[[Connection, memoryview, int, int], None]
+HandleRepeat = Callable[[Connection, memoryview, int, int], int]
+"""Gets the begin of a sized frame and the end of what was received; gives the frame's end if it handled it, else 0."""
 CheckLargeFrame = Callable[[int, memoryview], None]
 """Gets the size and the first bytes of a large frame, before a buffer is given to it; raises ProtocolError."""
 
@@ -39,12 +41,16 @@ class Receiver:
         held_bytes_max: int,
         pool: BufferPool,
         handle_frame: HandleFrame,
+        handle_repeat: HandleRepeat,
         check_large_frame: CheckLargeFrame,
     ) -> None:
         self._frame_bytes_max = frame_bytes_max
         self._held_bytes_max = held_bytes_max
         self._pool = pool
         self._handle_frame = handle_frame
+        self._handle_repeat = handle_repeat
+        self._tries_repeats = frame_bytes_max >= RECEIVE_ARENA_BYTES
+        """Repeats are not held against the limit of a frame: whatever lies in the arena is within it."""
         self._check_large_frame = check_large_frame
         self._arena = memoryview(bytearray(RECEIVE_ARENA_BYTES))
         self._used = 0
@@ -117,18 +123,27 @@ class Receiver:
     def _handle_whole_frames(self, connection: Connection, position: int, end: int) -> None:
         arena, handle_frame, held_bytes_max = self._arena, self._handle_frame, self._held_bytes_max
         answers = connection.answers
+        tries_repeats = connection.produce_shapes and self._tries_repeats
         while end - position >= _SIZE_BYTES:
+            # HOT: as `connection.is_full`, without the call.
+            full = len(answers) >= REQUESTS_IN_FLIGHT_MAX or connection.held_bytes >= held_bytes_max
+            if tries_repeats and not full:
+                frame_end = self._handle_repeat(connection, arena, position, end)
+                if frame_end:
+                    connection.partial_since_ms = NO_PARTIAL_FRAME
+                    position = frame_end
+                    continue
             (size,) = _SIZE.unpack_from(arena, position)
             if not _SMALLEST_FRAME_BYTES <= size <= self._frame_bytes_max:
                 raise ProtocolError(
                     f"a frame of {size} bytes; allowed are {_SMALLEST_FRAME_BYTES} to {self._frame_bytes_max}"
                 )
-            if len(answers) >= REQUESTS_IN_FLIGHT_MAX or connection.held_bytes >= held_bytes_max:
-                break  # as Connection.is_full, without the call
+            if full:
+                break
             frame_start = position + _SIZE_BYTES
             frame_end = frame_start + size
             if frame_end > end:
-                if size > LARGE_FRAME_BYTES and self._begin_large(connection, size, arena[frame_start:end]):
+                if size > LARGE_FRAME_BYTES and self._begin_large(connection, arena[position:end], size):
                     return
                 break
             connection.partial_since_ms = NO_PARTIAL_FRAME
@@ -139,8 +154,10 @@ class Receiver:
         if position < end:
             connection.rest = bytes(arena[position:end])
 
-    def _begin_large(self, connection: Connection, size: int, first: memoryview) -> bool:
-        self._check_large_frame(size, first)
+    def _begin_large(self, connection: Connection, first: memoryview, size: int) -> bool:
+        """Its buffer gets the size too, as frames in the arena have it."""
+        self._check_large_frame(size, first[_SIZE_BYTES:])
+        size += _SIZE_BYTES
         frame = self._pool.take(min(size, max(connection.largest_frame, LARGE_FRAME_FIRST_BYTES, 2 * len(first))))
         if frame is None:
             self._starved[connection] = None
@@ -163,7 +180,8 @@ class Receiver:
             connection.largest_frame = max(connection.largest_frame, size)
             connection.partial_since_ms = NO_PARTIAL_FRAME
             self._done_frames.append(frame)
-            self._handle_frame(connection, frame, 0, size)
+            if not (connection.produce_shapes and self._handle_repeat(connection, frame, 0, size)):
+                self._handle_frame(connection, frame, _SIZE_BYTES, size)
         elif have == len(frame):
             self._grow(connection, frame)
         return received

@@ -89,6 +89,7 @@ class LedPartition:
         "_on_error",
         "_stable_offset",
         "_stable_waiters",
+        "_takes_plain",
         "_timers",
         "_touched",
         "_unconfirmed",
@@ -130,9 +131,7 @@ class LedPartition:
         self.space = space
         """Of the directory the log lies in."""
         self.leader = leader
-        self.config = config
-        self.codec = STORED_CODECS.get(config.compression_type)
-        """What batches are stored under; None for what producers choose."""
+        self._take_config(config)
         self.offline = False
         self.offline_error = _NONE
         """Why: its directory failed, or its topic was deleted."""
@@ -235,6 +234,28 @@ class LedPartition:
         base_offset = log.stage(batch, fields, self.leader.leader_epoch, wall_ms)
         self._unseen_bytes += len(batch)
         return _NONE, base_offset, append_time, base_offset + count
+
+    def append_next(self, batch: memoryview, fields: HeaderFields, acks: int, wall_ms: int) -> int:
+        """HOT. Stage a plain batch (`validation.is_plain`) that follows the last one of its producer: its base offset.
+
+        -1, and nothing is staged, for any other, and where a topic or the node wants more than that: `append` decides.
+        """
+        config, log, leader = self.config, self.log, self.leader
+        producers = log.producers
+        if (
+            self.offline
+            or self.space.full
+            or (acks == ACKS_ALL and not leader.acks_all_allowed)
+            or not self._takes_plain
+            or len(batch) > config.message_bytes_max
+            or fields[MAX_TIMESTAMP] - wall_ms > config.timestamp_after_ms_max
+            or wall_ms - fields[BASE_TIMESTAMP] > config.timestamp_before_ms_max
+            or producers.open
+            or not (fields[PRODUCER_ID] < 0 or producers.advance(fields, log.staged_end_offset, wall_ms))
+        ):
+            return -1
+        self._unseen_bytes += len(batch)
+        return log.stage(batch, fields, leader.leader_epoch, wall_ms, True)
 
     def _keyless(self, batch: memoryview, opened: OpenedRecords | None) -> Keyless:
         if opened is not None and opened.keyless is not None:
@@ -436,9 +457,15 @@ class LedPartition:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    def configure(self, config: TopicConfig) -> None:
+    def _take_config(self, config: TopicConfig) -> None:
         self.config = config
         self.codec = STORED_CODECS.get(config.compression_type)
+        """What batches are stored under; None for what producers choose."""
+        self._takes_plain = self.codec is None and not (config.log_append_time or config.cleanup_compact)
+        """Whether batches go into the log as they come."""
+
+    def configure(self, config: TopicConfig) -> None:
+        self._take_config(config)
         raised = self.leader.configure(
             flush_before_commit=config.flush_messages == 1, min_insync_replicas=config.min_insync_replicas
         )

@@ -54,17 +54,22 @@ def check_produced(
 
     Nearly all batches are as they should be: one expression says so, and only for others is the error looked for.
     """
+    if len(batch) <= max_message_bytes and is_plain(batch, fields):
+        return _NONE
+    return find_error(batch, fields, api_version=api_version, max_message_bytes=max_message_bytes)
+
+
+def is_plain(batch: memoryview, fields: HeaderFields) -> bool:
+    """HOT. Whether a record set is one batch without anything unusual, and its checksum is right."""
     base_offset, length, _, magic, crc, attributes, delta, _, _, producer_id, epoch, sequence, count = fields
-    if (
-        length + LOG_OVERHEAD == len(batch) <= max_message_bytes
+    return (
+        length + LOG_OVERHEAD == len(batch)
         and magic == CURRENT_MAGIC
         and 0 <= attributes < _ZSTD  # an older codec or none, and no other attribute
         and count == delta + 1 > 0 == base_offset
         and (producer_id < 0 or (sequence >= 0 and epoch >= 0))
         and crc32c(batch[CRC_COVERS_FROM:]) == crc
-    ):
-        return _NONE
-    return find_error(batch, fields, api_version=api_version, max_message_bytes=max_message_bytes)
+    )
 
 
 def find_error(batch: memoryview, fields: HeaderFields, *, api_version: int, max_message_bytes: int) -> ErrorCode:

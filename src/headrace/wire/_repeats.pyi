@@ -1,0 +1,10 @@
+from collections.abc import Mapping
+from typing import TypeVar
+
+from headrace.wire.repeats import Repeat
+
+Shape = TypeVar("Shape")
+
+def read_repeat(
+    buffer: memoryview, position: int, end: int, shapes: Mapping[bytes, Shape], shape_bytes: int, /
+) -> Repeat[Shape] | None: ...

@@ -1,0 +1,183 @@
+/* `read_repeat_plainly` of repeats.py, compiled: the same arguments, the same result. A test holds the two equal. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+
+enum {
+    SIZE_BYTES = 4,
+    SHAPE_AT = 8,                /* behind api key, version and correlation id */
+    LEAST_BEHIND_SHAPE = 4,
+    FLEXIBLE_FROM = 9,
+    LENGTH_BYTES_MAX = 5,        /* of a variable-length integer */
+    HEADER_BYTES = 61,
+    HEADER_FIELDS = 13,
+    LENGTH_COUNTS_FROM = 12,
+    CRC_COVERS_FROM = 21,
+    CURRENT_MAGIC = 2,
+    ZSTD = 4,                    /* older codecs are below */
+    SHORT_BYTES = 1024,          /* calling the package for less takes longer than the sum */
+};
+
+static PyObject *crc32c;         /* of headrace.wire.checksum */
+
+static uint32_t get_u32(const uint8_t *at) {
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+static int32_t get32(const uint8_t *at) { return (int32_t)get_u32(at); }
+static int16_t get16(const uint8_t *at) { return (int16_t)(at[0] << 8 | at[1]); }
+static int64_t get64(const uint8_t *at) { return (int64_t)((uint64_t)get_u32(at) << 32 | get_u32(at + 4)); }
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) static uint32_t crc_of_short(const uint8_t *bytes, Py_ssize_t count) {
+    uint64_t state = UINT32_MAX, word;
+    for (; count >= 8; count -= 8, bytes += 8) {
+        memcpy(&word, bytes, 8);
+        state = __builtin_ia32_crc32di(state, word);
+    }
+    for (; count; count--) state = __builtin_ia32_crc32qi((uint32_t)state, *bytes++);
+    return ~(uint32_t)state;
+}
+static int has_crc_of_short(void) { return __builtin_cpu_supports("sse4.2"); }
+#else
+static uint32_t crc_of_short(const uint8_t *bytes, Py_ssize_t count) { (void)bytes, (void)count; return 0; }
+static int has_crc_of_short(void) { return 0; }
+#endif
+
+/* 1 if the checksum of the bytes is this one, 0 if not, -1 with an exception. */
+static int checksum_is(const uint8_t *bytes, Py_ssize_t count, uint32_t expected) {
+    if (count < SHORT_BYTES && has_crc_of_short()) return crc_of_short(bytes, count) == expected;
+    PyObject *view = PyMemoryView_FromMemory((char *)bytes, count, PyBUF_READ);
+    if (view == NULL) return -1;
+    PyObject *sum = PyObject_CallOneArg(crc32c, view);
+    Py_DECREF(view);
+    if (sum == NULL) return -1;
+    unsigned long found = PyLong_AsUnsignedLong(sum);
+    Py_DECREF(sum);
+    if (PyErr_Occurred()) return -1;
+    return found == expected;
+}
+
+/* As HEADER.unpack_from, if the bytes are one batch that is plainly as it should be (`is_plain`); otherwise None. */
+static PyObject *plain_header(const uint8_t *batch, Py_ssize_t size) {
+    if (size < HEADER_BYTES) Py_RETURN_NONE;
+    const int64_t fields[HEADER_FIELDS] = {
+        get64(batch), get32(batch + 8), get32(batch + 12), (int8_t)batch[16], get_u32(batch + 17),
+        get16(batch + 21), get32(batch + 23), get64(batch + 27), get64(batch + 35), get64(batch + 43),
+        get16(batch + 51), get32(batch + 53), get32(batch + 57),
+    };
+    const int64_t base_offset = fields[0], length = fields[1], magic = fields[3], attributes = fields[5];
+    const int64_t delta = fields[6], producer_id = fields[9], epoch = fields[10], sequence = fields[11];
+    const int64_t count = fields[12];
+    if (length + LENGTH_COUNTS_FROM != size || magic != CURRENT_MAGIC || attributes < 0 || attributes >= ZSTD ||
+        count != delta + 1 || count <= 0 || base_offset != 0 || (producer_id >= 0 && (sequence < 0 || epoch < 0)))
+        Py_RETURN_NONE;
+    int intact = checksum_is(batch + CRC_COVERS_FROM, size - CRC_COVERS_FROM, (uint32_t)fields[4]);
+    if (intact < 0) return NULL;
+    if (!intact) Py_RETURN_NONE;
+    PyObject *header = PyTuple_New(HEADER_FIELDS);
+    for (int i = 0; header != NULL && i < HEADER_FIELDS; i++) {
+        PyObject *number = PyLong_FromLongLong(fields[i]);
+        if (number == NULL) Py_CLEAR(header);
+        else PyTuple_SET_ITEM(header, i, number);
+    }
+    return header;
+}
+
+/* Begin and end of the record set whose length stands at `length_at`, if the request ends behind it; 0 if not. */
+static int find_records(const uint8_t *frame, Py_ssize_t length_at, Py_ssize_t end, int flexible, Py_ssize_t *begin,
+                        Py_ssize_t *stop) {
+    if (!flexible) {
+        *begin = length_at + 4;
+        *stop = *begin + get32(frame + length_at);
+        return *stop == end;
+    }
+    uint64_t length = 0;
+    Py_ssize_t at = length_at;
+    for (int read = 0;; read++) {
+        if (read == LENGTH_BYTES_MAX || at >= end) return 0;
+        uint8_t byte = frame[at++];
+        length |= (uint64_t)(byte & 0x7F) << (7 * read);
+        if (byte < 0x80) break;
+    }
+    if (length > UINT32_MAX) return 0;
+    *begin = at;
+    *stop = at + (Py_ssize_t)length - 1;
+    /* No tagged fields of the partition, the topic, the request. */
+    return *stop + 3 == end && !frame[*stop] && !frame[*stop + 1] && !frame[*stop + 2];
+}
+
+static PyObject *repeat_in(const uint8_t *buffer, Py_ssize_t position, Py_ssize_t end, PyObject *shapes,
+                           Py_ssize_t shape_bytes) {
+    if (shape_bytes > end) Py_RETURN_NONE; /* so that the sum is not too large */
+    Py_ssize_t start = position + SIZE_BYTES, length_at = start + shape_bytes, begin, stop;
+    if (shape_bytes < SHAPE_AT || length_at + LEAST_BEHIND_SHAPE > end) Py_RETURN_NONE;
+    PyObject *key = PyBytes_FromStringAndSize((const char *)buffer + start + SHAPE_AT, shape_bytes - SHAPE_AT);
+    if (key == NULL) return NULL;
+    PyObject *shape = PyDict_GetItemWithError(shapes, key);
+    Py_DECREF(key);
+    if (shape == NULL) {
+        if (PyErr_Occurred()) return NULL;
+        Py_RETURN_NONE;
+    }
+    int32_t key_and_version = get32(buffer + start), correlation_id = get32(buffer + start + 4);
+    Py_ssize_t request_end = start + get32(buffer + position);
+    if (length_at + LEAST_BEHIND_SHAPE > request_end || request_end > end ||
+        !find_records(buffer, length_at, request_end, key_and_version >= FLEXIBLE_FROM, &begin, &stop))
+        Py_RETURN_NONE;
+    Py_INCREF(shape);
+    PyObject *header = plain_header(buffer + begin, stop - begin);
+    if (header == NULL) {
+        Py_DECREF(shape);
+        return NULL;
+    }
+    PyObject *repeat = PyTuple_New(7);
+    if (repeat == NULL) {
+        Py_DECREF(shape);
+        Py_DECREF(header);
+        return NULL;
+    }
+    PyTuple_SET_ITEM(repeat, 0, shape);
+    PyTuple_SET_ITEM(repeat, 1, PyLong_FromLong(key_and_version));
+    PyTuple_SET_ITEM(repeat, 2, PyLong_FromLong(correlation_id));
+    PyTuple_SET_ITEM(repeat, 3, PyLong_FromSsize_t(begin));
+    PyTuple_SET_ITEM(repeat, 4, PyLong_FromSsize_t(stop));
+    PyTuple_SET_ITEM(repeat, 5, header);
+    PyTuple_SET_ITEM(repeat, 6, PyLong_FromSsize_t(request_end));
+    if (PyErr_Occurred()) Py_CLEAR(repeat);
+    return repeat;
+}
+
+static PyObject *read_repeat(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
+    (void)module;
+    if (count != 5 || !PyDict_Check(arguments[3])) {
+        PyErr_SetString(PyExc_TypeError, "read_repeat(buffer, position, end, shapes, shape_bytes)");
+        return NULL;
+    }
+    Py_ssize_t position = PyLong_AsSsize_t(arguments[1]), end = PyLong_AsSsize_t(arguments[2]);
+    Py_ssize_t shape_bytes = PyLong_AsSsize_t(arguments[4]);
+    if (PyErr_Occurred()) return NULL;
+    Py_buffer view;
+    if (PyObject_GetBuffer(arguments[0], &view, PyBUF_SIMPLE)) return NULL;
+    PyObject *repeat = NULL;
+    if (position < 0 || position > view.len || end > view.len)
+        PyErr_SetString(PyExc_IndexError, "the request is not within the buffer");
+    else
+        repeat = repeat_in(view.buf, position, end, arguments[3], shape_bytes);
+    PyBuffer_Release(&view);
+    return repeat;
+}
+
+static PyMethodDef methods[] = {
+    {"read_repeat", (PyCFunction)(void (*)(void))read_repeat, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_repeats", NULL, -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__repeats(void) {
+    PyObject *checksum = PyImport_ImportModule("headrace.wire.checksum");
+    if (checksum == NULL) return NULL;
+    crc32c = PyObject_GetAttrString(checksum, "crc32c");
+    Py_DECREF(checksum);
+    return crc32c == NULL ? NULL : PyModule_Create(&definition);
+}

@@ -1,0 +1,79 @@
+"""Reading a Produce request that differs from an earlier one of its connection only in its records.
+
+Everything before the records is looked up as it stands; what is left to read are the length, the end and the header
+of the batch. `repeats.c` is the same, compiled, where it was built (`tools/build_native.py`); `read_repeat_plainly` is
+what it must equal, and what is used elsewhere.
+"""
+
+from collections.abc import Mapping
+from struct import Struct
+from typing import TypeVar
+
+from headrace.wire.errors import ProtocolError
+from headrace.wire.produce import FLEXIBLE_FROM
+from headrace.wire.records.header import HEADER, HEADER_SIZE, HeaderFields
+from headrace.wire.records.validation import is_plain
+from headrace.wire.scan import unsigned_varint
+
+SHAPE_AT = 8
+"""Where in a request the bytes begin that are looked up: behind api key, version and correlation id."""
+
+_SIZE_BYTES = 4
+_LEAST_BEHIND_SHAPE = 4
+"""A length of one byte, and three times no tagged fields; or a length of four bytes."""
+_HEAD = Struct(">iii")
+
+Shape = TypeVar("Shape")
+Repeat = tuple[Shape, int, int, int, int, HeaderFields | None, int]
+"""What was found for the bytes, api key and version as one number, the correlation id, begin and end of the record
+set, its header if it is one batch that is plainly as it should be, and the end of the request."""
+
+
+def read_repeat_plainly(
+    buffer: memoryview, position: int, end: int, shapes: Mapping[bytes, Shape], shape_bytes: int
+) -> Repeat[Shape] | None:
+    """HOT. Read the request whose size stands at `position`.
+
+    None for one that begins with other bytes, does not end with its one record set, or is not all there.
+    """
+    start = position + _SIZE_BYTES
+    length_at = start + shape_bytes
+    if length_at + _LEAST_BEHIND_SHAPE > end:
+        return None
+    shape = shapes.get(bytes(buffer[start + SHAPE_AT : length_at]))
+    if shape is None:
+        return None
+    size, key_and_version, correlation_id = _HEAD.unpack_from(buffer, position)
+    request_end = start + size
+    if not length_at + _LEAST_BEHIND_SHAPE <= request_end <= end:
+        return None
+    if key_and_version >= FLEXIBLE_FROM:
+        low, high = buffer[length_at], buffer[length_at + 1]
+        if high < 0x80 <= low:  # most lengths have two bytes
+            length, records_at = low & 0x7F | high << 7, length_at + 2
+        else:
+            try:
+                length, records_at = unsigned_varint(buffer, length_at, request_end)
+            except ProtocolError:
+                return None
+        stop = records_at + length - 1
+        # No tagged fields of the partition, the topic, the request.
+        if stop + 3 != request_end or buffer[stop] or buffer[stop + 1] or buffer[stop + 2]:
+            return None
+    else:
+        records_at = length_at + 4
+        stop = records_at + int.from_bytes(buffer[length_at:records_at], "big", signed=True)
+        if stop != request_end:
+            return None
+    fields = None
+    if stop - records_at >= HEADER_SIZE:
+        fields = HEADER.unpack_from(buffer, records_at)
+        if not is_plain(buffer[records_at:stop], fields):
+            fields = None
+    return shape, key_and_version, correlation_id, records_at, stop, fields, request_end
+
+
+try:
+    from headrace.wire._repeats import read_repeat as read_repeat
+except ImportError:
+    read_repeat = read_repeat_plainly
