@@ -2,6 +2,7 @@
 
 from headrace.log.config import LogConfig
 from headrace.log.partition_log import PartitionLog
+from headrace.log.work import Work
 from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk, Slice
 from headrace.sim.disk import VirtualDisk
@@ -15,6 +16,7 @@ PARTITION = TopicPartition("orders", 0)
 TOPIC_ID = TopicId(bytes(range(16)))
 FOLDER = "data/orders-0"
 NOW_MS = 1_700_000_000_000
+HOUR_MS = 3_600_000
 
 
 def virtual_disk(seed: int = 1) -> VirtualDisk:
@@ -98,3 +100,15 @@ def read_all(log: PartitionLog, *, max_bytes: int = 1 << 20, begin: int | None =
         assert values[-1][0] >= offset, "a slice reaches the offset it was asked for"
         found += [(at, value) for at, value in values if at >= offset]
         offset = values[-1][0] + 1
+
+
+def filled(disk: VirtualDisk, config: LogConfig, batches: int = 12, size: int = 100) -> PartitionLog:
+    log = open_log(disk, config)
+    for number in range(batches):
+        append(log, batch_of(b"%02d" % number + bytes(size), timestamps=[NOW_MS + number]))
+    return log
+
+
+def run(work: Work | None) -> None:
+    assert work is not None
+    work.here()
