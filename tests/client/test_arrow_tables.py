@@ -46,12 +46,12 @@ def as_rows(batch: FetchedBatch) -> list[dict]:
             "value": record.value,
             "headers": [{"key": key, "value": value} for key, value in record.headers],
         }
-        for record in RecordBatch(batch).records()
+        for record in RecordBatch([batch]).records()
     ]
 
 
 def rows_of(batch: FetchedBatch) -> list[dict]:
-    table = RecordBatch(batch).to_arrow()
+    table = RecordBatch([batch]).to_arrow()
     assert table.schema == arrow_tables.SCHEMA
     times = table.column("timestamp").cast(pyarrow.int64()).to_pylist()
     return [{**row, "timestamp": time} for row, time in zip(table.to_pylist(), times, strict=True)]
@@ -87,4 +87,4 @@ def test_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "headrace.client.arrow_tables", None)
     with pytest.raises(ClientError, match="install"):
-        RecordBatch(fetched([NewRecord(1, None, b"v")])).to_arrow()
+        RecordBatch([fetched([NewRecord(1, None, b"v")])]).to_arrow()

@@ -14,6 +14,7 @@ from headrace.client.config import (
     settle,
 )
 from headrace.client.errors import InvalidArgument
+from headrace.client.foreign_names import HINTS
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,11 @@ def test_kafka_names_and_texts() -> None:
         client_id="me",
     )
     assert config == expected
+    assert ProducerConfig.from_names({"compression_type": "gzip", "enable_idempotence": True}) == ProducerConfig(
+        compression="gzip", idempotent=True
+    )
+    confluent = {"security.protocol": "SASL_SSL", "sasl.mechanisms": "SCRAM-SHA-512"}
+    assert ConsumerConfig.from_names(confluent).sasl_mechanism == "SCRAM-SHA-512"
     consumer = ConsumerConfig.from_names(
         {"group.id": "g", "partition.assignment.strategy": "range, roundrobin", "enable.auto.commit": "true"}
     )
@@ -87,6 +93,13 @@ def test_keywords_go_over_the_config() -> None:
         (ProducerConfig, {"partitioner": 5}, "round-robin or a function, not 5"),
         (AdminConfig, {"timeout_ms": 0}, "above zero"),
         (ConsumerConfig, {"security.protocol": "TLS"}, "SASL_SSL"),
+        (ConsumerConfig, {"sasl.username": "me"}, "set that to SASL_PLAINTEXT or SASL_SSL, or leave sasl_username out"),
+        (ConsumerConfig, {"security.protocol": "SSL", "sasl.password": "x"}, "with security_protocol 'SSL'"),
+        (ConsumerConfig, {"ssl.ca.location": "x.pem"}, "set that to SSL or SASL_SSL"),
+        (ConsumerConfig, {"ssl_cafile": "x.pem"}, "no setting 'ssl_cafile': it is ssl_ca_location here"),
+        (ProducerConfig, {"ssl.truststore.location": "x.jks"}, "it is ssl_ca_location here, a PEM file"),
+        (ProducerConfig, {"retries": 3}, "until delivery_timeout_ms is over"),
+        (ProducerConfig, {"queue.buffering.max.ms": 3}, "it is linger_ms here"),
         (ProducerConfig, {"acks": 1, "transactional.id": "t"}, 'needs acks="all"'),
         (ProducerConfig, {"transactional.id": "t", "enable.idempotence": False}, "is idempotent"),
         (ProducerConfig, {"transactional_id": ""}, "not empty"),
@@ -104,3 +117,13 @@ def test_what_is_wrong_is_said(kind: type[ClientConfig], names: dict[Any, Any], 
 def test_a_config_of_another_kind() -> None:
     with pytest.raises(InvalidArgument, match="a ConsumerConfig or a dict"):
         settle(ConsumerConfig, ProducerConfig(), None, {})
+
+
+@pytest.mark.parametrize("name", sorted(HINTS))
+def test_names_of_other_clients_are_not_ours(name: str) -> None:
+    """A hint that names a setting names one that there is."""
+    kinds = (ClientConfig, AdminConfig, ProducerConfig, ConsumerConfig)
+    ours = {field.name for kind in kinds for field in fields(kind)}
+    assert name not in ours
+    named = {word.strip(",:") for word in HINTS[name].split() if "_" in word and "(" not in word}
+    assert named - {"timeout_ms"} <= ours

@@ -275,13 +275,11 @@ def test_whole_batches_and_records_share_a_position() -> None:
     for _ in range(4):
         world.step()
     assert values(world.core.take(1)) == [b"a"]
-    rest = world.core.take_batch()
-    assert rest is not None
+    (rest,) = world.core.take_batches()
     assert values(open_batch(rest)) == [b"b"]
-    last = world.core.take_batch()
-    assert last is not None
+    (last,) = world.core.take_batches()
     assert (values(open_batch(last)), last.end) == ([b"c"], 3)
-    assert world.core.take_batch() is None
+    assert world.core.take_batches() == []
     assert world.core.position(T0) == 3
 
 

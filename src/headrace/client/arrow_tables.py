@@ -36,8 +36,13 @@ SCHEMA: pyarrow.Schema = _arrow.schema(
 )
 
 
-def table_of(batch: FetchedBatch) -> pyarrow.Table:
-    """Its records from where it begins."""
+def table_of(fetched: Sequence[FetchedBatch]) -> pyarrow.Table:
+    """The records of all of them, each from where it begins."""
+    table: pyarrow.Table = _arrow.concat_tables([_table(batch) for batch in fetched])
+    return table
+
+
+def _table(batch: FetchedBatch) -> pyarrow.Table:
     columns: Sequence[Any] | None = None
     if batch.fields[RECORD_COUNT] >= PLACES_RECORDS_MIN:
         columns = _by_places(batch)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self, TypedDict, Union, get_args, get
 from headrace.client.addresses import parse_bootstrap
 from headrace.client.config_types import check_types
 from headrace.client.errors import InvalidArgument
+from headrace.client.foreign_names import hint_for
 from headrace.wire.records.compression import Compression
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
@@ -31,8 +32,8 @@ SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"
 class ClientConfig:
     """What every client has."""
 
-    KAFKA_NAMES: ClassVar[Mapping[str, str]] = {}
-    """Kafka's names that are not ours with dots in the place of underscores."""
+    KAFKA_NAMES: ClassVar[Mapping[str, str]] = {"sasl.mechanisms": "sasl_mechanism"}
+    """Kafka's names that are not ours with dots in the place of underscores; with underscores they are taken too."""
 
     bootstrap_servers: str | Sequence[str] = DEFAULT_BOOTSTRAP
     """host:port of some brokers, with commas or as a list; the others are learned from them."""
@@ -59,6 +60,8 @@ class ClientConfig:
         _check_positive(self, "request_timeout_ms")
         _check_choice("security_protocol", self.security_protocol, get_args(SecurityProtocol))
         _check_choice("sasl_mechanism", self.sasl_mechanism, get_args(SaslMechanism))
+        _check_protocol(self, "SASL", "sasl_username", "sasl_password", "sasl_oauth_token")
+        _check_protocol(self, "SSL", "ssl_ca_location", "ssl_certificate_location", "ssl_key_location")
 
     @classmethod
     def from_names(cls, names: Mapping[str, Any]) -> Self:
@@ -69,7 +72,7 @@ class ClientConfig:
         for name, value in names.items():
             if not isinstance(name, str):
                 raise InvalidArgument(f"the name of a setting is text, not {name!r}")
-            key = cls.KAFKA_NAMES.get(name, name.replace(".", "_"))
+            key = cls.KAFKA_NAMES.get(name.replace("_", "."), name.replace(".", "_"))
             if key not in own:
                 raise InvalidArgument(_unknown(name, own))
             if key in found:
@@ -91,6 +94,8 @@ class AdminConfig(ClientConfig):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig(ClientConfig):
     KAFKA_NAMES: ClassVar[Mapping[str, str]] = {
+        **ClientConfig.KAFKA_NAMES,
+        "compression.codec": "compression",
         "compression.type": "compression",
         "enable.idempotence": "idempotent",
         "partitioner.class": "partitioner",
@@ -151,8 +156,6 @@ class ProducerConfig(ClientConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig(ClientConfig):
-    KAFKA_NAMES: ClassVar[Mapping[str, str]] = {"client.rack": "client_rack"}
-
     group_id: str | None = None
     group_instance_id: str | None = None
     """Makes a static member: restarts within the session time-out move no partitions."""
@@ -175,7 +178,9 @@ class ConsumerConfig(ClientConfig):
     fetch_max_wait_ms: int = 500
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 50 * 1024 * 1024
-    max_partition_fetch_bytes: int = 1024 * 1024
+    max_partition_fetch_bytes: int | None = None
+    """None: 1 MiB as in Java's client, or 2 MiB while only a few partitions are read. Twice as much may be held."""
+
     check_crcs: bool = True
     client_rack: str | None = None
     """Where this consumer is: brokers that allow it name the nearest replica to read from."""
@@ -215,6 +220,19 @@ def _check_choice(name: str, value: object, choices: Sequence[object]) -> None:
         raise InvalidArgument(f"{name} is one of {known}, not {value!r}")
 
 
+def _check_protocol(config: ClientConfig, part: str, *names: str) -> None:
+    """Settings that would be passed over in silence, most often because the protocol was forgotten."""
+    if part in config.security_protocol.split("_"):
+        return
+    for name in names:
+        if getattr(config, name) is not None:
+            usable = [each for each in get_args(SecurityProtocol) if part in each.split("_")]
+            raise InvalidArgument(
+                f"{name} says nothing with security_protocol {config.security_protocol!r}: "
+                f"set that to {' or '.join(usable)}, or leave {name} out"
+            )
+
+
 def _check_serializer(name: str, chosen: object) -> None:
     if chosen is not None and not callable(chosen):
         _check_choice(name, chosen, get_args(SerializerName))
@@ -222,8 +240,9 @@ def _check_serializer(name: str, chosen: object) -> None:
 
 def _check_positive(config: ClientConfig, *names: str) -> None:
     for name in names:
-        if getattr(config, name) <= 0:
-            raise InvalidArgument(f"{name} must be above zero, not {getattr(config, name)!r}")
+        number = getattr(config, name)
+        if number is not None and number <= 0:
+            raise InvalidArgument(f"{name} must be above zero, not {number!r}")
 
 
 def _check_not_negative(config: ClientConfig, *names: str) -> None:
@@ -234,6 +253,9 @@ def _check_not_negative(config: ClientConfig, *names: str) -> None:
 
 
 def _unknown(name: str, own: Mapping[str, Any]) -> str:
+    known = hint_for(name)
+    if known is not None:
+        return f"there is no setting {name!r}: {known}"
     near = get_close_matches(name.replace(".", "_"), own, n=1)
     hint = f": did you mean {near[0] if '.' not in name else near[0].replace('_', '.')!r}?" if near else ""
     return f"there is no setting {name!r}{hint}"
@@ -313,7 +335,7 @@ class ConsumerOptions(ClientOptions, total=False):
     fetch_max_wait_ms: int
     fetch_min_bytes: int
     fetch_max_bytes: int
-    max_partition_fetch_bytes: int
+    max_partition_fetch_bytes: int | None
     check_crcs: bool
     client_rack: str | None
     consumer_timeout_ms: float | None

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 UNKNOWN_TOPIC_WAIT_MS = 5_000
 """How long a topic may stay unknown before `poll` says so."""
 
+PARTITION_BYTES = 1024 * 1024
+FEW_PARTITIONS_BYTES = 2 * PARTITION_BYTES
+"""What is fetched of a partition at once, where nothing else is said: each fetch costs as much as many records."""
+
 MEMBER_ID_BYTES = 16
 RESETS: Mapping[str, int | None] = {"earliest": EARLIEST, "latest": LATEST, "none": None}
 
@@ -264,7 +268,7 @@ def fetch_settings(config: ConsumerConfig) -> FetchSettings:
         wait_ms_max=config.fetch_max_wait_ms,
         bytes_min=config.fetch_min_bytes,
         bytes_max=config.fetch_max_bytes,
-        partition_bytes_max=config.max_partition_fetch_bytes,
+        partition_bytes_max=config.max_partition_fetch_bytes or PARTITION_BYTES,
         isolation=isolation_of(config),
         rack=config.client_rack or "",
     )
@@ -274,6 +278,7 @@ def _consumer_settings(config: ConsumerConfig) -> ConsumerSettings:
     return ConsumerSettings(
         reset_to=RESETS[config.auto_offset_reset],
         fetches=fetch_settings(config),
+        few_partitions_bytes=config.max_partition_fetch_bytes or FEW_PARTITIONS_BYTES,
         check_crcs=config.check_crcs,
         request_timeout_ms=config.request_timeout_ms,
     )

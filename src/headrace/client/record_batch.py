@@ -1,6 +1,6 @@
-"""A whole batch as it was produced, opened only as far as it is asked for."""
+"""Many records of one partition, in the batches in which they came, opened only as far as they are asked for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.client.core.reading import FetchedBatch, open_batch
@@ -12,61 +12,69 @@ from headrace.wire.records.header import RECORD_COUNT
 if TYPE_CHECKING:
     import pyarrow
 
+Column = list[bytes | None]
+
 
 class RecordBatch:
     """Records of one partition, in order. Iterate over it, or take columns."""
 
-    __slots__ = ("_batch", "_records")
+    __slots__ = ("_fetched", "_records")
 
-    def __init__(self, batch: FetchedBatch) -> None:
-        self._batch = batch
+    def __init__(self, fetched: Sequence[FetchedBatch]) -> None:
+        """One or more batches as they were produced, one after the other."""
+        self._fetched = fetched
         self._records: list[ConsumerRecord] | None = None
 
     @property
     def topic(self) -> str:
-        return self._batch.partition.topic
+        return self._fetched[0].partition.topic
 
     @property
     def partition(self) -> int:
-        return self._batch.partition.partition
+        return self._fetched[0].partition.partition
 
     @property
     def offset(self) -> int:
         """From which offset on records of it are given."""
-        return self._batch.begin
+        return self._fetched[0].begin
 
     @property
     def next_offset(self) -> int:
         """What to commit when all of it is done."""
-        return self._batch.end
+        return self._fetched[-1].end
 
     def records(self) -> list[ConsumerRecord]:
         if self._records is None:
-            self._records = open_batch(self._batch)
+            self._records = [record for each in self._fetched for record in open_batch(each)]
         return self._records
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         return iter(self.records())
 
     def __len__(self) -> int:
-        if self._records is None and self._batch.is_whole:
-            return self._batch.fields[RECORD_COUNT]
+        if self._records is None and all(each.is_whole for each in self._fetched):
+            return sum(each.fields[RECORD_COUNT] for each in self._fetched)
         return len(self.records())
 
-    def values(self) -> list[bytes | None]:
+    def values(self) -> Column:
         """Fastest where neighbours are of one size, as no records are built then."""
         found = self._column(values_of)
         return [record.value for record in self.records()] if found is None else found
 
-    def keys(self) -> list[bytes | None]:
+    def keys(self) -> Column:
         found = self._column(keys_of)
         return [record.key for record in self.records()] if found is None else found
 
-    def _column(self, column_of: Callable[[Plain, int], list[bytes | None] | None]) -> list[bytes | None] | None:
-        batch = self._batch
-        if self._records is not None or not batch.is_whole:
+    def _column(self, column_of: Callable[[Plain, int], Column | None]) -> Column | None:
+        """The keys or the values, if all of them are found without opening records."""
+        if self._records is not None:
             return None
-        return column_of(batch.plain(), batch.fields[RECORD_COUNT])
+        column: Column = []
+        for each in self._fetched:
+            if not each.is_whole or (part := column_of(each.plain(), each.fields[RECORD_COUNT])) is None:
+                return None
+            column += part
+        return column
 
     def to_arrow(self) -> "pyarrow.Table":
         """The columns topic, partition, offset, timestamp, key, value and headers; needs pyarrow."""
@@ -74,4 +82,4 @@ class RecordBatch:
             from headrace.client.arrow_tables import table_of
         except ImportError:
             raise ClientError("Arrow tables need pyarrow: install headrace[spark] or pyarrow") from None
-        return table_of(self._batch)
+        return table_of(self._fetched)

@@ -134,13 +134,15 @@ class Consumer(AnyConsumer):
         return self._handover.ready(await self._await(lambda: self._core.take(limit), timeout_ms) or [])
 
     async def batches(self, timeout_ms: float | None = None) -> AsyncIterator[RecordBatch]:
-        """Whole batches as they were produced, for speed; ends when none came for `timeout_ms`, if that is given."""
+        """Many records of a partition at once, for speed; ends when none came for `timeout_ms`, if that is given."""
         if timeout_ms is None:
             timeout_ms = self.config.consumer_timeout_ms
         while True:
-            batch = await self._await(self._core.take_batch, ITERATION_POLL_MS if timeout_ms is None else timeout_ms)
-            if batch is not None:
-                yield RecordBatch(batch)
+            fetched = await self._await(
+                self._core.take_batches, ITERATION_POLL_MS if timeout_ms is None else timeout_ms
+            )
+            if fetched:
+                yield RecordBatch(fetched)
             elif timeout_ms is not None:
                 return
 

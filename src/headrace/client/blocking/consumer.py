@@ -142,26 +142,26 @@ class Consumer(AnyConsumer):
         )
 
     def batches(self, timeout_ms: float | None = None) -> Iterator[RecordBatch]:
-        """Whole batches as they were produced, for speed; ends when none came for `timeout_ms`, if that is given."""
+        """Many records of a partition at once, for speed; ends when none came for `timeout_ms`, if that is given."""
         if timeout_ms is None:
             timeout_ms = self.config.consumer_timeout_ms
         while True:
-            batch = self._next_fetched() or self._await(
-                self._core.take_batch, ITERATION_POLL_MS if timeout_ms is None else timeout_ms
+            fetched = self._next_fetched() or self._await(
+                self._core.take_batches, ITERATION_POLL_MS if timeout_ms is None else timeout_ms
             )
-            if batch is not None:
-                yield RecordBatch(batch)
+            if fetched:
+                yield RecordBatch(fetched)
             elif timeout_ms is not None:
                 return
 
-    def _next_fetched(self) -> FetchedBatch | None:
-        """A batch that is there, shortly after the network was looked at: nothing else can be due."""
+    def _next_fetched(self) -> list[FetchedBatch]:
+        """Batches that are there, shortly after the network was looked at: nothing else can be due."""
         if self._session.is_closed or self._session.clock.monotonic_ms() >= self._turn_ms:
-            return None
+            return []
         if self._group is None:
-            return self._core.take_batch()  # Without a group there is no keeper: nobody else drives.
+            return self._core.take_batches()  # Without a group there is no keeper: nobody else drives.
         with self._driver:
-            return self._core.take_batch() if self._group.notice() is None else None
+            return self._core.take_batches() if self._group.notice() is None else []
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         if self._stream is None:

@@ -29,6 +29,12 @@ from headrace.wire.messages import fetch
 PREFERRED_REPLICA_MS = 300_000
 """How long a nearer replica is read before the leader is asked again (KIP-392)."""
 
+FEW_PARTITIONS_MAX = 8
+"""Up to so many partitions are few."""
+
+TURN_BYTES = 128 * 1024
+"""A partition that is read by batches gives way to the next one after so many bytes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
@@ -36,6 +42,9 @@ class ConsumerSettings:
     """Where to begin without a position, and after an offset that does not exist: EARLIEST, LATEST, or an error."""
 
     fetches: FetchSettings = field(default_factory=FetchSettings)
+    few_partitions_bytes: int | None = None
+    """What to fetch of a partition at once while there are few of them, if that is another number."""
+
     check_crcs: bool = True
     retry_pause_ms: float = 100
     request_timeout_ms: int = 30_000
@@ -153,7 +162,7 @@ class ConsumerCore:
         checks: dict[int, dict[TopicPartition, int]] = {}
         fetches: dict[int, list[TopicPartition]] = {}
         wakeup_ms = self._cluster.next_refresh_ms()
-        bytes_enough = self._settings.fetches.partition_bytes_max
+        bytes_enough = self._bytes_max()
         for partition, reading in self._readings.items():
             if reading.is_asking or reading.is_paused or reading.needs_committed:
                 continue
@@ -179,6 +188,12 @@ class ConsumerCore:
         errands.extend(self._positions.check(leader, epochs) for leader, epochs in checks.items())
         errands.extend(self._fetch(node, partitions) for node, partitions in fetches.items())
         return errands, wakeup_ms
+
+    def _bytes_max(self) -> int:
+        """What is fetched of one partition at once, and left of it when it is fetched again."""
+        few_bytes = self._settings.few_partitions_bytes
+        is_few = few_bytes is not None and len(self._readings) <= FEW_PARTITIONS_MAX
+        return few_bytes if is_few and few_bytes is not None else self._settings.fetches.partition_bytes_max
 
     def _source(self, reading: Reading, leader: int, now_ms: float) -> int:
         """The node to fetch from: the leader, or the replica that it said is nearer."""
@@ -207,27 +222,27 @@ class ConsumerCore:
         self._records_count += len(taken)
         return taken
 
-    def take_batch(self) -> FetchedBatch | None:
-        """The next whole batch of the partition whose turn it is."""
+    def take_batches(self) -> list[FetchedBatch]:
+        """The next whole batches of the partition whose turn it is."""
         turns = self._turns
         while turns:
             partition = turns.popleft()
             reading = self._readings.get(partition)
             if reading is None:
                 continue
-            batch = None
+            taken: list[FetchedBatch] = []
             try:
-                batch = reading.take_batch(check_crcs=self._settings.check_crcs)
+                taken = reading.take_batches(TURN_BYTES, check_crcs=self._settings.check_crcs)
             except ProtocolError as error:
                 self._tell_damage(partition, reading, error)
             if not reading.is_drained():
                 turns.append(partition)
-            if batch is not None:
-                self._records_count += batch.end - batch.begin
-                return batch
+            if taken:
+                self._records_count += taken[-1].end - taken[0].begin
+                return taken
         if self._readings.errors:
             raise self._readings.errors.popleft()
-        return None
+        return []
 
     def _join_turns(self, partition: TopicPartition, reading: Reading) -> None:
         if not reading.is_drained() and not reading.is_paused and partition not in self._turns:
@@ -287,7 +302,7 @@ class ConsumerCore:
             assert position is not None
             positions[partition] = position
         self._fetching.add(node)
-        wanted = wanted_from(self._cluster, positions, self._settings.fetches)
+        wanted = wanted_from(self._cluster, positions, self._bytes_max())
         session = self._sessions.setdefault(node, FetchSession())
         plan = session.plan(wanted)
         call = fetch_call(node, wanted, plan, self._settings.fetches)

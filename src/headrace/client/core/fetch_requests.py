@@ -27,11 +27,11 @@ class FetchSettings:
 
 
 def wanted_from(
-    cluster: Cluster, positions: Mapping[TopicPartition, int], settings: FetchSettings
+    cluster: Cluster, positions: Mapping[TopicPartition, int], bytes_max: int
 ) -> dict[TopicPartition, Asked]:
-    """What to ask of partitions that are to be read from these offsets on."""
+    """What to ask of partitions that are to be read from these offsets on, so many bytes of each."""
     return {
-        place: Asked(cluster.topic_id(place.topic), cluster.leader_epoch(place), position, settings.partition_bytes_max)
+        place: Asked(cluster.topic_id(place.topic), cluster.leader_epoch(place), position, bytes_max)
         for place, position in positions.items()
     }
 

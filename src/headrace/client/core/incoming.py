@@ -10,7 +10,7 @@ from headrace.client.errors import BadAnswer
 from headrace.wire.frames import SIZE_BYTES
 from headrace.wire.primitives.layouts import Buffer
 
-LARGE_BYTES_MIN = 64 * 1024
+LARGE_BYTES_MIN = 16 * 1024
 """Frames from this size on have a buffer of their own."""
 
 GROWTH_BYTES = 2 * 1024 * 1024
@@ -31,8 +31,8 @@ class Incoming:
     def __init__(self, address: str, frame_bytes_max: int) -> None:
         self._address = address
         self._frame_bytes_max = frame_bytes_max
-        self._small = bytearray()
-        """Bytes that are not a whole frame yet, while no large one is under way."""
+        self._small = b""
+        """The beginning of a small frame."""
         self._large: bytearray | None = None
         self._size = self._filled = 0
         """Of the large frame: how many bytes it will have, and has."""
@@ -80,32 +80,33 @@ class Incoming:
             room[:count] = rest[:count]
             frames += self.filled(count)
             rest = rest[count:]
-        self._small += rest
-        return frames + self._cut()
+        if self._small:
+            rest = memoryview(b"".join((self._small, rest)))
+        return frames + self._cut(rest)
 
-    def _cut(self) -> list[Buffer]:
-        """Take whole frames off the small bytes; the beginning of a large one moves to a buffer of its own."""
-        small, position = self._small, 0
+    def _cut(self, rest: memoryview) -> list[Buffer]:
+        """The whole frames of these bytes; the beginning of a large one goes where the rest of it will be received."""
         frames: list[Buffer] = []
-        while len(small) - position >= SIZE_BYTES:
-            (size,) = _SIZE.unpack_from(small, position)
+        position = 0
+        while len(rest) - position >= SIZE_BYTES:
+            (size,) = _SIZE.unpack_from(rest, position)
             if not SIZE_BYTES <= size <= self._frame_bytes_max:
                 raise BadAnswer(
                     f"{self._address} announces an answer of {size} bytes, allowed are {self._frame_bytes_max}: "
                     "is it a Kafka broker, without TLS?"
                 )
             begin = position + SIZE_BYTES
-            if len(small) - begin < size:
+            if len(rest) - begin < size:
                 if size >= LARGE_BYTES_MIN:
-                    self._begin_large(size, small[begin:])
-                    position = len(small)
+                    self._begin_large(size, rest[begin:])
+                    position = len(rest)
                 break
             position = begin + size
-            frames.append(bytes(memoryview(small)[begin:position]))
-        del small[:position]
+            frames.append(bytes(rest[begin:position]))
+        self._small = bytes(rest[position:])
         return frames
 
-    def _begin_large(self, size: int, beginning: bytearray) -> None:
+    def _begin_large(self, size: int, beginning: memoryview) -> None:
         self._size, self._filled = size, len(beginning)
         self._large = large = self._spare(size) or bytearray(min(size, max(GROWTH_BYTES, len(beginning))))
         large[: len(beginning)] = beginning

@@ -35,6 +35,9 @@ JITTER_PER_MILLE = 200
 """How far a back-off is spread, either way."""
 
 RECEIVE_BYTES = 256 * 1024
+FIRST_RECEIVE_BYTES = 16 * 1024
+"""Between answers no more than this is received: a large one that begins there is received where it stays."""
+
 RECEIVES_MAX = 16
 """How often one connection is read before others have their turn."""
 
@@ -91,6 +94,7 @@ class Links:
         """Replies that did not come from the network: errors, and the silence after acks=0."""
         self._requests_count = self._received_bytes = self._sent_bytes = self._failures_count = 0
         self._chunk = memoryview(bytearray(RECEIVE_BYTES))
+        self._first_chunk = self._chunk[:FIRST_RECEIVE_BYTES]
 
     def submit(self, call: Call, completed: Completed, *, deadline_ms: float | None = None) -> None:
         """Send the call when its broker can be reached; `completed` is called from a later `turn`."""
@@ -248,6 +252,8 @@ class Links:
             link.sent.append(pending)
         else:
             self._replies.append((pending.completed, None))
+        with suppress(OSError):  # What is wrong with the connection is seen in the next turn.
+            self._flush(link)
         self._watch(link)
 
     def _watch(self, link: Link) -> None:
@@ -293,9 +299,13 @@ class Links:
     def _receive(self, link: Link) -> None:
         """Take what is there; a large answer is received where it stays, in as few calls as it takes."""
         for _ in range(RECEIVES_MAX):
-            # TLS has bytes of its own that nobody tells of, and wants a place for all of them.
-            room = link.connection.room() if link.secured is None else None
-            place = self._chunk if room is None else room
+            room = None
+            if link.secured is not None:
+                place = self._chunk  # TLS has bytes of its own that nobody tells of: it wants a place for all of them.
+            elif (room := link.connection.room()) is not None:
+                place = room
+            else:
+                place = self._first_chunk
             place_bytes = len(place)
             try:
                 count = link.transport.recv_into(place)
@@ -307,8 +317,8 @@ class Links:
             was_ready = link.connection.is_ready
             read = link.connection.receive(place[:count]) if room is None else link.connection.filled(count)
             self._handle_answers(link, *read, was_ready=was_ready)
-            if count < place_bytes:
-                return
+            if count < place_bytes or (room is not None and read[0]):
+                return  # Nothing is left, or hardly anything behind an answer as large as that.
 
     def _handle_answers(self, link: Link, answers: list[Answer], reaction: bytes, *, was_ready: bool) -> None:
         moved = False

@@ -143,7 +143,7 @@ class RangeReader:
         self._asked_bytes[node] = settings.bytes_max
         for place in positions:
             self._ranges[place].is_asking = True
-        call = fetch_call(node, wanted_from(self._cluster, positions, settings), None, settings)
+        call = fetch_call(node, wanted_from(self._cluster, positions, settings.partition_bytes_max), None, settings)
         return Errand(call, partial(self._fetched, node, positions))
 
     def _refreshed(self, reply: Any, now_ms: float) -> None:

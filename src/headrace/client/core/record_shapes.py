@@ -1,13 +1,15 @@
 """The columns of a batch's records, without a step of Python for each byte of their heads.
 
 Records of equal shape (the same sizes and headers, and numbers of the same widths) follow each other at equal
-distances. So a regular expression made for the shape finds a whole run of them and cuts out their values within C, and
-their numbers are slices with a stride. Where records are of mixed shape, `None` is given, and they are read one by one.
+distances. So a regular expression made for the shape finds a whole run of them, `struct` cuts out their keys and
+values, both within C, and their numbers are slices with a stride. Where records are of mixed shape, `None` is given,
+and they are read one by one.
 """
 
 import re
 from collections.abc import Sequence
 from itertools import repeat
+from struct import Struct
 from typing import NamedTuple
 
 from headrace.wire.errors import CorruptBatch
@@ -25,6 +27,9 @@ from headrace.wire.records.reader import ONE_BYTE_NUMBERS, Headers, read_headers
 
 RUN_RECORDS_MIN = 8
 """A run is looked for when at least so many records are left; shorter ones are read one by one as quickly."""
+
+CUT_RECORDS_MAX = 128
+"""How many records are cut by one call at most."""
 
 SHAPES_MAX = 256
 """How many shapes are remembered; when there are more, all are forgotten, as they hardly come again."""
@@ -63,10 +68,36 @@ class _Head(NamedTuple):
     end: int
 
 
+class _Cutter:
+    """Cuts the same piece out of each record of a run: 2, 4, 8 ... records by a call, so that there are few layouts."""
+
+    __slots__ = ("_layouts", "_one", "_stride")
+
+    def __init__(self, begin: int, length: int, stride: int) -> None:
+        self._one = f"{begin}x{length}s{stride - begin - length}x"
+        self._stride = stride
+        self._layouts: dict[int, Struct] = {}
+
+    def cut(self, plain: Plain, begin: int, count: int) -> list[bytes]:
+        whole = self._layouts.get(count)
+        if whole is not None:
+            return list(whole.unpack_from(plain, begin))
+        found: list[bytes] = []
+        while count:
+            some = min(1 << count.bit_length() - 1, CUT_RECORDS_MAX)
+            layout = self._layouts.get(some)
+            if layout is None:
+                layout = self._layouts[some] = Struct(self._one * some)
+            found += layout.unpack_from(plain, begin)
+            begin += some * self._stride
+            count -= some
+        return found
+
+
 class Shape:
     """How a run of records is taken apart."""
 
-    __slots__ = ("follower", "has_key", "has_value", "headers", "keys", "offset", "run", "stride", "time", "values")
+    __slots__ = ("follower", "headers", "keys", "offset", "run", "stride", "time", "values")
 
     def __init__(self, plain: Plain, head: _Head) -> None:
         headers = bytes(plain[head.headers_at : head.end])
@@ -74,7 +105,6 @@ class Shape:
         if end != len(headers):
             raise CorruptBatch("the headers of a record are not what they declare")
         self.stride = head.end - head.begin
-        self.has_key, self.has_value = head.key_length >= 0, head.value_length >= 0
         self.time = range(head.time_at - head.begin, head.offset_at - head.begin)
         self.offset = range(head.offset_at - head.begin, head.key_length_at - head.begin)
         """Which bytes of a record are its time and its offset, as distances from the batch's."""
@@ -83,14 +113,24 @@ class Shape:
         before = re.escape(bytes(plain[head.begin : head.time_at]))
         numbers = _number(len(self.time)) + _number(len(self.offset))
         key_length = re.escape(bytes(plain[head.key_length_at : head.key_at]))
-        key = b".{%d}" % max(head.key_length, 0)
+        key = _any(head.key_length)
         value_length = re.escape(bytes(plain[head.value_length_at : head.value_at]))
-        value = b".{%d}" % max(head.value_length, 0)
+        value = _any(head.value_length)
         parts = before, numbers, key_length, key, value_length, value, re.escape(headers)
         self.run = re.compile(b"(?:%b%b%b%b%b%b%b)*+" % parts, re.DOTALL)
         """As many records as there are."""
-        self.keys = re.compile(b"%b%b%b(%b)%b%b%b" % parts, re.DOTALL)
-        self.values = re.compile(b"%b%b%b%b%b(%b)%b" % parts, re.DOTALL)
+        self.keys = _cutter(head, head.key_at, head.key_length)
+        self.values = _cutter(head, head.value_at, head.value_length)
+        """None for nulls."""
+
+
+def _cutter(head: _Head, at: int, length: int) -> _Cutter | None:
+    return _Cutter(at - head.begin, length, head.end - head.begin) if length >= 0 else None
+
+
+def _any(length: int) -> bytes:
+    """So many bytes, whatever they are; null has none."""
+    return b".{%d}" % length if length > 0 else b""
 
 
 def _number(width: int) -> bytes:
@@ -134,12 +174,6 @@ _SHAPES = _Shapes()
 
 def values_of(plain: Plain, count: int) -> list[bytes | None] | None:
     """The values of the records of a batch after decompression; None if they do not come in known runs."""
-    shape = _SHAPES.first
-    if shape is not None and shape.has_value and len(plain) == count * shape.stride:
-        # Most often all records are like those of the batch before. What is found then leaves no room between.
-        found: list[bytes | None] = shape.values.findall(plain)
-        if len(found) == count:
-            return found
     runs = _runs(plain, count)
     return None if runs is None else _values(plain, runs)
 
@@ -176,18 +210,14 @@ def columns_of(fields: HeaderFields, plain: bytes) -> Columns | None:
 def _values(plain: Plain, runs: list[Run]) -> list[bytes | None]:
     values: list[bytes | None] = []
     for shape, begin, run in runs:
-        if shape.has_value:
-            found = shape.values.findall(plain, begin, begin + run * shape.stride)
-            values = values + found if values else found
-        else:
-            values += repeat(None, run)
+        values += shape.values.cut(plain, begin, run) if shape.values is not None else repeat(None, run)
     return values
 
 
 def _keys(plain: Plain, runs: list[Run]) -> list[bytes | None]:
     keys: list[bytes | None] = []
     for shape, begin, run in runs:
-        keys += shape.keys.findall(plain, begin, begin + run * shape.stride) if shape.has_key else repeat(None, run)
+        keys += shape.keys.cut(plain, begin, run) if shape.keys is not None else repeat(None, run)
     return keys
 
 
@@ -209,6 +239,9 @@ def _added(base: int, part: bytes, places: range, stride: int) -> Sequence[int]:
 
 def _runs(plain: Plain, count: int) -> list[Run] | None:
     """How the records fall into runs of equal shape; None if they do not, or in shapes that are not known yet."""
+    first = _SHAPES.first
+    if first is not None and len(plain) == count * first.stride and _run_end(first, plain, 0) == len(plain):
+        return [(first, 0, count)]  # Most often all records are like those of the batch before.
     runs: list[Run] = []
     position, left = 0, count
     before: Shape | None = None

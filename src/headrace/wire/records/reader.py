@@ -72,23 +72,22 @@ def batches(buffer: bytes | bytearray | memoryview, *, allow_truncated_end: bool
     view = memoryview(buffer)
     position = 0
     end = len(view)
+    length_of = _LENGTH.unpack_from
     while position < end:
-        size = _declared_bytes(view, position) if end - position >= LOG_OVERHEAD else HEADER_SIZE
-        if size > end - position:
+        size = HEADER_SIZE
+        if end - position >= LOG_OVERHEAD:
+            size = LOG_OVERHEAD + length_of(view, position + LENGTH_AT)[0]
+            if size < HEADER_SIZE:
+                raise CorruptBatch(f"the batch at byte {position} declares {size} bytes, less than its header takes")
+        behind = position + size
+        if behind > end:
             if allow_truncated_end:
                 return
             raise CorruptBatch(f"the batch at byte {position} is cut off")
         if view[position + MAGIC_AT] != CURRENT_MAGIC:
             raise CorruptBatch(f"the batch at byte {position} has the unknown format {view[position + MAGIC_AT]}")
-        yield view[position : position + size]
-        position += size
-
-
-def _declared_bytes(view: memoryview, position: int) -> int:
-    size: int = LOG_OVERHEAD + _LENGTH.unpack_from(view, position + LENGTH_AT)[0]
-    if size < HEADER_SIZE:
-        raise CorruptBatch(f"the batch at byte {position} declares {size} bytes, less than its header takes")
-    return size
+        yield view[position:behind]
+        position = behind
 
 
 def check_batch(batch: bytes | bytearray | memoryview) -> HeaderFields:
