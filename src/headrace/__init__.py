@@ -14,4 +14,6 @@ def __getattr__(name: str) -> Any:
     """The client's classes, imported when first asked for: a broker starts without them."""
     if name in ("Admin", "Consumer", "Producer"):
         return getattr(import_module("headrace.client"), name)
+    if name == "aio":
+        return import_module("headrace.aio")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

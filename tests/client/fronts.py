@@ -79,6 +79,9 @@ class Awaited:
         found = getattr(self._target, name)
         return (lambda *a, **o: self._shown(self._front.call(found, *a, **o))) if inspect.ismethod(found) else found
 
+    def __repr__(self) -> str:
+        return repr(self._target)
+
     def transaction(self) -> Any:
         """Begun at once, as that of the blocking front."""
         return self._shown(self._front.call(self._target.begin_transaction))
@@ -136,6 +139,9 @@ class Delivery:
     def __init__(self, front: AsyncioFront, delivery: AwaitedDelivery) -> None:
         self._front = front
         self._delivery = delivery
+
+    def __repr__(self) -> str:
+        return repr(self._delivery)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._delivery, name)

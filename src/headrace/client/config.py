@@ -63,6 +63,10 @@ class ClientConfig:
         _check_protocol(self, "SASL", "sasl_username", "sasl_password", "sasl_oauth_token")
         _check_protocol(self, "SSL", "ssl_ca_location", "ssl_certificate_location", "ssl_key_location")
 
+    def servers(self) -> str:
+        """The bootstrap servers in one text."""
+        return self.bootstrap_servers if isinstance(self.bootstrap_servers, str) else ",".join(self.bootstrap_servers)
+
     @classmethod
     def from_names(cls, names: Mapping[str, Any]) -> Self:
         """From Kafka's names or ours, with values as such or as text; an unknown name says what it may have meant."""
@@ -343,10 +347,19 @@ class ConsumerOptions(ClientOptions, total=False):
     value_deserializer: Deserializer | None
 
 
+def refuse_settings(given: object) -> None:
+    """A dict in the first place, where confluent-kafka has it."""
+    if isinstance(given, Mapping):
+        raise InvalidArgument(
+            "a dict of settings is given by its name, as in config={'bootstrap.servers': 'host:9092'}"
+        )
+
+
 def settle(
     kind: type[Any], config: Any, bootstrap_servers: str | Sequence[str] | None, options: Mapping[str, Any]
 ) -> Any:
     """The config object of that kind: as given, from names, and with the keywords over it."""
+    refuse_settings(bootstrap_servers)
     if bootstrap_servers is not None:
         options = {**options, "bootstrap_servers": bootstrap_servers}
     if config is None:

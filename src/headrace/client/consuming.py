@@ -6,7 +6,7 @@ from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, NamedTuple
 
-from headrace.client.config import ConsumerConfig
+from headrace.client.config import ConsumerConfig, refuse_settings
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
@@ -34,6 +34,9 @@ FEW_PARTITIONS_BYTES = 2 * PARTITION_BYTES
 
 MEMBER_ID_BYTES = 16
 RESETS: Mapping[str, int | None] = {"earliest": EARLIEST, "latest": LATEST, "none": None}
+
+_PATTERN_SIGNS = frozenset("^$*+?()[]{}|\\")
+"""What names of topics never have, and patterns mostly do."""
 
 Place = TopicPartition | tuple[str, int]
 Commits = Mapping[Place, int | OffsetAndMetadata] | ConsumerRecord | None
@@ -146,8 +149,8 @@ class ConsumerParts:
 
     def subscribe(self, topics: Iterable[str], pattern: str | re.Pattern[str] | None) -> None:
         names = tuple(topics)
-        if not all(isinstance(topic, str) and topic for topic in names):
-            raise InvalidArgument(f"topics are given one by one as text, not as {names!r}")
+        for topic in names:
+            _check_name(topic)
         if bool(names) == (pattern is not None):
             raise InvalidArgument("give names of topics or a pattern, one of both")
         if isinstance(pattern.pattern if isinstance(pattern, re.Pattern) else pattern, bytes):
@@ -234,6 +237,11 @@ class AnyConsumer:
     config: ConsumerConfig
     _parts: ConsumerParts
 
+    def __repr__(self) -> str:
+        parts, group = self._parts, self.config.group_id
+        reads = ", ".join(parts.topics) or f"{len(parts.core.assignment())} partitions"
+        return f"<{type(self).__name__} of {reads}{f' in group {group}' if group else ''} at {self.config.servers()}>"
+
     def assignment(self) -> tuple[TopicPartition, ...]:
         """The partitions being read; of topics, only once they are known."""
         return self._parts.core.assignment()
@@ -256,6 +264,14 @@ class AnyConsumer:
         if group is None:
             raise InvalidArgument("this consumer is in no group: give it a group_id to commit offsets")
         return group
+
+
+def _check_name(topic: object) -> None:
+    refuse_settings(topic)
+    if not isinstance(topic, str) or not topic:
+        raise InvalidArgument(f"topics are given one by one as text, such as 'orders', 'returns', not as {topic!r}")
+    if not _PATTERN_SIGNS.isdisjoint(topic):
+        raise InvalidArgument(f"{topic!r} is not the name of a topic; if it is a pattern, give it as pattern={topic!r}")
 
 
 def isolation_of(config: ConsumerConfig) -> IsolationLevel:

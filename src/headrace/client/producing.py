@@ -8,6 +8,7 @@ from headrace.client.core.cluster import Cluster
 from headrace.client.core.partitioners import Choose, RoundRobin, partition_for_checksum
 from headrace.client.core.producer import ProducerCore
 from headrace.client.errors import (
+    AuthenticationFailed,
     BrokerError,
     BufferFull,
     ClientError,
@@ -89,6 +90,8 @@ def serialized(what: str, value: Any, serializer: Serialize | None) -> bytes | N
             value = serializer(value)
         except Exception as error:
             raise SerializationError(f"the {what} {value!r} cannot be serialized: {error!r}") from error
+    if isinstance(value, bytearray | memoryview):
+        value = bytes(value)
     if value is not None and not isinstance(value, bytes):
         hint = "" if serializer is not None else f": encode it, or give the producer a {what}_serializer"
         raise InvalidArgument(f"a {what} is bytes or None, not {type(value).__name__}{hint}")
@@ -126,6 +129,10 @@ class AnyProducer:
     _core: ProducerCore
     _transactions: "Transactions | None"
 
+    def __repr__(self) -> str:
+        own = f" as {self.config.transactional_id}" if self.config.transactional_id is not None else ""
+        return f"<{type(self).__name__}{own} at {self.config.servers()}, {self._core.unsettled()} batches on their way>"
+
     def _require_transactions(self) -> "Transactions":
         if self._transactions is None:
             raise InvalidArgument("transactions need a transactional_id: give the producer one that is its own")
@@ -151,7 +158,8 @@ class AnyProducer:
             error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and waited_ms >= FIRST_CONTACT_WAIT_MS
         ):
             raise BrokerError(error, f"topic {topic!r} cannot be written to")
-        if trouble is not None and not cluster.brokers and waited_ms >= FIRST_CONTACT_WAIT_MS:
+        is_hopeless = isinstance(trouble, AuthenticationFailed) or waited_ms >= FIRST_CONTACT_WAIT_MS
+        if trouble is not None and not cluster.brokers and is_hopeless:
             raise trouble
         limit_ms = self.config.max_block_ms
         if waited_ms < limit_ms:

@@ -21,6 +21,14 @@ class Promise:
         self._place = place
         self._timestamp = timestamp
 
+    def __repr__(self) -> str:
+        batch = self._batch
+        if not batch.is_done:
+            became = "on its way"
+        else:
+            became = f"at offset {self._where().offset}" if batch.error is None else f"given up, {batch.error!r}"
+        return f"<{type(self).__name__} for {batch.partition}: {became}>"
+
     def done(self) -> bool:
         return self._batch.is_done
 

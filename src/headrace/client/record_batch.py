@@ -25,6 +25,9 @@ class RecordBatch:
         self._fetched = fetched
         self._records: list[ConsumerRecord] | None = None
 
+    def __repr__(self) -> str:
+        return f"<RecordBatch of {self._fetched[0].partition}: {len(self)} records from offset {self.offset}>"
+
     @property
     def topic(self) -> str:
         return self._fetched[0].partition.topic

@@ -190,6 +190,11 @@ class Connection:
 
     def identify(self, exchange: Exchange) -> bytes:
         """The bytes that begin to say who we are; nothing else can be sent until that is done."""
+        if ApiKey.SASL_HANDSHAKE not in self.versions:
+            raise AuthenticationFailed(
+                f"{self.address} does not ask who we are: use a listener that speaks SASL, or leave it out of "
+                "security_protocol"
+            )
         self._exchange = exchange
         handshake = sasl_handshake.SaslHandshakeRequest(mechanism=exchange.mechanism)
         return self._ask(Call(sasl_handshake, handshake, min_version=_FRAMED_FROM_VERSION))

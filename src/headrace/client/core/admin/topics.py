@@ -53,6 +53,8 @@ def topic_partitions(names: Sequence[str]) -> Operation[tuple[TopicDescription, 
 def create_topics(
     cluster: Cluster, new: Sequence[NewTopic], *, validate_only: bool, timeout_ms: int
 ) -> Operation[dict[str, Outcome]]:
+    if isinstance(new, NewTopic):
+        raise InvalidArgument(f"several topics are made at once, as in [{new!r}]")
     request = create_topics_api.CreateTopicsRequest(
         topics=tuple(_creatable(topic) for topic in new), timeout_ms=timeout_ms, validate_only=validate_only
     )

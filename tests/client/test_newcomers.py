@@ -1,0 +1,100 @@
+"""What people try who come from another client, or try things out in a notebook: it works, or says what to write."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headrace.client import Admin, Consumer, NewTopic, Producer
+from headrace.client.errors import AuthenticationFailed, InvalidArgument
+from headrace.testing import EmbeddedBroker
+
+pytestmark = pytest.mark.usefixtures("front")
+
+WAIT_MS = 20_000
+
+
+@pytest.fixture(scope="module")
+def broker(any_broker: EmbeddedBroker) -> EmbeddedBroker:
+    return any_broker
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker) -> str:
+    return broker.create_topic(broker.unused_topic_name("newcomer"))
+
+
+@pytest.mark.parametrize(
+    ("attempt", "match"),
+    [
+        (lambda: Producer({"bootstrap.servers": "a:1"}), r"config=\{'bootstrap\.servers'"),
+        (lambda: Admin({"bootstrap.servers": "a:1"}), r"config=\{'bootstrap\.servers'"),
+        (lambda: Consumer({"bootstrap.servers": "a:1", "group.id": "g"}), r"config=\{'bootstrap\.servers'"),
+        (lambda: Consumer(["orders"]), "one by one as text, such as 'orders', 'returns', not as"),
+        (lambda: Consumer("^orders.*"), r"if it is a pattern, give it as pattern='\^orders\.\*'"),
+    ],
+)
+def test_what_other_clients_take(attempt: Callable[[], Any], match: str) -> None:
+    with pytest.raises(InvalidArgument, match=match):
+        attempt()
+
+
+def test_one_topic_where_several_are_made(broker: EmbeddedBroker) -> None:
+    with Admin(broker.bootstrap_servers) as admin:
+        with pytest.raises(InvalidArgument, match=r"as in \[NewTopic"):
+            admin.create_topics(NewTopic("one"))  # type: ignore[arg-type]
+
+
+def test_bytes_of_other_kinds(broker: EmbeddedBroker, topic: str) -> None:
+    with Producer(broker.bootstrap_servers) as producer:
+        for value in (bytearray(b"a"), memoryview(b"b")):
+            producer.send(topic, value, key=value).result(WAIT_MS)
+    options = {"bootstrap_servers": broker.bootstrap_servers, "auto_offset_reset": "earliest"}
+    with Consumer(topic, **options) as consumer:
+        assert [(r.key, r.value) for r in (next(consumer), next(consumer))] == [(b"a", b"a"), (b"b", b"b")]
+
+
+def test_what_a_notebook_shows(broker: EmbeddedBroker, topic: str) -> None:
+    servers = broker.bootstrap_servers
+    with Producer(servers, transactional_id="mine") as producer:
+        assert repr(producer) == f"<Producer as mine at {servers}, 0 batches on their way>"
+    with Producer(servers, linger_ms=60_000) as producer:
+        delivery = producer.send(topic, b"v")
+        assert repr(delivery) == f"<Delivery for {topic}-0: on its way>"
+        producer.flush()
+        assert repr(delivery) == f"<Delivery for {topic}-0: at offset 0>"
+    with Consumer(topic, bootstrap_servers=servers, group_id="g", auto_offset_reset="earliest") as consumer:
+        assert repr(consumer) == f"<Consumer of {topic} in group g at {servers}>"
+        batch = next(iter(consumer.batches(timeout_ms=WAIT_MS)))
+        assert repr(batch) == f"<RecordBatch of {topic}-0: 1 records from offset 0>"
+
+
+def ask(options: dict[str, Any]) -> None:
+    with Admin(**options) as admin:
+        admin.topics()
+
+
+def send(options: dict[str, Any]) -> None:
+    with Producer(**options) as producer:
+        producer.send("t", b"v")
+
+
+def read(options: dict[str, Any]) -> None:
+    with Consumer("t", **options) as consumer:
+        consumer.poll(WAIT_MS)
+
+
+@pytest.mark.parametrize("use", [ask, send, read])
+def test_credentials_for_a_listener_that_wants_none(use: Callable[[dict[str, Any]], None]) -> None:
+    """Told at once, and not after the time that a broker may take to come up."""
+    options = {"security_protocol": "SASL_PLAINTEXT", "sasl_username": "me", "sasl_password": "secret"}
+    with EmbeddedBroker() as plain, pytest.raises(AuthenticationFailed, match="leave it out of security_protocol"):
+        use({"bootstrap_servers": plain.bootstrap_servers, **options})
+
+
+def test_the_asyncio_client_needs_no_import_of_its_own() -> None:
+    program = "import headrace; print(headrace.aio.Producer.__module__)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "headrace.client.aio.producer\n"
