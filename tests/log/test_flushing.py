@@ -6,8 +6,9 @@ from errno import EMFILE, ENOSPC
 import pytest
 
 from headrace.log.config import LogConfig
-from headrace.log.flush import Flusher
+from headrace.log.flush import GROWTH_FIRST_BYTES, Flusher
 from headrace.log.partition_log import PartitionLog
+from headrace.ports.disk import DataSync
 from headrace.sim.entropy import SeededEntropy
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.markers import Marker, control_batch
@@ -38,6 +39,32 @@ def test_a_flush_moves_the_recovery_point_when_it_is_done_and_tells() -> None:
     assert told == [3]
     run(log.flush_work())
     assert log.recovery_point == 4
+    assert log.flush_work() is None
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_much_is_synced_before_the_flush_that_writes_a_snapshot(more: int) -> None:
+    disk = virtual_disk()
+    log = filled(disk, LogConfig(snapshot_interval_bytes=GROWTH_FIRST_BYTES), batches=1)
+    run(log.flush_work())
+    told: list[int] = []
+    log.on_flushed = told.append
+    for _ in range(5):
+        append(log, batch_of(bytes(1 << 20)))
+    growth = log.flush_work()
+    assert growth is not None
+    assert isinstance(growth.run, DataSync)
+    for _ in range(more):
+        append(log, batch_of(b"meanwhile"))
+    assert not log.flush_due(NOW_MS), "one at a time"
+    run(growth)
+    assert (told, log.recovery_point, log.active.index.stored) == ([6], 6, 0)
+    assert log.flush_due(NOW_MS)
+    run(log.flush_work())
+    assert log.recovery_point == 6 + more
+    assert f"{6 + more:020d}.snapshot" in disk.list_directory(FOLDER)
+    assert log.active.index.stored == 4 + more
+    assert not log.flush_due(NOW_MS)
     assert log.flush_work() is None
 
 

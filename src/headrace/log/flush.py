@@ -25,6 +25,9 @@ from .work import Work
 if TYPE_CHECKING:
     from .partition_log import PartitionLog
 
+GROWTH_FIRST_BYTES = 4 << 20
+"""So much of a segment is synced alone before a flush that writes more than that: the system may do it without a thread
+(`ports.real.kernel_syncs`), and the thread of the flush finds little to wait for."""
 RETRY_MS = 500
 """How long a flush rests whose small files were put off."""
 
@@ -75,6 +78,8 @@ class Flusher:
         """Offsets of snapshots of an end the log once had, which the next one replaces."""
         self._put_off = False
         self._retry_ms = -1
+        self._growth_first = False
+        """A sync of growth was begun, and the flush that it was begun for is to follow."""
         self.in_flight = False
         self.directory_changed = False
         """A file was made or removed since the directory was last synced."""
@@ -118,7 +123,9 @@ class Flusher:
         log = self._log
         if self.in_flight or log.failed or (self._put_off and self._rests(wall_ms)):
             return False
-        if self._put_off or self._sealed or log.end_offset - log.recovery_point >= log.config.flush_messages:
+        if self._put_off or self._sealed or self._growth_first:
+            return True
+        if log.end_offset - log.recovery_point >= log.config.flush_messages:
             return True
         unflushed = log.appended_bytes - self._flushed_bytes
         if not unflushed:
@@ -139,13 +146,20 @@ class Flusher:
         log = self._log
         if self.in_flight or log.failed or log.closed:
             return None
-        if log.end_offset <= log.recovery_point and not (self._sealed or self.directory_changed or log.epochs.changed):
+        asked = self._sealed or self.directory_changed or log.epochs.changed or self._growth_first
+        if log.end_offset <= log.recovery_point and not asked:
             return None
         if any(log.is_preallocating(segment) for segment in self._sealed):
             return None  # it must not grow again after it was cut; the next turn will do
         deep = log.appended_bytes - self._snapshot_bytes >= log.config.snapshot_interval_bytes
+        much = log.appended_bytes - self._flushed_bytes >= GROWTH_FIRST_BYTES
+        growth_first = deep and much and not self._growth_first
         try:
-            return self._work(deep=deep) if deep or not self._only_grew() else self._sync_of_growth()
+            if (growth_first or not deep) and self._only_grew():
+                self._growth_first = growth_first
+                return self._sync_of_growth()
+            self._growth_first = False
+            return self._work(deep=deep)
         except OSError as error:
             if passes(error):
                 self._rest(error)
@@ -281,17 +295,18 @@ class Flusher:
             named=self.directory_changed or bool(snapshots) or epochs is not None,
         )
 
-    def _dirty_segments(self) -> Iterator[Segment]:
-        """Those that something of is not on the device, the newest first."""
+    def _dirty_segments(self, *, deep: bool = False) -> Iterator[Segment]:
+        """Those that something of is not on the device, the newest first; of the active one its indexes may be left."""
         for segment in reversed(self._log.segments):
             is_open = segment in self._sealed or segment.transactions.is_unsynced or not segment.size
+            is_open = is_open or (deep and segment is self._log.active)
             if segment.next_offset <= self._log.recovery_point and not is_open:
                 return
             yield segment
 
     def _dirty_files(self, *, deep: bool) -> list[OpenFile]:
         files: list[OpenFile] = []
-        for segment in self._dirty_segments():
+        for segment in self._dirty_segments(deep=deep):
             files.append(segment.log)
             if deep or segment in self._sealed:
                 segment.index.spill()
