@@ -1,5 +1,6 @@
 """What an executor does: fetch a range of offsets and give its rows as Arrow batches, without an object per row."""
 
+import atexit
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -103,6 +104,13 @@ def _fetcher(settings: Mapping[str, Any]) -> "RawFetcher":
         asked = {"max.partition.fetch.bytes": PARTITION_FETCH_BYTES, **settings}
         _fetchers[key] = RawFetcher(config=asked)
     return _fetchers[key]
+
+
+@atexit.register
+def close_fetchers() -> None:
+    """This process ends."""
+    for key in [key for key in _fetchers if key[0] == os.getpid()]:
+        _fetchers.pop(key).close()
 
 
 @cache

@@ -1,5 +1,7 @@
 """What a task and the driver do with rows and a real broker, without Spark around them."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,10 +35,7 @@ def own_broker() -> Iterator[EmbeddedBroker]:
 def place(own_broker: EmbeddedBroker, request: pytest.FixtureRequest) -> Iterator[tuple[EmbeddedBroker, str]]:
     topic = own_broker.create_topic(own_broker.unused_topic_name(request.node.name), partitions=PARTITIONS)
     yield own_broker, topic
-    for kind in ("producer", "epochs", "admin"):
-        for _, kept_kind, settings in list(connections._kept):
-            if kept_kind == kind:
-                connections.drop(kind, settings)
+    connections.drop_all()
 
 
 def options(place: tuple[EmbeddedBroker, str], **more: str) -> SinkOptions:
@@ -260,3 +259,20 @@ def test_reports_of_different_epochs_are_a_mistake() -> None:
     ]
     with pytest.raises(AssertionError):
         commits._identity(reports)
+
+
+ENDS_WITH_CONNECTIONS = """
+import sys
+from headrace.client.blocking.admin import Admin
+from headrace.spark import range_reader
+from headrace.spark.sink import connections
+
+connections.kept("admin", "settings", lambda: Admin(sys.argv[1])).topics([])
+range_reader._fetcher({"bootstrap.servers": sys.argv[1]})
+"""
+
+
+def test_a_process_that_ends_closes_what_it_kept(own_broker: EmbeddedBroker) -> None:
+    command = [sys.executable, "-W", "error::ResourceWarning", "-c", ENDS_WITH_CONNECTIONS]
+    ended = subprocess.run([*command, own_broker.bootstrap_servers], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -1,5 +1,6 @@
 """Connections that a Python worker keeps from task to task, since Spark uses its workers again."""
 
+import atexit
 import os
 from collections.abc import Callable
 from time import monotonic, sleep
@@ -57,6 +58,14 @@ def drop(kind: str, settings: Any) -> None:
             found.close()
         except ClientError:
             pass  # it failed before, which is why it is dropped
+
+
+@atexit.register
+def drop_all() -> None:
+    """This process ends; what was kept by the one that it was forked from is not its to close."""
+    for process_id, kind, settings in tuple(_kept):
+        if process_id == os.getpid():
+            drop(kind, settings)
 
 
 def kept_epochs(options: SinkOptions) -> "Epochs":
