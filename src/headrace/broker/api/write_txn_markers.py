@@ -21,7 +21,7 @@ from headrace.wire.messages.write_txn_markers import (
 COMMIT_WAIT_MS_MAX = 30_000
 """How long a request waits for its markers to be committed, as request.timeout.ms of Kafka's brokers."""
 
-MARKERS_PER_TURN = 50
+MARKERS_PER_TURN = 25
 """Of one request."""
 
 _Place = tuple[int, str, int]

@@ -29,7 +29,7 @@ from headrace.model.errors import ErrorCode
 from headrace.ports.clock import Clock
 from headrace.wire.records.builder import BatchBuilder
 
-ANSWERS_PER_TURN = 200
+ANSWERS_PER_TURN = 100
 """Given in one turn by one machine; the rest of a large group is answered in the next ones."""
 
 TICKETS_MAX = 100_000

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MARKER_RETRY_MS = 100
 """Until a partition that could not take a marker is asked again."""
 
-MARKERS_PER_TURN = 50
+MARKERS_PER_TURN = 25
 """Written in one turn; the rest in the next ones. Each takes 50 us of it, with the record that it was written."""
 
 _FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)

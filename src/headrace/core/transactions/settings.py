@@ -11,7 +11,7 @@ PARTITIONS_PER_TRANSACTION_MAX = 10_000
 TRANSACTIONAL_IDS_MAX = 1_000_000
 """Of one coordinator: one partition of the transaction topic."""
 
-DEADLINES_PER_TURN = 100
+DEADLINES_PER_TURN = 50
 IDS_PER_SLICE = 500
 """Transactional ids looked at in one turn where all of them must be."""
 
