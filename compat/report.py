@@ -40,7 +40,7 @@ def page(
     columns: Sequence[Column],
     dumps: Mapping[str, Outcome],
     missing: Mapping[str, str],
-    librdkafka_tests: str,
+    sections: Sequence[str],
 ) -> str:
     lines = [
         "# Compatibility",
@@ -59,9 +59,9 @@ def page(
     lines += ["", "## Files", "", *_dumps(dumps), "", "## Failures", "", *_failures(columns, dumps)]
     if missing:
         lines += ["", "## Not run", "", *(f"- {name}: {why}" for name, why in missing.items())]
+    for section in sections:
+        lines += ["", section]
     lines += [
-        "",
-        librdkafka_tests,
         "",
         "## Run it",
         "",
@@ -71,6 +71,7 @@ def page(
         'make compat ARGS="--kafka"               # the same cases with Apache Kafka as the broker; no page either',
         'make compat ARGS="--librdkafka"          # librdkafka\'s own tests alone',
         'make compat ARGS="--librdkafka 0011,0102"',
+        'make compat ARGS="--spark"               # Spark\'s connector alone',
         "```",
         "",
         "Beside the tables it runs programs for the Java client: transactions with a rival that fences them, and a",

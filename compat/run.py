@@ -18,10 +18,13 @@ from compat.java_client.run import run_java_client
 from compat.kafka import apache_kafka
 from compat.librdkafka.outcomes import stored
 from compat.librdkafka.run import KAFKA, run_suite
-from compat.librdkafka.section import replaced, section
+from compat.librdkafka.section import section
 from compat.own_client.run import run_own_client
 from compat.report import Column, Outcome, page
+from compat.sections import replaced
 from compat.segments import dumped_segments
+from compat.spark_connector import outcomes as spark_connector
+from compat.spark_connector.run import run_spark_connector
 from headrace.testing import EmbeddedBroker
 
 PAGE = ROOT / "docs" / "compatibility.md"
@@ -149,6 +152,17 @@ def run_releases(only: str, *, kafka: bool) -> tuple[list[Column], dict[str, str
     return columns, missing
 
 
+def write_section(text: str) -> None:
+    PAGE.write_text(replaced(PAGE.read_text(), text))
+    print(f"written: {PAGE.relative_to(ROOT)}")
+
+
+def run_spark_tests() -> int:
+    status = run_spark_connector()
+    write_section(spark_connector.section(spark_connector.stored()))
+    return status
+
+
 def run_librdkafka_tests(numbers: str, *, only: str) -> int:
     """The exit status: 1 for a test that left the allow-list, or that fails for no known reason."""
     chosen = [] if numbers == ALL else numbers.split(",")
@@ -157,8 +171,7 @@ def run_librdkafka_tests(numbers: str, *, only: str) -> int:
     except Missing as lacking:
         print(f"librdkafka's tests: not run, {lacking}", flush=True)
         return 0
-    PAGE.write_text(replaced(PAGE.read_text(), section(stored())))
-    print(f"written: {PAGE.relative_to(ROOT)}")
+    write_section(section(stored()))
     for complaint in found:
         print(f"compat: {complaint}", flush=True)
     return 1 if found else 0
@@ -174,7 +187,8 @@ def run_clients() -> int:
         missing["Apache Kafka's DumpLogSegments"] = str(lacking)
     for name, outcome in dumps.items():
         print(f"DumpLogSegments, {name}: {outcome.result} {outcome.detail}", flush=True)
-    PAGE.write_text(page(CASES, columns, dumps, missing, section(stored())))
+    sections = (section(stored()), spark_connector.section(spark_connector.stored()))
+    PAGE.write_text(page(CASES, columns, dumps, missing, sections))
     print(f"written: {PAGE.relative_to(ROOT)}")
     return 0
 
@@ -191,15 +205,18 @@ def main(arguments: list[str]) -> int:
         help="only librdkafka's own tests, all or those of these numbers (0001,0102); their part of the page",
     )
     parser.add_argument("--own-client", action="store_true", help="only Headrace's own client against Apache Kafka")
+    parser.add_argument("--spark", action="store_true", help="only Spark's connector for Kafka; its part of the page")
     options = parser.parse_args(arguments)
     if options.own_client:
         return run_own_client()
+    if options.spark:
+        return run_spark_tests()
     if options.librdkafka:
         return run_librdkafka_tests(options.librdkafka, only=KAFKA if options.kafka else "")
     if options.only or options.kafka:
         run_releases(options.only, kafka=options.kafka)
         return 0
-    return run_clients() | run_librdkafka_tests(ALL, only="") | run_own_client() | run_java_client()
+    return run_clients() | run_librdkafka_tests(ALL, only="") | run_own_client() | run_java_client() | run_spark_tests()
 
 
 if __name__ == "__main__":

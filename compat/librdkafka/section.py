@@ -42,14 +42,6 @@ def section(pairs: Mapping[str, Pair]) -> str:
     return "\n".join([*lines, "", END])
 
 
-def replaced(page: str, new: str) -> str:
-    """The page with this section in the place of its old one, which it must have."""
-    before, _, rest = page.partition(BEGIN)
-    _, mark, after = rest.partition(END)
-    assert mark, "the page has no place for librdkafka's tests"
-    return f"{before}{new}{after}"
-
-
 def _totals(pairs: Mapping[str, Pair]) -> Iterator[str]:
     yield f"| | {' | '.join(SIGNS.values())} |"
     yield f"|---|{'---|' * len(SIGNS)}"

@@ -17,9 +17,10 @@ from compat.librdkafka.outcomes import (
 )
 from compat.librdkafka.run import witnessed
 from compat.librdkafka.runner import FAILED, PASSED, SKIPPED, Verdict, verdicts
-from compat.librdkafka.section import replaced, section
+from compat.librdkafka.section import section
 from compat.librdkafka.suite import SUITE, Batch, Entry, batches
 from compat.report import page
+from compat.sections import replaced
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "compatibility.md"
@@ -114,9 +115,9 @@ def test_a_failure_without_a_finding_is_complained_of() -> None:
 
 def test_a_run_of_the_clients_keeps_the_outcomes_of_these_tests() -> None:
     """And a run of these tests alone leaves the rest of the page as it was."""
-    before = page(CASES, [], {}, {}, section({}))
+    before = page(CASES, [], {}, {}, [section({})])
     new = section({"0001_multiobj": Pair(headrace=Outcome(result=PASSED, tries=2), kafka=Outcome(result=FAILED))})
-    assert page(CASES, [], {}, {}, new) == replaced(before, new)
+    assert page(CASES, [], {}, {}, [new]) == replaced(before, new)
     assert "| 0001_multiobj |" in new
     assert "| yes, try 2 | **no** |" in new
 

@@ -36,6 +36,7 @@ def default_conf(*, is_local: bool) -> dict[str, str]:
     conf = {
         "spark.sql.shuffle.partitions": str(max(SHUFFLE_PARTITIONS_MIN, os.cpu_count() or 1)),
         "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.python.unix.domain.socket.enabled": "true",  # a tenth to a fifth less work between Java and Python
         "spark.ui.showConsoleProgress": "false",
     }
     if is_local:

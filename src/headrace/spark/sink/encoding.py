@@ -131,19 +131,16 @@ def _records(columns: RecordColumns, starts: NDArray[np.int64]) -> Column:
     count = len(columns.values)
     deltas = np.arange(count, dtype=np.int64)
     deltas -= np.repeat(starts, np.diff(np.append(starts, count)))
-    delta_bytes, delta_sizes = _varints(deltas)
     key_lengths = np.full(count, -1, dtype=np.int64) if columns.keys is None else lengths_of(columns.keys)
-    key_bytes, key_sizes = _varints(key_lengths)
     value_lengths = lengths_of(columns.values)
-    value_bytes, value_sizes = _varints(value_lengths)
-    lengths = 2 + delta_sizes + key_sizes + value_sizes  # one byte of attributes, one of the time's difference: zero
+    delta, key_length, value_length = _varints(deltas), _varints(key_lengths), _varints(value_lengths)
+    lengths = 2 + delta.sizes + key_length.sizes + value_length.sizes  # one byte of attributes, one of the time: zero
     lengths += np.maximum(key_lengths, 0) + np.maximum(value_lengths, 0)
     lengths += 1 if columns.headers is None else lengths_of(columns.headers)
-    zeros = np.zeros((count, 2), dtype=np.uint8), np.full(count, 2, dtype=np.int64)
-    parts: list[Any] = [_packed(_varints(lengths), zeros, (delta_bytes, delta_sizes), (key_bytes, key_sizes))]
+    parts: list[Any] = [_packed(_varints(lengths), _zeros(count, 2), delta, key_length)]
     if columns.keys is not None:
         parts.append(columns.keys)
-    parts += (_packed((value_bytes, value_sizes)), columns.values)
+    parts += (_packed(value_length), columns.values)
     parts.append(_NO_HEADERS if columns.headers is None else columns.headers)
     return joined(*parts)
 
@@ -172,32 +169,59 @@ def _with_header(body: memoryview, count: int, *, timestamp_ms: int, compression
     return batch
 
 
-def _varints(numbers: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The zigzag encodings, a line of bytes each, and how many bytes of a line count."""
-    folded = ((numbers << 1) ^ (numbers >> 63)).astype(np.uint64)
+class Varints(NamedTuple):
+    """Numbers as bytes, a line each."""
+
+    lines: NDArray[np.uint8]
+    counted: NDArray[np.bool_] | None
+    """Which bytes of the lines count; None: all of them."""
+    sizes: NDArray[np.int64]
+    """How many bytes of each line count."""
+
+
+def _varints(numbers: NDArray[np.int64]) -> Varints:
+    """The zigzag encodings. Where all are equal, as the lengths of many columns, it is made once."""
+    is_one = len(numbers) > 1 and numbers.min() == numbers.max()
+    folded = (numbers[:1] if is_one else numbers).astype(np.int64)
+    folded = ((folded << 1) ^ (folded >> 63)).view(np.uint64)
     largest = int(folded.max()) if len(folded) else 0
     width = max(1, -(-largest.bit_length() // 7))
-    lines = np.empty((len(numbers), width), dtype=np.uint8)
-    sizes = np.ones(len(numbers), dtype=np.int64)
+    lines = np.empty((len(folded), width), dtype=np.uint8)
+    counted = np.ones((len(folded), width), dtype=np.bool_)
+    sizes = np.ones(len(folded), dtype=np.int64)
     for place in range(width):
-        rest = folded >> np.uint64(7)
-        more = rest != 0
-        lines[:, place] = (folded & np.uint64(0x7F)) | (more.astype(np.uint64) << np.uint64(7))
+        low = folded.astype(np.uint8) & np.uint8(0x7F)
+        folded = folded >> np.uint64(7)
+        more = folded != 0
+        lines[:, place] = low | (more.view(np.uint8) << np.uint8(7))
         if place + 1 < width:
+            counted[:, place + 1] = more
             sizes += more
-        folded = rest
-    return lines, sizes
+    if is_one:
+        return Varints(np.repeat(lines, len(numbers), axis=0), None, np.full(len(numbers), width, dtype=np.int64))
+    return Varints(lines, counted if width > 1 else None, sizes)
 
 
-def _packed(*numbers: tuple[NDArray[np.uint8], NDArray[np.int64]]) -> Column:
+def _zeros(count: int, width: int) -> Varints:
+    return Varints(np.zeros((count, width), dtype=np.uint8), None, np.full(count, width, dtype=np.int64))
+
+
+def _packed(*numbers: Varints) -> Column:
     """The bytes that count of each line, side by side, as a binary column."""
-    lines = np.concatenate([line for line, _ in numbers], axis=1)
-    sizes = numbers[0][1] if len(numbers) == 1 else np.sum([size for _, size in numbers], axis=0)
-    counted = [np.arange(line.shape[1]) < size[:, None] for line, size in numbers]
+    lines = np.concatenate([each.lines for each in numbers], axis=1)
+    sizes = numbers[0].sizes if len(numbers) == 1 else np.sum([each.sizes for each in numbers], axis=0)
     offsets = np.zeros(len(lines) + 1, dtype=np.int32)
     np.cumsum(sizes, out=offsets[1:])
-    content = lines[np.concatenate(counted, axis=1)] if offsets[-1] < lines.size else lines.reshape(-1)
-    return binary_column(offsets, content)
+    if offsets[-1] == lines.size:
+        return binary_column(offsets, lines.reshape(-1))
+    every = np.ones_like(lines, dtype=np.bool_)
+    place = 0
+    for each in numbers:
+        width = each.lines.shape[1]
+        if each.counted is not None:
+            every[:, place : place + width] = each.counted
+        place += width
+    return binary_column(offsets, lines[every])
 
 
 def _varint_column(numbers: NDArray[np.int64]) -> Column:

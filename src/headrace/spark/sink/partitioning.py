@@ -41,29 +41,25 @@ def murmur2_column(keys: Column) -> NDArray[np.uint32]:
 def _mixed(content: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Of keys in the order of their lengths, longest first."""
     padded = np.concatenate((content, np.zeros(4, dtype=np.uint8)))
+    words_at = np.ndarray(
+        len(padded) - 3, dtype="<u4", buffer=padded, strides=(1,)
+    )  # one for every byte it may begin at
     state = _SEED ^ lengths
     words = lengths >> np.uint32(2)
     alive = len(words)
     for position in range(int(words[0]) if alive else 0):
         alive = int(np.searchsorted(-words.astype(np.int64), -position, side="left"))
-        word = _little_endian(padded, starts[:alive] + 4 * position, 4) * _MULTIPLIER
+        word = words_at[starts[:alive] + 4 * position] * _MULTIPLIER
         word = (word ^ (word >> np.uint32(24))) * _MULTIPLIER
         state[:alive] = state[:alive] * _MULTIPLIER ^ word
     rest = lengths & np.uint32(3)
     ends = starts + 4 * words.astype(np.int64)
     for count in (1, 2, 3):
         chosen = np.flatnonzero(rest == count)
-        tail = _little_endian(padded, ends[chosen], count)
+        tail = words_at[ends[chosen]] & np.uint32((1 << 8 * count) - 1)
         state[chosen] = (state[chosen] ^ tail) * _MULTIPLIER
     state = (state ^ (state >> np.uint32(13))) * _MULTIPLIER
     return state ^ (state >> np.uint32(15))
-
-
-def _little_endian(content: NDArray[np.uint8], places: NDArray[np.int64], count: int) -> NDArray[np.uint32]:
-    number = content[places].astype(np.uint32)
-    for byte in range(1, count):
-        number |= content[places + byte].astype(np.uint32) << np.uint32(8 * byte)
-    return number
 
 
 def partitions_for_keys(keys: Column, partition_count: int) -> NDArray[np.int32]:
