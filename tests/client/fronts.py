@@ -57,6 +57,7 @@ class AsyncioFront:
         async def shut_down() -> None:
             assert asyncio.all_tasks() == {asyncio.current_task()}, "clients leave no tasks behind"
             await self._loop.shutdown_asyncgens()
+            await self._loop.shutdown_default_executor()
 
         self.call(shut_down)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -149,9 +150,11 @@ class Delivery:
     def result(self, timeout_ms: float = CALL_S_MAX * 1000) -> Any:
         async def wait() -> Any:
             try:
-                async with asyncio.timeout(timeout_ms / 1000):
+                async with asyncio.timeout(timeout_ms / 1000) as limit:
                     return await self._delivery
             except TimeoutError:
+                if not limit.expired():
+                    raise  # It is what became of the record.
                 raise DeadlineExceeded("the record is still on its way") from None
 
         return self._delivery.result() if self._delivery.done() else self._front.call(wait)

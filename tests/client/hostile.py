@@ -1,10 +1,15 @@
 """Servers on loopback that do harm: to whoever connects, or to the bytes between a client and a broker."""
 
 import socket
+import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+from headrace.wire.apis import ApiKey
+
+from .scripted import ScriptedBroker
 
 RECEIVE_BYTES = 65_536
 JOIN_S = 5
@@ -106,3 +111,85 @@ class FaultProxy(HostileServer):
         finally:
             shut(source)
             shut(sink)
+
+
+class ScriptedServer(HostileServer):
+    """A broker made of functions, on real connections; all of them have the same `answer`."""
+
+    def __init__(self, keys: Mapping[ApiKey, int] | set[ApiKey], answer: Callable[[Any], Any]) -> None:
+        super().__init__(self._answer_all)
+        self._handlers = {key: lambda request, _version: answer(request) for key in keys}
+        self._lock = threading.Lock()
+
+    def _answer_all(self, connection: socket.socket) -> None:
+        broker = ScriptedBroker(self._handlers)
+        while chunk := connection.recv(RECEIVE_BYTES):
+            with self._lock:
+                answers = broker.feed(chunk)
+            connection.sendall(answers)
+
+
+Lie = Callable[[bytes], bytes]
+"""What is sent in the place of a frame, whose size comes first."""
+
+
+def truncated(frame: bytes) -> bytes:
+    """Half of the answer, as a frame of its own."""
+    half = frame[4 : 4 + max(4, len(frame) // 2)]
+    return struct.pack(">i", len(half)) + half
+
+
+def oversized(frame: bytes) -> bytes:
+    """Announced as longer than anything that may come."""
+    return struct.pack(">i", 2**31 - 1) + frame[4:]
+
+
+def reordered(frame: bytes) -> bytes:
+    """The answer to a question that was not asked yet."""
+    (number,) = struct.unpack_from(">i", frame, 4)
+    return frame[:4] + struct.pack(">i", number + 1) + frame[8:]
+
+
+def garbled(frame: bytes) -> bytes:
+    return frame[:8] + b"\xff" * (len(frame) - 8)
+
+
+def never_ending(frame: bytes) -> bytes:
+    """More is announced than comes, for as long as anybody waits."""
+    (size,) = struct.unpack_from(">i", frame)
+    return struct.pack(">i", size + 1_000_000) + frame[4:]
+
+
+class LyingProxy(FaultProxy):
+    """Stands before a broker; the answer whose turn it is, of all that pass, is not passed as it is."""
+
+    def __init__(self, lie: Lie) -> None:
+        super().__init__()
+        self._lie = lie
+        self.lie_in = -1
+        """How many answers are passed before the next lie; below zero, all are."""
+
+    def _forward(self, client: socket.socket) -> None:
+        broker = socket.create_connection(self.broker)
+        self._open.append(broker)
+        back = threading.Thread(target=self._pass_answers, args=(broker, client), daemon=True)
+        self._threads.append(back)
+        back.start()
+        self._pump(client, broker, 2**60)
+
+    def _pass_answers(self, broker: socket.socket, client: socket.socket) -> None:
+        received = bytearray()
+        try:
+            while chunk := broker.recv(RECEIVE_BYTES):
+                received += chunk
+                while len(received) >= 4 and len(received) >= 4 + struct.unpack_from(">i", received)[0]:
+                    end = 4 + struct.unpack_from(">i", received)[0]
+                    frame = bytes(received[:end])
+                    del received[:end]
+                    client.sendall(self._lie(frame) if self.lie_in == 0 else frame)
+                    self.lie_in -= 1
+        except OSError:
+            pass
+        finally:
+            shut(broker)
+            shut(client)

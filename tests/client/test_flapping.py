@@ -23,6 +23,7 @@ from headrace.wire.messages import (
     heartbeat,
     init_producer_id,
     join_group,
+    leave_group,
     list_offsets,
     metadata,
     offset_for_leader_epoch,
@@ -42,6 +43,7 @@ class Flapping:
 
     def __init__(self, *, names_leader: bool) -> None:
         self.names_leader = names_leader
+        self.addresses = {1: ("h", 1), 2: ("h", 2)}
         self.epoch = 0
         self.requests = 0
         self.nodes: set[int] = set()
@@ -56,7 +58,10 @@ class Flapping:
                     partition_index=0, leader_id=1 + self.epoch % 2, leader_epoch=self.epoch
                 )
                 topic = metadata.MetadataResponseTopic(name="t", topic_id=TOPIC_ID, partitions=(partition,))
-                brokers = tuple(metadata.MetadataResponseBroker(node_id=each, host="h", port=each) for each in (1, 2))
+                brokers = tuple(
+                    metadata.MetadataResponseBroker(node_id=node, host=host, port=port)
+                    for node, (host, port) in self.addresses.items()
+                )
                 return metadata.MetadataResponse(brokers=brokers, topics=(topic,))
             case init_producer_id.InitProducerIdRequest():
                 return init_producer_id.InitProducerIdResponse(producer_id=1, producer_epoch=0)
@@ -167,6 +172,7 @@ class RestlessCoordinator:
 
     def __init__(self, code: ErrorCode, *, at: type) -> None:
         self.code, self.at = code, at
+        self.address = ("h", 1)
         self.requests = 0
 
     def answer(self, _node: int, message: Any) -> Any:
@@ -176,10 +182,13 @@ class RestlessCoordinator:
             case metadata.MetadataRequest():
                 partition = metadata.MetadataResponsePartition(partition_index=0, leader_id=1, leader_epoch=1)
                 topic = metadata.MetadataResponseTopic(name="t", topic_id=TOPIC_ID, partitions=(partition,))
-                broker = metadata.MetadataResponseBroker(node_id=1, host="h", port=1)
+                host, port = self.address
+                broker = metadata.MetadataResponseBroker(node_id=1, host=host, port=port)
                 return metadata.MetadataResponse(brokers=(broker,), topics=(topic,))
             case find_coordinator.FindCoordinatorRequest():
-                return find_coordinator.FindCoordinatorResponse(node_id=1, host="h", port=1)
+                return self._coordinator()
+            case leave_group.LeaveGroupRequest():
+                return leave_group.LeaveGroupResponse()
             case join_group.JoinGroupRequest():
                 return join_group.JoinGroupResponse(
                     error_code=code, member_id="m", leader="other", generation_id=self.requests, protocol_name="range"
@@ -189,6 +198,12 @@ class RestlessCoordinator:
             case heartbeat.HeartbeatRequest():
                 return heartbeat.HeartbeatResponse(error_code=code)
         return consumer_group_heartbeat.ConsumerGroupHeartbeatResponse(error_code=code)
+
+    def _coordinator(self) -> find_coordinator.FindCoordinatorResponse:
+        """In the form of older versions, and of those that name several."""
+        host, port = self.address
+        found = find_coordinator.FindCoordinatorResponseCoordinator(key="g", node_id=1, host=host, port=port)
+        return find_coordinator.FindCoordinatorResponse(node_id=1, host=host, port=port, coordinators=(found,))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Both protocols of groups against a scripted coordinator: what is told, what is asked, and what late answers do."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
 from headrace.client.core.groups.consumer_protocol import encode_assignment
 from headrace.client.core.groups.group import GroupCore
 from headrace.client.core.groups.membership import GroupSettings, NoticeKind
-from headrace.client.errors import BrokerError, BrokerUnreachable
+from headrace.client.errors import BadAnswer, BrokerError, BrokerUnreachable
 from headrace.client.types import EARLIEST, OffsetAndMetadata
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
@@ -287,3 +288,18 @@ def test_a_refusal_for_good_is_raised_at_every_poll(protocol: str) -> None:
     for _ in range(2):
         with pytest.raises(BrokerError, match='cannot be a member of group "g"'):
             world.group.polled(world.now_ms)
+
+
+def test_a_coordinator_that_chooses_what_nobody_offered() -> None:
+    world = World()
+    honest = world.answer
+
+    def lying(message: Any) -> Any:
+        answer = honest(message)
+        if isinstance(answer, join_group.JoinGroupResponse) and not answer.error_code:
+            return replace(answer, leader="me", protocol_name="sticky")
+        return answer
+
+    world.answer = lying  # type: ignore[method-assign]
+    with pytest.raises(BadAnswer, match="chose 'sticky'"):
+        world.steps()

@@ -77,6 +77,8 @@ class LoopNetwork:
             transport.socket = await self._connected(host, port)
         except OSError as error:
             transport.error = error
+        except (UnicodeError, OverflowError) as error:
+            transport.error = OSError(errno.EADDRNOTAVAIL, f"not an address: {error}")
         transport.opening = None
         if transport.token not in self._transports:
             transport.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from typing import Any, TypeVar
 
 from headrace.client.aio.network import Events, LoopNetwork
@@ -32,6 +33,7 @@ class Session:
         self.entropy = RealEntropy()
         self.network = LoopNetwork(self._happened)
         self.is_closed = False
+        self._process_id = os.getpid()
         self.links = make_links(
             config,
             self.cluster,
@@ -108,7 +110,9 @@ class Session:
     def check_usable(self) -> None:
         if self.is_closed:
             raise ClientClosed("this client was closed: make a new one")
-        if asyncio.get_running_loop() is not self._loop:
+        if os.getpid() != self._process_id:
+            raise ClientClosed("a client does not survive a fork: make one in each process, after the fork")
+        if asyncio._get_running_loop() is not self._loop:
             raise ClientClosed("this client belongs to another event loop: make one in each loop")
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ LISTEN_BACKLOG_CONNECTIONS = 1024
 SHARED_PORT_ATTEMPTS_MAX = 16
 """How often a free port is drawn until it is free in both address families."""
 WAKE_DRAIN_BYTES = 4096
+PORT_MAX = 65_535
 
 _LOCALHOST = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 _FAMILY_MISSING = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT})
@@ -154,7 +155,13 @@ class RealNetwork:
     def connect(self, host: str, port: int) -> Transport:
         """Names are resolved here and may wait for the resolver; addresses and `localhost` never do."""
         refused: OSError | None = None
-        for family, address in _addresses(host, passive=False):
+        try:
+            addresses = _addresses(host, passive=False)
+        except UnicodeError:
+            raise OSError(errno.EADDRNOTAVAIL, f"{host!r} is not the name of a host") from None
+        if not 0 < port <= PORT_MAX:
+            raise OSError(errno.EADDRNOTAVAIL, f"{port} is not a port")
+        for family, address in addresses:
             connection = socket.socket(family, socket.SOCK_STREAM)
             try:
                 transport = TcpTransport(connection, _address_text(address, port), use_sendfile=self._use_sendfile)

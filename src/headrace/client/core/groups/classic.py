@@ -21,7 +21,7 @@ from headrace.client.core.groups.consumer_protocol import (
 )
 from headrace.client.core.groups.coordinator import COORDINATOR_LANE, MOVED_ERRORS, Coordinator
 from headrace.client.core.groups.membership import NO_GENERATION, GroupSettings, MemberIdentity, OwnershipChanges
-from headrace.client.errors import BrokerError, ClientError, UnsupportedByBroker
+from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import heartbeat, join_group, leave_group, sync_group
@@ -211,7 +211,10 @@ class ClassicMember:
             self._member_id, self._generation = reply.member_id, reply.generation_id
             self._protocol = reply.protocol_name or ""
             self._assigned_counts = {}
-            if reply.leader == reply.member_id and not reply.skip_assignment:
+            is_leader = reply.leader == reply.member_id and not reply.skip_assignment
+            if is_leader and self._protocol not in self._settings.assignors:
+                self.error = BadAnswer(f"the coordinator chose {self._protocol!r}, which this consumer did not offer")
+            elif is_leader:
                 self._members = {each.member_id: decode_subscription(each.metadata) for each in reply.members}
                 self._cluster.want({topic for each in self._members.values() for topic in each.topics})
                 self.state = State.ASSIGNING

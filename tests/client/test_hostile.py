@@ -13,8 +13,12 @@ import pytest
 from headrace.client import Admin, Consumer, Producer
 from headrace.client.blocking.raw import RawFetcher
 from headrace.client.errors import BadAnswer, BrokerUnreachable, ClientError, DeadlineExceeded
+from headrace.wire.apis import ApiKey
+from headrace.wire.messages import metadata
 
-from .hostile import HostileServer, listen_only
+from .hostile import HostileServer, ScriptedServer, listen_only
+
+pytestmark = pytest.mark.usefixtures("front")
 
 
 def free_port() -> int:
@@ -93,6 +97,29 @@ def test_a_name_that_does_not_resolve() -> None:
             admin.topics()
 
 
+@pytest.mark.parametrize("host", ["a..b", "h" * 70])
+def test_a_name_that_cannot_be_one(host: str) -> None:
+    with Admin(f"{host}:9092", timeout_ms=2_000) as admin, at_most(3):
+        with pytest.raises(BrokerUnreachable, match="is a broker running there"):
+            admin.topics()
+
+
+@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 2**20), ("127.0.0.1", -1), ("x" * 100, 9092)])
+def test_brokers_at_addresses_that_cannot_be(host: str, port: int) -> None:
+    """The address of a leader that a broker made up is one that is not reached, and no other trouble."""
+
+    def describe(_request: object) -> metadata.MetadataResponse:
+        partition = metadata.MetadataResponsePartition(partition_index=0, leader_id=1, leader_epoch=1)
+        topic = metadata.MetadataResponseTopic(name="t", topic_id=bytes(range(16)), partitions=(partition,))
+        leader = metadata.MetadataResponseBroker(node_id=1, host=host, port=port)
+        return metadata.MetadataResponse(brokers=(leader,), topics=(topic,))
+
+    with ScriptedServer({ApiKey.METADATA, ApiKey.LIST_OFFSETS, ApiKey.FETCH}, describe) as server, at_most(5):
+        with Consumer("t", bootstrap_servers=server.address, request_timeout_ms=300) as consumer:
+            with pytest.raises(BrokerUnreachable, match="is a broker running there"):
+                consumer.poll(3_000)
+
+
 def test_a_consumer_says_that_nobody_is_there() -> None:
     with Consumer("t", bootstrap_servers=f"127.0.0.1:{free_port()}") as consumer, at_most(3):
         with pytest.raises(BrokerUnreachable):
@@ -166,7 +193,7 @@ def test_no_thread_and_no_socket_is_left(use: Callable[[str], None], behave: Cal
     with HostileServer(behave) as server, at_most(5):
         with suppress(ClientError):
             use(server.address)
-    assert set(threading.enumerate()) == threads
+    assert set(threading.enumerate()) - threads == set()
     assert open_descriptors() - descriptors == set()
 
 
