@@ -10,7 +10,7 @@ import pytest
 
 from headrace.testing import EmbeddedBroker
 
-from .fronts import NAMES, AsyncioFront, BlockingFront, Front
+from .fronts import NAMES, WAITING_FRONTS, Front
 
 KAFKA_SETTINGS = {
     "auto.create.topics.enable": "false",
@@ -32,7 +32,13 @@ def any_broker() -> Iterator[EmbeddedBroker]:
             yield running
 
 
-@pytest.fixture(params=[BlockingFront, AsyncioFront], ids=lambda front: front.name)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "front" in metafunc.fixturenames:
+        fronts = getattr(metafunc.module, "FRONTS", WAITING_FRONTS)
+        metafunc.parametrize("front", fronts, ids=lambda front: front.name, indirect=True)
+
+
+@pytest.fixture
 def front(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Front]:
     """Each front in turn, in the place of the classes that the module of the test imports."""
     opened: Front = request.param()

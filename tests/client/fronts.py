@@ -15,6 +15,8 @@ from headrace.client.aio.producer import Delivery as AwaitedDelivery
 from headrace.client.aio.producer import Transaction as AwaitedTransaction
 from headrace.client.errors import DeadlineExceeded
 
+from .loop_front import LoopFront
+
 CALL_S_MAX = 60
 NAMES = ("Admin", "Consumer", "Producer")
 
@@ -65,7 +67,10 @@ class AsyncioFront:
         self._loop.close()
 
 
-Front = BlockingFront | AsyncioFront
+Front = BlockingFront | AsyncioFront | LoopFront
+WAITING_FRONTS = (BlockingFront, AsyncioFront)
+EVERY_FRONT = (*WAITING_FRONTS, LoopFront)
+"""For modules that set `FRONTS` to it: with the one for somebody else's loop, which has fewer operations."""
 
 
 class Awaited:

@@ -17,7 +17,6 @@ from headrace.client import (
     ConsumerRecord,
     NewTopic,
     Producer,
-    RecordMetadata,
     ResourceType,
     TopicPartition,
 )
@@ -72,42 +71,6 @@ def read(broker: EmbeddedBroker, *topics: str, count: int) -> list[ConsumerRecor
             if len(records) == count:
                 break
         return records
-
-
-def test_there_and_back(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
-    sent = producer.send(topic, b"value", key=b"key", headers=[("h", b"1"), ("n", None)], timestamp=1234)
-    where = sent.result(WAIT_MS)
-    assert where == RecordMetadata(topic, where.partition, 0, 1234)
-    assert sent.done()
-    (record,) = read(broker, topic, count=1)
-    assert record == ConsumerRecord(topic, where.partition, 0, 1234, b"key", b"value", (("h", b"1"), ("n", None)))
-
-
-@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_many_records_in_order(broker: EmbeddedBroker, topic: str, compression: str) -> None:
-    with Producer(broker.bootstrap_servers, compression=compression, batch_size=2_000) as producer:
-        deliveries = [producer.send(topic, b"%d" % number, partition=number % 3) for number in range(900)]
-        producer.flush(WAIT_MS)
-        assert all(delivery.done() for delivery in deliveries)
-    assert deliveries[-1].result().offset == 299
-    records = read(broker, topic, count=900)
-    for partition in range(3):
-        values = [int(record.value or b"") for record in records if record.partition == partition]
-        assert values == list(range(partition, 900, 3))
-
-
-@pytest.mark.parametrize("acks", [0, 1])
-def test_weaker_acks(broker: EmbeddedBroker, topic: str, acks: int) -> None:
-    with Producer(broker.bootstrap_servers, acks=acks) as producer:  # type: ignore[arg-type]
-        where = producer.send(topic, b"v", partition=0).result(WAIT_MS)
-    assert where.offset == (-1 if acks == 0 else 0)
-    assert [record.value for record in read(broker, topic, count=1)] == [b"v"]
-
-
-def test_null_values_and_keys(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
-    producer.send(topic, None, key=b"", partition=0).result(WAIT_MS)
-    (record,) = read(broker, topic, count=1)
-    assert (record.key, record.value) == (b"", None)
 
 
 def test_seek_position_and_ends(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
@@ -290,14 +253,6 @@ def test_a_topic_is_created_on_the_way() -> None:
 def test_a_topic_with_an_illegal_name(producer: Producer) -> None:
     with pytest.raises(BrokerError, match="INVALID_TOPIC_EXCEPTION"):
         producer.send("no spaces", b"v")
-
-
-def test_a_record_the_broker_refuses(broker: EmbeddedBroker) -> None:
-    topic = broker.create_topic(broker.unused_topic_name("small-records"), configs={"max.message.bytes": "200"})
-    with Producer(broker.bootstrap_servers) as producer:
-        with pytest.raises(BrokerError, match=r"raise max\.message\.bytes"):
-            producer.send(topic, bytes(500)).result(WAIT_MS)
-        assert producer.send(topic, bytes(10)).result(WAIT_MS).offset == 0
 
 
 def test_a_full_buffer(broker: EmbeddedBroker, topic: str) -> None:

@@ -24,7 +24,10 @@ from tests.disks.processes import ENDED_BY_KILL, ROOT, EndedAtStart, FaultyBroke
 SOURCE, TARGET = "orders", "copies"
 PARTITIONS = 4
 KEYS = 64
-POINT_S_MAX = 60.0
+POINT_S_MAX = 120.0
+DRY_S = 1.0
+"""While a point is waited for, more rows come this often: a copy that has read all of them comes to no point."""
+
 FINISH_S_MAX = 120.0
 CLIENT_POINTS = {
     "at_most_once": (("after", "commit"), ("before", "flush"), ("before", "commit"), ("after", "flush")),
@@ -62,7 +65,7 @@ class Copying:
         self.mode = mode
         self._batches_max = max(messages // READ_AT_ONCE // (4 * kills), 3)
         """Between one kill and the next, so that they are spread over the job."""
-        self.rows = [(b"key %d" % (number % KEYS), b"row %d" % number) for number in range(messages)]
+        self.rows = _rows(range(messages))
         self.broker = FaultyBroker(Path(folder) / "data", port=free_port(), settings=SETTINGS)
         self.source = random.Random(seed)
         self.kills = Counter()
@@ -73,11 +76,24 @@ class Copying:
         admin = AdminClient({"bootstrap.servers": self.broker.address})
         for future in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (SOURCE, TARGET)]).values():
             future.result(30)
-        producer = Producer({"bootstrap.servers": self.broker.address, "queue.buffering.max.messages": 1_000_000})
-        for key, value in self.rows:
-            producer.produce(SOURCE, value, key=key)
-        assert producer.flush(60) == 0
+        self._producer = Producer(
+            {
+                "bootstrap.servers": self.broker.address,
+                "queue.buffering.max.messages": 1_000_000,
+                "enable.idempotence": True,
+            }
+        )
+        rows, self.rows = self.rows, []
+        self._send(rows)
+        assert self._producer.flush(60) == 0
         return self
+
+    def _send(self, rows):
+        """One producer sends all of them, so that none is twice there however often its broker dies."""
+        for key, value in rows:
+            self._producer.produce(SOURCE, value, key=key)
+        self._producer.poll(0)
+        self.rows += rows
 
     def __exit__(self, *_):
         if self._copy is not None and self._copy.poll() is None:
@@ -110,13 +126,9 @@ class Copying:
         calls_max = {"init_transactions": 1, "produce": self._batches_max * READ_AT_ONCE}.get(point, self._batches_max)
         number = self.source.randint(1, calls_max)
         plan = {"point": point, "number": number, "when": when}
-        deadline = time.monotonic() + POINT_S_MAX
         self._start_copy(plan)
-        while self._copy.poll() != ENDED_BY_KILL:
-            assert time.monotonic() < deadline, f"the copy did not come to {plan}"
-            if self._copy.poll() is not None:  # an error ended it: the next life comes to the point
-                self._start_copy(plan)
-            time.sleep(0.01)
+        # An error may end it before: the next life comes to the point.
+        self._wait(lambda: self._copy.poll() == ENDED_BY_KILL, plan, meanwhile=lambda: self._keep_copying(plan))
         self.kills[f"{when} {point}"] += 1
 
     def kill_broker(self, point):
@@ -126,30 +138,52 @@ class Copying:
         plan = {"point": point, "number": number, "when": self.source.choice((BEFORE, HALF, AFTER))}
         try:
             self.broker.start({**plan, "phase": "ready"})
-            deadline = time.monotonic() + POINT_S_MAX
-            while self.broker.runs:
-                assert time.monotonic() < deadline, f"the broker did not come to {plan}"
-                self._keep_copying()
-                time.sleep(0.01)
+            self._wait(lambda: not self.broker.runs, plan, meanwhile=self._keep_copying)
         except EndedAtStart:
             pass
         assert self.broker.process.returncode == ENDED_BY_KILL, self.broker.complaints()
         self.kills[f"{plan['when']} {point}"] += 1
         self.broker.start()
 
+    def _wait(self, is_there, plan, *, meanwhile):
+        """Until somebody came to the point, with rows to copy for as long as that takes."""
+        began = fed = time.monotonic()
+        while not is_there():
+            now = time.monotonic()
+            assert now - began < POINT_S_MAX, f"nobody came to {plan}"
+            if now - fed >= DRY_S:
+                self._send(_rows(range(len(self.rows), len(self.rows) + READ_AT_ONCE)))
+                fed = now
+            meanwhile()
+            time.sleep(0.01)
+
     # The end
 
     def finish(self):
         """Everything is read and written; the rows of the target as a reader of committed ones sees them, by key."""
+        assert self._producer.flush(60) == 0
         deadline = time.monotonic() + FINISH_S_MAX
         while self._unread():
             assert time.monotonic() < deadline, f"{self._unread()} rows were not read"
             self._keep_copying()
             time.sleep(0.1)
         found = self.copied()
-        while found != self.copied():  # what was read last may still be on its way
+        # What was read last may still be on its way, and the markers of its transaction behind it.
+        while self._undecided() or found != self.copied():
+            assert time.monotonic() < deadline, "the last transaction does not end"
             found = self.copied()
         return found
+
+    def _undecided(self):
+        """How much of the target is behind the last stable offsets."""
+        ends = {}
+        for isolation in ("read_committed", "read_uncommitted"):
+            settings = {"group.id": "checker", "isolation.level": isolation}
+            consumer = Consumer({"bootstrap.servers": self.broker.address, **settings})
+            places = [TopicPartition(TARGET, partition) for partition in range(PARTITIONS)]
+            ends[isolation] = sum(consumer.get_watermark_offsets(place, timeout=30)[1] for place in places)
+            consumer.close()
+        return ends["read_uncommitted"] - ends["read_committed"]
 
     def _unread(self):
         consumer = Consumer({"bootstrap.servers": self.broker.address, "group.id": self._group})
@@ -193,6 +227,10 @@ class Copying:
         for key, value in self.rows:
             rows.setdefault(key, []).append(value)
         return rows
+
+
+def _rows(numbers):
+    return [(b"key %d" % (number % KEYS), b"row %d" % number) for number in numbers]
 
 
 def campaign(folder, mode, *, messages, kills, seed, tell=lambda line: None):

@@ -20,14 +20,14 @@ def test_at_most_once_writes_nothing_twice(tmp_path):
     for key, values in copied.items():
         assert len(set(values)) == len(values)
         assert set(values) <= set(sent[key])
-    assert sum(counts(copied).values()) < MESSAGES, "no kill lost anything: this run shows nothing"
+    assert sum(counts(copied).values()) < sum(counts(sent).values()), "no kill lost anything: this run shows nothing"
 
 
 def test_at_least_once_loses_nothing(tmp_path):
     copied, sent, kills = campaign(tmp_path, "at_least_once", messages=MESSAGES, kills=KILLS, seed=2)
     assert sum(kills.values()) == 2 * KILLS
     assert {key: set(values) for key, values in copied.items()} == {key: set(values) for key, values in sent.items()}
-    assert sum(counts(copied).values()) > MESSAGES, "no kill doubled anything: this run shows nothing"
+    assert sum(counts(copied).values()) > sum(counts(sent).values()), "no kill doubled anything: this run shows nothing"
 
 
 def test_exactly_once_copies_row_for_row(tmp_path):
