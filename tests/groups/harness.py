@@ -313,10 +313,12 @@ def check_group(group):
     assert not group.unsynced.keys() - group.members.keys()
     if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
         assert group.leader in group.members
-        assert not waiting
+        assert {member.member_id for member in waiting} <= group.untold.keys(), "they are told in a later turn"
+    else:
+        assert not group.untold
     if group.state is GroupState.STABLE:
         assignments = {member.member_id: member.assignment for member in group.members.values()}
         assert group.agreement(assignments, group.since_ms) == group.recorded
-        assert not any(member.sync_ticket for member in group.members.values())
+        assert {each.member_id for each in group.members.values() if each.sync_ticket} <= group.untold.keys()
     if group.state is GroupState.EMPTY:
         assert not group.members

@@ -4,6 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from headrace.core.groups import classic
 from headrace.core.groups.commands import SyncResult
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
@@ -147,5 +148,18 @@ class GroupMachine(RuleBasedStateMachine):
             assert self.harness.machine.next_deadline_ms() is not None
 
 
+class TellingMachine(GroupMachine):
+    """Large groups: one member is told a turn, and everything else may happen in between."""
+
+    def __init__(self):
+        self.told_per_turn, classic.MEMBERS_TOLD_PER_TURN = classic.MEMBERS_TOLD_PER_TURN, 1
+        super().__init__()
+
+    def teardown(self):
+        classic.MEMBERS_TOLD_PER_TURN = self.told_per_turn
+
+
+TestTellingModel = TellingMachine.TestCase
+TestTellingModel.settings = settings(max_examples=60, stateful_step_count=40)
 TestGroupModel = GroupMachine.TestCase
 TestGroupModel.settings = settings(max_examples=60, stateful_step_count=40)

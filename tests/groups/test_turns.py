@@ -8,7 +8,10 @@ from headrace.broker.api import coordinating
 from headrace.broker.api.answering import Responding
 from headrace.broker.coordinators.host import CoordinatorHost
 from headrace.core.groups.assignors import ITEMS_PER_STEP
+from headrace.core.groups.classic import ClassicProtocol
+from headrace.core.groups.settings import MEMBERS_TOLD_PER_TURN
 from headrace.model.errors import ErrorCode
+from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from headrace.wire.apis import ApiKey
 from headrace.wire.codec import Encoding
 from headrace.wire.messages import offset_fetch
@@ -142,3 +145,29 @@ def test_a_large_group_is_assigned_step_by_step(monkeypatch):
     assert steps.most == 1
     assert steps.turns >= 5
     assert sorted(len(parts) for parts in group.targets.values()) == [202] * 5
+
+
+def test_members_of_a_large_classic_group_are_told_some_a_turn(monkeypatch):
+    broker = group_broker(
+        settings={"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "3000"},
+    )
+    members = 2 * MEMBERS_TOLD_PER_TURN + 50
+    clients = [GroupClient(broker) for _ in range(-(-members // REQUESTS_IN_FLIGHT_MAX))]
+    told = TurnsOf(broker, monkeypatch, ClassicProtocol, "_joined")
+    assigned = TurnsOf(broker, monkeypatch, ClassicProtocol, "_assigned")
+    waiting = [(each, each.send_join("g")) for number in range(members) for each in (clients[number % len(clients)],)]
+    broker.steps()
+    broker.pass_time(6_100)
+    joined = [client.wait(correlation) for client, correlation in waiting]
+    assert {(each.error_code, each.generation_id) for each in joined} == {(NONE, 1)}
+    assert (told.most, told.turns) == (MEMBERS_TOLD_PER_TURN, 3)
+    leader = next(place for place, each in enumerate(joined) if each.members)
+    syncing = [
+        (client, client.send_sync(each)) for (client, _), each in zip(waiting, joined, strict=True) if not each.members
+    ]
+    broker.steps()
+    shares = {each.member_id: each.member_id.encode() for each in joined}
+    syncing.append((waiting[leader][0], waiting[leader][0].send_sync(joined[leader], shares)))
+    got = [client.wait(correlation) for client, correlation in syncing]
+    assert {each.assignment for each in got} == set(shares.values())
+    assert (assigned.most, assigned.turns) == (MEMBERS_TOLD_PER_TURN, 3)

@@ -4,6 +4,8 @@ The rules, also the odd ones, are Kafka's, because clients rely on them: who is 
 which error makes a client do what next.
 """
 
+from itertools import islice
+
 from headrace.core.coordination.machine import Now, Outcome, Ticket
 from headrace.core.groups.classic_group import ClassicGroup, Member
 from headrace.core.groups.commands import (
@@ -20,9 +22,11 @@ from headrace.core.groups.deadlines import GroupDeadlines, Wait, Waiting
 from headrace.core.groups.records import GroupRecord, Record
 from headrace.core.groups.settings import (
     GROUP_BYTES_MAX,
+    MEMBERS_TOLD_PER_TURN,
     NEW_MEMBER_WAIT_MS_MAX,
     PENDING_MEMBERS_MAX,
     PROTOCOLS_PER_MEMBER_MAX,
+    SLICE_PAUSE_MS,
     GroupSettings,
 )
 from headrace.core.groups.states import GroupEvent, GroupState
@@ -207,6 +211,7 @@ class ClassicProtocol:
             for member in group.members.values():
                 group.assign(member, b"")
                 self._answer_sync(member, SyncResult(_REBALANCE_IN_PROGRESS), out)
+        self._leave_untold(group, out)
         self._deadlines.drop(Waiting(Wait.SYNCS, group.group_id))
         group.unsynced.clear()
         group.joins_initially = group.state is GroupState.EMPTY
@@ -258,14 +263,38 @@ class ClassicProtocol:
             out.write(GroupRecord(group.group_id, group.agreement({}, now.wall_ms)))
             return
         group.move(GroupEvent.ALL_JOINED)
-        for member in group.members.values():
+        group.unsynced = dict.fromkeys(group.members)
+        group.untold = dict.fromkeys((group.leader or NO_MEMBER, *group.members))
+        self.tell_some(group, out, now)
+        self._deadlines.set(Waiting(Wait.SYNCS, group.group_id), now.monotonic_ms + group.rebalance_timeout_ms)
+
+    def tell_some(self, group: ClassicGroup, out: Effects, now: Now) -> None:
+        """Answer members who waited for what is decided now, some of very many, and the leader first.
+
+        One that is not told before the next rebalance has joined that as well, by the join that still waits.
+        """
+        for member_id in tuple(islice(group.untold, MEMBERS_TOLD_PER_TURN)):
+            del group.untold[member_id]
+            member = group.members.get(member_id)
+            if member is None:
+                continue
             ticket = group.take_join_ticket(member)
             if ticket is not None:
                 out.answer(ticket, self._joined(group, member))
+            if group.state is GroupState.STABLE:
+                self._answer_sync(member, self._assigned(group, member), out)
             member.is_new = False
-            group.unsynced[member.member_id] = None
             self._extend_session(group, member, now)
-        self._deadlines.set(Waiting(Wait.SYNCS, group.group_id), now.monotonic_ms + group.rebalance_timeout_ms)
+        if group.untold:
+            self._deadlines.set(Waiting(Wait.ANSWERS, group.group_id), now.monotonic_ms + SLICE_PAUSE_MS)
+
+    def _leave_untold(self, group: ClassicGroup, out: Effects) -> None:
+        """What they were to be told does not count any more."""
+        for member_id in group.untold:
+            if member_id in group.members:
+                self._answer_sync(group.members[member_id], SyncResult(_REBALANCE_IN_PROGRESS), out)
+        group.untold.clear()
+        self._deadlines.drop(Waiting(Wait.ANSWERS, group.group_id))
 
     def _elect_leader(self, group: ClassicGroup) -> bool:
         """The leader must be one that has joined; False if nobody has."""
@@ -315,10 +344,8 @@ class ClassicProtocol:
             return
         group.move(GroupEvent.ASSIGNED)
         out.write(GroupRecord(group.group_id, group.agreement(assignments, now.wall_ms)))
-        for member in group.members.values():
-            if member.sync_ticket is not None:
-                self._answer_sync(member, self._assigned(group, member), out)
-                self._extend_session(group, member, now)
+        group.untold.update(dict.fromkeys(each.member_id for each in group.members.values() if each.sync_ticket))
+        self.tell_some(group, out, now)
 
     def _assigned(self, group: ClassicGroup, member: Member) -> SyncResult:
         return SyncResult(_NONE, group.protocol_type, group.protocol, member.assignment)
@@ -426,7 +453,8 @@ class ClassicProtocol:
 
     def forget_waits(self, group: ClassicGroup) -> None:
         """The group is gone."""
-        for wait in (Wait.JOINS, Wait.SYNCS):
+        group.untold.clear()
+        for wait in (Wait.JOINS, Wait.SYNCS, Wait.ANSWERS):
             self._deadlines.drop(Waiting(wait, group.group_id))
         for member_id in group.pending:
             self._deadlines.drop(Waiting(Wait.PENDING_MEMBER, group.group_id, member_id))

@@ -85,6 +85,7 @@ class ClassicGroup:
         "state",
         "static_members",
         "unsynced",
+        "untold",
         "waiting_joins",
     )
 
@@ -106,6 +107,8 @@ class ClassicGroup:
         """Ids given out whose owners have not joined with them yet."""
         self.unsynced: dict[str, None] = {}
         """Members of the generation that have not asked for their assignment yet."""
+        self.untold: dict[str, None] = {}
+        """Members of a large group that were not answered yet since it was decided what they wait for."""
         self.waiting_joins = 0
         self.metadata_bytes = 0
         self._speakers: Counter[str] = Counter()

@@ -80,6 +80,8 @@ class GroupCoordinator(OffsetRequests):
                 self._classic.pending_ended(group, waiting.member, out, now)
             elif waiting.wait is Wait.JOINS:
                 self._classic.joins_waited_for(group, out, now)
+            elif waiting.wait is Wait.ANSWERS:
+                self._classic.tell_some(group, out, now)
             else:
                 self._classic.syncs_waited_for(group, out, now)
             self._forget_if_void(group)

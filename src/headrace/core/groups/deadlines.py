@@ -24,6 +24,8 @@ class Wait(IntEnum):
     """For a member of the classic protocol, in a group of the new one, to join again as it was told."""
     SYNC = 7
     """For such a member to ask for its assignment."""
+    ANSWERS = 9
+    """For the next turn, in which more members of a large classic group are told what was decided."""
     ASSIGNMENT = 8
     """For the next step of an assignment of a large group."""
 

@@ -41,6 +41,9 @@ ASSIGNMENT_PAUSE_MS = 100
 TARGETS_PER_STEP = 100
 """Members of a large group whose targets are written in one step."""
 
+MEMBERS_TOLD_PER_TURN = 200
+"""Of a classic group, when a generation begins and when its assignment is known."""
+
 DEADLINES_PER_TURN = 200
 REBALANCE_TIMEOUT_MS_MAX = 2**31 - 1
 
