@@ -105,7 +105,9 @@ class Run:
         with Admin(self.broker.address) as admin:
             admin.create_topics([NewTopic(TOPIC, partitions=PARTITIONS)])
 
-    def start_driver(self, *, tasks: int, master: str = "local[2,8]", conf: Any = None) -> "subprocess.Popen[bytes]":
+    def start_driver(
+        self, *, tasks: int, master: str = "local[2,8]", conf: Any = None, source: str | None = None
+    ) -> "subprocess.Popen[bytes]":
         settings = {
             "folder": str(self.folder),
             "master": master,
@@ -113,6 +115,7 @@ class Run:
             "topic": TOPIC,
             "tasks": str(tasks),
             "conf": json.dumps(conf or {}),
+            **({"source": source} if source is not None else {}),
         }
         with self._log.open("ab") as log:
             return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A Spark program that copies files into a topic: `python -m tests.spark.kills.driver SETTINGS`, a JSON object."""
+"""A Spark program that copies files or a topic: `python -m tests.spark.kills.driver SETTINGS`, a JSON object."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.kills.failing_source import POINTS_OPTION, FailingSource
 from tests.spark.kills.points import PAUSE, SHUFFLE, Points
@@ -39,6 +39,16 @@ def note(spark: SparkSession, points: Points, what: str, has_happened: Callable[
         time.sleep(LOOK_S)
 
 
+def rows_of(spark: SparkSession, settings: dict[str, str]) -> DataFrame:
+    """Of files, each a micro-batch, or of a topic from its end on."""
+    if "source" not in settings:
+        files = spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1)
+        return files.json(f"{settings['folder']}/input")
+    topic = spark.readStream.format("headrace").option("kafka.bootstrap.servers", settings["servers"])
+    topic = topic.option("subscribe", settings["source"]).option("startingOffsets", "latest")
+    return topic.load().selectExpr("CAST(value AS STRING) AS id")
+
+
 def main(settings: dict[str, str]) -> None:
     folder = settings["folder"]
     builder = SparkSession.builder.master(settings["master"]).appName("headrace-kills")
@@ -67,9 +77,9 @@ def main(settings: dict[str, str]) -> None:
         if any(plan.victim == victim for plan in points.plans()):
             threading.Thread(target=note, args=(spark, points, what, has_happened), daemon=True).start()
     spark.dataSource.register(FailingSource)
-    rows = spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1).json(f"{folder}/input")
     query = (
-        rows.repartition(int(settings["tasks"]))
+        rows_of(spark, settings)
+        .repartition(int(settings["tasks"]))
         .selectExpr("CAST(id AS STRING) AS key", "CAST(id AS STRING) AS value")
         .writeStream.format(FailingSource.name())
         .option(POINTS_OPTION, folder)
