@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self
 from compat.cases import CASES, Case
 from compat.clients import RELEASES, Release
 from compat.environments import ROOT, Missing, worker_environment
+from compat.go_client.run import run_go_client
 from compat.java_client.run import run_java_client
 from compat.kafka import apache_kafka
 from compat.librdkafka.outcomes import stored
@@ -25,6 +26,8 @@ from compat.sections import replaced
 from compat.segments import dumped_segments
 from compat.spark_connector import outcomes as spark_connector
 from compat.spark_connector.run import run_spark_connector
+from compat.spark_lanes.run import run_spark_lanes
+from compat.spark_oldest.run import run_oldest_spark
 from headrace.testing import EmbeddedBroker
 
 PAGE = ROOT / "docs" / "compatibility.md"
@@ -193,6 +196,10 @@ def run_clients() -> int:
     return 0
 
 
+def run_spark() -> int:
+    return run_spark_tests() | run_spark_lanes() | run_oldest_spark()
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="only releases whose name contains this; no page")
@@ -205,18 +212,22 @@ def main(arguments: list[str]) -> int:
         help="only librdkafka's own tests, all or those of these numbers (0001,0102); their part of the page",
     )
     parser.add_argument("--own-client", action="store_true", help="only Headrace's own client against Apache Kafka")
-    parser.add_argument("--spark", action="store_true", help="only Spark's connector for Kafka; its part of the page")
+    parser.add_argument("--go-client", action="store_true", help="only the program for a Go client")
+    parser.add_argument("--spark", action="store_true", help="only Spark: its connector, its oldest release, and lanes")
     options = parser.parse_args(arguments)
     if options.own_client:
         return run_own_client()
+    if options.go_client:
+        return run_go_client()
     if options.spark:
-        return run_spark_tests()
+        return run_spark()
     if options.librdkafka:
         return run_librdkafka_tests(options.librdkafka, only=KAFKA if options.kafka else "")
     if options.only or options.kafka:
         run_releases(options.only, kafka=options.kafka)
         return 0
-    return run_clients() | run_librdkafka_tests(ALL, only="") | run_own_client() | run_java_client() | run_spark_tests()
+    suites = run_clients() | run_librdkafka_tests(ALL, only="") | run_own_client()
+    return suites | run_java_client() | run_go_client() | run_spark()
 
 
 if __name__ == "__main__":
