@@ -163,20 +163,38 @@ class Loop:
         self._metrics.loop_turn(self._clock.monotonic_ms() - began_ms)
 
     def _handle(self, events: Sequence[Event]) -> None:
-        connections = self._connections
+        """HOT."""
+        connections, receive = self._connections, self._receiver.receive
+        bytes_in = 0
         for token, event in events:
             connection = connections.get(token)
             if connection is None:
                 handle = self._other_handlers.get(token)
                 if handle is not None:  # else it was closed earlier in this turn
                     handle(event)
-            elif event & BROKEN and not event & READABLE:
+                continue
+            if event & BROKEN and not event & READABLE:
                 self.close(connection)
-            else:
-                if event & WRITABLE:
-                    self._writable.append(connection)
-                if event & READABLE and not connection.closed:
-                    self._receive(connection)
+                continue
+            if event & WRITABLE:
+                self._writable.append(connection)
+            if not event & READABLE or connection.closed:
+                continue
+            try:
+                received = receive(connection)
+            except Exception as error:
+                self._receiving_failed(connection, error)
+                continue
+            if received < 0:
+                self.close(connection)
+                continue
+            connection.last_active_ms = self._now_ms
+            bytes_in += received
+            if connection.closing:
+                connection.mark_dirty()  # closed at the end of the turn, when earlier requests have their answers
+            elif connection.rest is not None or connection.frame is not None:
+                self._await_more(connection)
+        self._metrics.bytes_in += bytes_in
 
     def _handle_many(self, events: Sequence[Event]) -> None:
         if self._ready:
@@ -203,29 +221,15 @@ class Loop:
             self._metrics.handler_failures += 1
             self._logger.error("an event failed inside the broker", cause=error)
 
-    def _receive(self, connection: Connection) -> None:
-        try:
-            received = self._receiver.receive(connection)
-        except BlockingIOError:
+    def _receiving_failed(self, connection: Connection, error: Exception) -> None:
+        if isinstance(error, BlockingIOError):
             return
-        except ProtocolError as error:
+        if isinstance(error, ProtocolError):
             self._reject(connection, error)
-            return
-        except OSError:
+        elif isinstance(error, OSError):
             self.close(connection)
-            return
-        except Exception as error:
+        else:
             self._fail(connection, error)
-            return
-        if received < 0:
-            self.close(connection)
-            return
-        connection.last_active_ms = self._now_ms
-        self._metrics.bytes_in += received
-        if connection.closing:
-            connection.mark_dirty()  # closed at the end of the turn, when earlier requests have their answers
-        elif connection.rest is not None or connection.frame is not None:
-            self._await_more(connection)
 
     def _await_more(self, connection: Connection) -> None:
         """What was received does not end with a frame, or may not be handled yet."""

@@ -77,14 +77,20 @@ class Receiver:
         position = start + len(rest) if rest is not None else start
         if RECEIVE_ARENA_BYTES - position < _ROOM_WORTH_A_CALL_BYTES:
             return 0  # the arena is full: the connection is still readable in the next turn
-        room = self._arena[position : min(position + RECEIVE_ONCE_BYTES, RECEIVE_ARENA_BYTES)]
-        received = connection.transport.recv_into(room)
+        # Past the arena's end a slice ends with it.
+        received = connection.transport.recv_into(self._arena[position : position + RECEIVE_ONCE_BYTES])
         if received == 0:
             return -1
         if rest is not None:
             self._arena[start:position] = rest
             connection.rest = None
         self._used = end = position + received
+        if connection.produce_shapes and not connection.answers and self._tries_repeats:
+            # HOT: a client that has one request in flight
+            start = self._handle_repeat(connection, self._arena, start, end) or start
+            if start == end:
+                connection.partial_since_ms = NO_PARTIAL_FRAME
+                return received
         self._handle_whole_frames(connection, start, end)
         return received
 

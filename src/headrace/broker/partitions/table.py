@@ -275,8 +275,9 @@ class PartitionTable:
             active[partition] = None
             if log.flush_due(wall_ms):
                 self.flush(partition)
-            if not partition.space.full:
-                self.submit_all((log.preallocation_work(),))
+            work = None if partition.space.full else log.preallocation_work()
+            if work is not None:
+                self._spawner.submit(*work)
         touched.clear()
 
     def flush(self, partition: LedPartition) -> None:
