@@ -59,7 +59,9 @@ def environment(*, requirements: str, shows_progress: bool = False) -> None:
     """Bring `.venv` to what requirements/<name>.txt pins; costs nothing when the stamp says that it is there."""
     pins = ROOT / "requirements" / f"{requirements}.txt"
     stamp = STAMPS / requirements
-    content = hashlib.sha256(pins.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    # What is compiled is part of it: a helper of an older source would not fit.
+    sources = (pins, ROOT / "pyproject.toml", *sorted(ROOT.glob("src/headrace/wire/**/*.c")))
+    content = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     if PYTHON.exists() and stamp.is_file() and stamp.read_text() == content:
         return
     create_venv()
