@@ -15,6 +15,8 @@ from headrace.sim.workloads.queries import Query
 
 class EpochsPlay(TransactionsPlay):
     name: ClassVar[str] = "epochs"
+    unmet: ClassVar[tuple[str, ...]] = (*TransactionsPlay.unmet, "offset by time delayed", "unsynced page torn")
+    """Nobody looks offsets up here, and what is written is synced at once: there is next to nothing to tear."""
     deed: ClassVar[str] = "batches committed as one"
     deeds_min: ClassVar[int] = 20
 
