@@ -9,7 +9,7 @@ import pytest
 
 from headrace.bench.spark.targets import SPARK_TARGETS, STREAM_ADDED
 
-RUN_SECONDS_MAX = 380
+RUN_SECONDS_MAX = 540
 
 
 @pytest.mark.timeout(RUN_SECONDS_MAX + 20)
