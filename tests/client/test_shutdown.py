@@ -53,7 +53,10 @@ async def main():
     assert (await anext(records)).value == b"v"
     child = os.fork()
     if child == 0:
-        os._exit(0 if await told(producer.send("t", b"v")) and await told(consumer.poll(0)) else 3)
+        is_told = await told(producer.send("t", b"v")) and await told(consumer.poll(0))
+        await consumer.close()
+        await producer.close()
+        os._exit(0 if is_told else 3)
     assert os.waitpid(child, 0)[1] == 0
     await producer.send_and_wait("t", b"w")  # the parent's clients are as before
     assert (await anext(records)).value == b"w"

@@ -234,10 +234,11 @@ class Consumer(AnyConsumer):
         if self._session.is_closed:
             return
         try:
-            if self._group is not None:
+            if self._group is not None and self._session.is_own_process():
                 await self._leave(self._group, timeout_ms)
         finally:
-            self._session.links.say_last(self._core.farewells())
+            if self._session.is_own_process():
+                self._session.links.say_last(self._core.farewells())
             self._session.close()
 
     async def _leave(self, group: "GroupCore", timeout_ms: float) -> None:

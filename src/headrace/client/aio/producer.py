@@ -233,7 +233,7 @@ class Producer(AnyProducer):
 
     async def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Deliver what was handed over, then stop; what is not delivered by then is given up."""
-        if self._is_closing:
+        if self._is_closing or not self._session.is_own_process():
             return
         try:
             await self.flush(timeout_ms)

@@ -110,15 +110,20 @@ class Session:
     def check_usable(self) -> None:
         if self.is_closed:
             raise ClientClosed("this client was closed: make a new one")
-        if os.getpid() != self._process_id:
+        if not self.is_own_process():
             raise ClientClosed("a client does not survive a fork: make one in each process, after the fork")
         if asyncio._get_running_loop() is not self._loop:
             raise ClientClosed("this client belongs to another event loop: make one in each loop")
+
+    def is_own_process(self) -> bool:
+        return self._process_id == os.getpid()
 
     def close(self) -> None:
         if self.is_closed:
             return
         self.is_closed = True
+        if not self.is_own_process():
+            return  # The loop watches the parent's sockets still, by what both processes share.
         if self._timer is not None:
             self._timer.cancel()
         self.engine.stop(ClientClosed("the client was closed before the answer came"))
