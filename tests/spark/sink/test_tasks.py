@@ -9,8 +9,10 @@ import confluent_kafka
 import pyarrow as pa
 import pytest
 
+from headrace.client.blocking.epochs import Epochs
 from headrace.client.core.partitioners import partition_for_key
-from headrace.client.errors import EpochFenced
+from headrace.client.epochs import EpochMember
+from headrace.client.errors import BrokerUnreachable, ClientError, DeadlineExceeded, EpochFenced
 from headrace.spark import said
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink import commits, connections, tasks
@@ -251,6 +253,24 @@ def test_a_task_that_writes_for_long_keeps_its_part_alive(
     report = task(place, 0, 500, attempt=1)
     commit(options(place), [report])
     assert sorted(read(place)) == list(range(500))
+
+
+def test_a_task_that_writes_for_long_waits_for_brokers_that_are_away(
+    place: tuple[EmbeddedBroker, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as its rows do, which may be longer than one question takes."""
+    monkeypatch.setattr(tasks, "RENEW_S", 0.0)
+    answered = Epochs.renew
+    failures: list[ClientError] = [DeadlineExceeded("no answer"), BrokerUnreachable("away")]
+
+    def renew(epochs: Epochs, member: EpochMember) -> EpochMember | None:
+        if failures:
+            raise failures.pop()
+        return answered(epochs, member)
+
+    monkeypatch.setattr(Epochs, "renew", renew)
+    commit(options(place), [task(place, 0, 500, attempt=1)])
+    assert (failures, sorted(read(place))) == ([], list(range(500)))
 
 
 def test_reports_of_different_epochs_are_a_mistake() -> None:

@@ -169,15 +169,15 @@ def _write_epoch(
         for rows in chunks(batches):
             sending.send(rows)
             if monotonic() - renewed_s > RENEW_S:
-                _renew(epochs, member)
+                _renew(options, epochs, member)
                 renewed_s = monotonic()
         transaction.hand_over()
         sending.check()
     return TaskReport(identity=identity, member=member, records=sending.records, batch_bytes=sending.batch_bytes)
 
 
-def _renew(epochs: "Epochs", member: EpochMember) -> None:
-    if epochs.renew(member) != member:
+def _renew(options: SinkOptions, epochs: "Epochs", member: EpochMember) -> None:
+    if connections.patiently(options, lambda: epochs.renew(member)) != member:
         raise LostMember(
             f"epoch {member.batch_id} of {member.owner} was committed or given up while this task wrote for it"
         )
