@@ -50,10 +50,7 @@ class TopicView:
     def topics(self) -> TopicsSeen:
         selection = self._selection
         names = selection.topics or sorted({each.topic for each in selection.partitions})
-        described = self._patiently(lambda: self._described(None if selection.pattern is not None else names))
-        if selection.pattern is not None:
-            matching = set(TopicPattern(selection.pattern).matching([each.name for each in described]))
-            described = tuple(each for each in described if each.name in matching and not each.internal)
+        described = self._patiently(lambda: self._described(names))
         missing = [each.name for each in described if each.error == _UNKNOWN]
         refused = next((each for each in described if each.error and each.name not in missing), None)
         if refused is not None:
@@ -66,8 +63,13 @@ class TopicView:
         ids = {name: str(UUID(bytes=each.topic_id)) for name, each in found.items() if any(each.topic_id)}
         return TopicsSeen(tuple(sorted(every)), ids, tuple(missing))
 
-    def _described(self, names: Sequence[str] | None) -> tuple[TopicDescription, ...]:
-        described = self._admin.topics(names)
+    def _described(self, names: Sequence[str]) -> tuple[TopicDescription, ...]:
+        """Those of these names, or those that match the pattern: what is wrong with others does not matter."""
+        pattern = self._selection.pattern
+        described = self._admin.topics(None if pattern is not None else names)
+        if pattern is not None:
+            matching = set(TopicPattern(pattern).matching([each.name for each in described]))
+            described = tuple(each for each in described if each.name in matching and not each.internal)
         unsettled = next((each for each in described if each.error in RETRIABLE - {_UNKNOWN}), None)
         if unsettled is not None:
             raise BrokerUnreachable(f'topic "{unsettled.name}" cannot be read now: {unsettled.error.name}')

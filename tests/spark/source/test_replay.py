@@ -1,7 +1,8 @@
 """The planner of a stream as Spark calls it, without Spark around it: what is asked twice, and what is replayed."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 from headrace.client import Admin, Producer, TopicPartition
+from headrace.client.types import TopicDescription
+from headrace.model.errors import ErrorCode
 from headrace.spark import said
 from headrace.spark.data_loss import DataLost
 from headrace.spark.offset_vectors import CheckpointError
@@ -16,7 +19,7 @@ from headrace.spark.option_names import OptionError
 from headrace.spark.range_reader import RangePartition
 from headrace.spark.source_options import parse_source_options
 from headrace.spark.stream_reader import StreamReader
-from headrace.spark.topic_view import BrokersAway
+from headrace.spark.topic_view import BrokersAway, TopicView
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import produce
 
@@ -174,6 +177,25 @@ def test_brokers_that_stay_away_are_told_with_the_option(planning: Any) -> None:
     query = planning(**{"kafka.bootstrap.servers": "127.0.0.1:9", "kafkaConsumer.pollTimeoutMs": "300"})
     with pytest.raises(BrokersAway, match=r'"kafkaConsumer\.pollTimeoutMs" \(300 ms\): .*127\.0\.0\.1:9'):
         query.end()
+
+
+def test_only_topics_that_match_a_pattern_are_waited_for(
+    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered, errors = Admin.topics, [ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE]
+
+    def topics(admin: Admin, names: Sequence[str] | None = None) -> tuple[TopicDescription, ...]:
+        """The one that matches is without a leader at first, another one for ever."""
+        own = next(each for each in answered(admin, names) if each.name == topic)
+        other = replace(own, name=f"{topic}-other", error=ErrorCode.LEADER_NOT_AVAILABLE)
+        return (other, replace(own, error=errors.pop()))
+
+    monkeypatch.setattr(Admin, "topics", topics)
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribePattern": topic}
+    view = TopicView(parse_source_options({**given, "kafkaConsumer.pollTimeoutMs": "5000"}))
+    assert {each.topic for each in view.topics().partitions} == {topic}
+    assert not errors
+    view.close()
 
 
 def test_committed_offsets_are_never_ahead_of_sparks_own_log(broker: EmbeddedBroker, topic: str, planning: Any) -> None:
