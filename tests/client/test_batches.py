@@ -1,5 +1,7 @@
 """Whole batches, taken together: how many at once, what they give, and what is told of damage among them."""
 
+from collections.abc import Callable
+
 import pytest
 
 from headrace.client.core import consumer
@@ -10,6 +12,8 @@ from headrace.client.core.reading import open_batch
 from headrace.client.errors import BadAnswer
 from headrace.client.record_batch import RecordBatch
 from headrace.model.ids import TopicPartition
+from headrace.wire.records.compression import Compression
+from headrace.wire.records.header import CRC_AT, CRC_COVERS_FROM, HEADER_SIZE, checksum
 
 from .test_consumer_core import T0, World, batch, values
 
@@ -47,6 +51,23 @@ def test_damage_behind_whole_batches_is_told_after_them() -> None:
     with pytest.raises(BadAnswer, match="damaged at offset 2"):
         world.core.take_batches()
     assert world.core.position(T0) == 2
+
+
+@pytest.mark.parametrize("read", [RecordBatch.records, RecordBatch.values, RecordBatch.keys, RecordBatch.to_arrow])
+def test_what_was_produced_damaged_is_told_by_its_offset(read: Callable[[RecordBatch], object]) -> None:
+    """The checksum is right, and the records cannot be decompressed: the broker has stored them as they are."""
+    log = [batch(number, b"%d" % number, compression=Compression.GZIP) for number in range(3)]
+    damaged = bytearray(log[1])
+    damaged[HEADER_SIZE:] = bytes(len(damaged) - HEADER_SIZE)
+    damaged[CRC_AT:CRC_COVERS_FROM] = checksum(damaged).to_bytes(4)
+    world = World()
+    world.logs[0] = [log[0], bytes(damaged), log[2]]
+    for _ in range(4):
+        world.step()
+    whole = RecordBatch(world.core.take_batches())
+    assert (whole.offset, whole.next_offset) == (0, 3)
+    with pytest.raises(BadAnswer, match=r"t-0 is damaged at offset 1: .* up to offset 2$"):
+        read(whole)
 
 
 def test_more_is_fetched_at_once_of_few_partitions() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow
 
-from headrace.client.core.reading import FetchedBatch
+from headrace.client.core.reading import FetchedBatch, readable
 from headrace.client.core.record_shapes import Columns, columns_of
 from headrace.wire.records.compression import INFLATED_BYTES_MAX
 from headrace.wire.records.header import RECORD_COUNT
@@ -38,7 +38,7 @@ SCHEMA: pyarrow.Schema = _arrow.schema(
 
 def table_of(fetched: Sequence[FetchedBatch]) -> pyarrow.Table:
     """The records of all of them, each from where it begins."""
-    table: pyarrow.Table = _arrow.concat_tables([_table(batch) for batch in fetched])
+    table: pyarrow.Table = _arrow.concat_tables([readable(batch, _table) for batch in fetched])
     return table
 
 

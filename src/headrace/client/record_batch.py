@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from headrace.client.core.reading import FetchedBatch, open_batch
+from headrace.client.core.reading import FetchedBatch, open_batch, readable
 from headrace.client.core.record_shapes import Plain, keys_of, values_of
 from headrace.client.errors import ClientError
 from headrace.client.types import ConsumerRecord
@@ -48,7 +48,7 @@ class RecordBatch:
 
     def records(self) -> list[ConsumerRecord]:
         if self._records is None:
-            self._records = [record for each in self._fetched for record in open_batch(each)]
+            self._records = [record for each in self._fetched for record in readable(each, open_batch)]
         return self._records
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
@@ -74,7 +74,10 @@ class RecordBatch:
             return None
         column: Column = []
         for each in self._fetched:
-            if not each.is_whole or (part := column_of(each.plain(), each.fields[RECORD_COUNT])) is None:
+            if not each.is_whole:
+                return None
+            part = readable(each, lambda batch: column_of(batch.plain(), batch.fields[RECORD_COUNT]))
+            if part is None:
                 return None
             column += part
         return column

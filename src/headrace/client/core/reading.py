@@ -5,11 +5,12 @@ With read_committed, batches of aborted transactions are left out, by the list t
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count, repeat
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from headrace.client.core.record_shapes import columns_of
+from headrace.client.errors import BadAnswer
 from headrace.client.types import ConsumerRecord
 from headrace.model.ids import TopicPartition
 from headrace.wire.errors import ProtocolError
@@ -36,6 +37,8 @@ from headrace.wire.records.reader import (
     open_records,
     records,
 )
+
+T = TypeVar("T")
 
 UNKNOWN_OFFSET = -1
 _new_tuple = tuple.__new__
@@ -266,3 +269,14 @@ def open_batch(batch: FetchedBatch) -> list[ConsumerRecord]:
     else:
         opened = list(map(new, repeat(ConsumerRecord), zip(repeat(topic), repeat(index), *columns, strict=False)))
     return opened if batch.is_whole else [record for record in opened if record.offset >= begin]
+
+
+def readable(batch: FetchedBatch, read: Callable[[FetchedBatch], T]) -> T:
+    """What `read` makes of a batch that the application has already; what was produced damaged has a right checksum."""
+    try:
+        return read(batch)
+    except ProtocolError as error:
+        raise BadAnswer(
+            f"{batch.partition} is damaged at offset {batch.begin}: {error}; seek and poll give what is before and "
+            f"behind it, up to offset {batch.end}"
+        ) from error
