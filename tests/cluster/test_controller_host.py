@@ -7,12 +7,12 @@ import pytest
 
 from headrace.broker.cluster import controller_host
 from headrace.broker.cluster.controller_host import new_topic_id
-from headrace.broker.cluster.metadata_log import Append
+from headrace.broker.cluster.metadata_log import Append, MetadataLog
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
-from headrace.core.controller.commands import NewTopic, TopicResult, TopicToDelete
+from headrace.core.controller.commands import Decision, NewTopic, TopicResult, TopicToDelete
 from headrace.core.controller.controller import Controller
-from headrace.core.controller.records import Record
+from headrace.core.controller.records import ConfigRecord, Record, ResourceKind
 from headrace.core.controller.settings import ControllerSettings
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import ProducerId
@@ -22,6 +22,8 @@ from headrace.sim.world import Machine
 from tests.cluster.nodes import METADATA_FOLDER, NODE, TURNS_MAX, ClusterNode, new_machine, topic_names
 
 SYNC = "sync_metadata"
+ORDERS = (ResourceKind.TOPIC, "orders")
+UNWRITABLE = ConfigRecord(*ORDERS, "retention.ms", "\ud800")
 
 
 def failure(proposal: Proposal[tuple[TopicResult, ...]]) -> ProposalFailed:
@@ -199,6 +201,21 @@ class TestFailure:
         machine.kill()
         assert topic_names(ClusterNode(machine).host.image) == ["before", "lost"]
 
+    def test_one_whose_sync_cannot_even_be_prepared_is_told_so_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        node = ClusterNode(new_machine())
+        monkeypatch.setattr(MetadataLog, "sync_work", lambda log: None)
+        monkeypatch.setattr(MetadataLog, "failed", True)
+        proposal = node.create("orders")
+        node.settle()
+        assert failure(proposal).code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert node.host.offline is not None
+
+    def test_a_record_that_cannot_be_written_holds_up_nobody(self) -> None:
+        node = ClusterNode(new_machine())
+        with pytest.raises(UnicodeEncodeError):
+            node.host.propose(lambda controller: Decision((UNWRITABLE,), ()))
+        node.created("orders")
+
 
 class SteppedNode(ClusterNode):
     """What goes on in the next turn does so once in each."""
@@ -320,6 +337,27 @@ class TestManyRecords:
             node.turn_until_known(each)
         assert {failure(each).code for each in (earlier, wide, later)} == {ErrorCode.KAFKA_STORAGE_ERROR}
         assert node.host.offline is not None
+
+    def test_a_fault_of_ours_in_the_middle_of_one_holds_up_nobody(self) -> None:
+        """Neither those behind it, nor, if it is in one of those, the others."""
+        node = SteppedNode(new_machine())
+
+        def fail(_controller: Controller) -> Decision[tuple[TopicResult, ...]]:
+            raise ValueError("a fault of ours")
+
+        records = (*(ConfigRecord(*ORDERS, "retention.ms", "1") for _ in range(PER_TURN)), UNWRITABLE)
+        failing: list[Proposal[tuple[TopicResult, ...]]] = [
+            node.host.propose(lambda controller: Decision(records, ())),
+            node.host.propose(fail),
+        ]
+        later = [node.create("one"), node.create("two")]
+        for error in (UnicodeEncodeError, ValueError):
+            with pytest.raises(error):
+                node.turn()
+        for each in (*failing, *later):
+            node.turn_until_known(each)
+        assert [failure(each).code for each in failing] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+        assert topic_names(node.host.image) == ["one", "two"]
 
 
 class TestStart:

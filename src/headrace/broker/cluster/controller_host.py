@@ -191,16 +191,23 @@ class ControllerHost:
         return proposal
 
     def _decide(self, decide: Callable[[Controller], Decision[Any]], proposal: Proposal[Any]) -> None:
-        decision = decide(self._controller)
-        self._change = _Change(self._steps(decision, proposal), proposal)
+        self._change = _Change(self._steps(decide, proposal), proposal)
         self._go_on(self._change)
 
     def _go_on(self, change: _Change) -> None:
         if change is not self._change:
             return  # it was given up
-        for _ in change.steps:
-            self.next_turn(lambda: self._go_on_with_others(change))
-            return
+        try:
+            for _ in change.steps:
+                self.next_turn(lambda: self._go_on_with_others(change))
+                return
+        except Exception as error:  # a fault of ours is not to hold up all later changes for ever
+            if change is self._change:
+                self._change = None
+                failure = ProposalFailed(ErrorCode.UNKNOWN_SERVER_ERROR, f"this change of metadata failed: {error}")
+                self._fail_later(change.proposal, failure)
+            self.next_turn(self._decide_waiting)
+            raise
         self._change = None
 
     def _go_on_with_others(self, change: _Change) -> None:
@@ -211,9 +218,11 @@ class ControllerHost:
         while self._waiting and self._change is None:
             self._decide(*self._waiting.popleft())
 
-    def _steps(self, decision: Decision[Any], proposal: Proposal[Any]) -> Iterator[None]:
-        """Encode, write, apply, and wait for the sync; stops where a turn has done enough."""
-        controller, records = self._controller, decision.records
+    def _steps(self, decide: Callable[[Controller], Decision[Any]], proposal: Proposal[Any]) -> Iterator[None]:
+        """Decide, encode, write, apply, and wait for the sync; stops where a turn has done enough."""
+        controller = self._controller
+        decision = decide(controller)
+        records = decision.records
         parts = [records[first : first + RECORDS_PER_TURN] for first in range(0, len(records), RECORDS_PER_TURN)]
         begun = self._log.begin(metadata_version=controller.image.metadata_version, wall_ms=self._clock.wall_ms())
         for place, part in enumerate(parts):
@@ -229,6 +238,7 @@ class ControllerHost:
                 controller.apply(record)
         assert controller.image.version == self._log.end_offset, "the image counts other offsets than the log"
         self._pending.append(_Pending(controller.image.version, records, proposal, decision.response))
+        self._change = None  # it is one of the pending now: whatever fails those must not fail it twice
         self._sync()
 
     def _refused(self, reason: str) -> Proposal[Any]:
