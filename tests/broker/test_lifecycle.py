@@ -6,6 +6,8 @@ from collections import Counter
 import pytest
 
 from headrace.broker.partitions.opening import PARTITIONS_PER_TURN
+from headrace.core.controller.delta import apply_with_delta
+from headrace.core.controller.records import ConfigRecord, ResourceKind
 from headrace.log.checkpoints import decode_offsets
 from headrace.log.files import read_whole
 from headrace.log.names import RECOVERY_POINTS
@@ -475,6 +477,21 @@ def test_partitions_come_and_go_some_a_turn_and_a_name_can_be_used_again_at_once
     assert admin.wait(asked[1]).responses[0].error_code == 0
     assert {admin.produce_error("many", index) for index in (0, count - 1)} == {0}
     assert table.opener.closed_count == 0
+
+
+def test_a_config_that_changes_while_partitions_come_counts_for_all_of_them():
+    broker = VirtualBroker().with_topic("few", partitions=20)
+    admin, table = broker.client(), broker.node.broker.partitions
+    many = new_topic("many", 2 * PARTITIONS_PER_TURN)
+    request = create_topics.CreateTopicsRequest(topics=(many,), timeout_ms=LONG_MS)
+    asked, before = admin.send(ApiKey.CREATE_TOPICS, 7, request), len(table)
+    broker.run_until(lambda: len(table) > before)
+    assert 0 < len(table) - before < PARTITIONS_PER_TURN, "those of the other topic have their share of the turn"
+    image = broker.node.broker.image
+    changed = ConfigRecord(ResourceKind.TOPIC, "many", "max.message.bytes", "5000")
+    table.apply(apply_with_delta(image, [changed]), image)
+    assert admin.wait(asked).topics[0].error_code == 0
+    assert {partition.config.message_bytes_max for partition in table.by_name[b"many"].partitions} == {5000}
 
 
 def test_many_topics_come_and_go_in_slices_as_well():

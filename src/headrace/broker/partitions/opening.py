@@ -83,6 +83,8 @@ class Opener:
         self._busy = False
         self._going_on = False
         self._left_of_turn = PARTITIONS_PER_TURN
+        self._turn = 0
+        """Counts those into which the partitions of a topic were carried on."""
         self._waiting: deque[Callable[[], None]] = deque()
         """Openings and what waits for them, in order: one at a time, so that a folder has one user at a time."""
 
@@ -221,10 +223,10 @@ class Opener:
         opened: Iterable[tuple[Added, LogDirectory, Outcome]],
         unsynced: Mapping[str, OSError | None],
     ) -> Iterator[None]:
-        config = self._topic_config(led.name, image)
-        for place, (wanted, home, outcome) in enumerate(opened):
-            if place and not place % PARTITIONS_PER_TURN:
-                config = self._topic_config(led.name, image)  # it may have changed since the last turn
+        config, turn = self._topic_config(led.name, image), self._turn
+        for wanted, home, outcome in opened:
+            if turn != self._turn:  # it may have changed since the last one
+                config, turn = self._topic_config(led.name, image), self._turn
             failure = unsynced[home.path]
             if failure is not None and isinstance(outcome, PartitionLog):
                 outcome.close(clean=False)
@@ -258,6 +260,7 @@ class Opener:
 
     def _work_off_more(self, partitions: Iterator[None]) -> None:
         self._left_of_turn = PARTITIONS_PER_TURN
+        self._turn += 1
         self._work_off(partitions)
 
     # Ends
