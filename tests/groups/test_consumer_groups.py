@@ -5,7 +5,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from headrace.core.groups.assignors import AssignableMember, AssignedTopic, assign_range, assign_uniform
+from headrace.core.groups.assignors import (
+    ASSIGNORS,
+    ITEMS_PER_STEP,
+    AssignableMember,
+    AssignedTopic,
+    assign_range,
+    assign_uniform,
+)
 from headrace.core.groups.consumer_group import ConsumerGroupState
 from headrace.core.groups.consumer_records import (
     CurrentAssignment,
@@ -261,6 +268,13 @@ class TestAssignors:
         many = AssignedTopic(b"t", 4_000)
         found = assign_uniform({f"m{number}": AssignableMember((many,), (), None) for number in range(2_000)})
         assert {len(each) for each in found.values()} == {2}
+
+    @pytest.mark.parametrize("assignor", ASSIGNORS.values(), ids=ASSIGNORS)
+    def test_many_small_topics_share_a_step(self, assignor):
+        """A step takes a millisecond or more however little is done in it."""
+        topics = [AssignedTopic(b"%d" % number, 1) for number in range(4 * ITEMS_PER_STEP)]
+        steps = sum(1 for _ in assignor(self.members(a=topics, b=topics)))
+        assert 4 <= steps <= 6 * len(topics) // ITEMS_PER_STEP
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ def range_steps(members: Mapping[str, AssignableMember]) -> Steps:
     """Of each topic everyone gets a run of neighbours; the first ones get one more where it does not work out even."""
     found: dict[str, list[TopicIdPartition]] = {member_id: [] for member_id in members}
     readers = yield from _readers(members)
+    done = 0
     for topic, member_ids in readers.items():
         ordered = sorted(member_ids, key=lambda member_id: (members[member_id].instance_id or member_id, member_id))
         share, more = divmod(topic.partition_count, len(ordered))
@@ -62,7 +63,8 @@ def range_steps(members: Mapping[str, AssignableMember]) -> Steps:
             end = first + share + (place < more)
             found[member_id].extend((topic.topic_id, partition) for partition in range(first, end))
             first = end
-            if place % ITEMS_PER_STEP == 0:
+            done += 1
+            if done % ITEMS_PER_STEP == 0:
                 yield
     return (yield from _sorted(found))
 
@@ -73,10 +75,10 @@ def uniform_steps(members: Mapping[str, AssignableMember]) -> Steps:
     may_read = {topic.topic_id: frozenset(member_ids) for topic, member_ids in readers.items()}
     left: dict[TopicIdPartition, tuple[str, ...]] = {}
     for topic, member_ids in readers.items():
-        for first in range(0, topic.partition_count, ITEMS_PER_STEP):
-            end = min(first + ITEMS_PER_STEP, topic.partition_count)
-            left.update(((topic.topic_id, partition), member_ids) for partition in range(first, end))
-            yield
+        for partition in range(topic.partition_count):
+            left[topic.topic_id, partition] = member_ids
+            if len(left) % ITEMS_PER_STEP == 0:
+                yield
     found: dict[str, list[TopicIdPartition]] = {member_id: [] for member_id in members}
     quotas = _quotas(members, len(left))
     for place, (member_id, member) in enumerate(members.items()):
