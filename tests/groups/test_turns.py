@@ -14,7 +14,8 @@ from headrace.model.errors import ErrorCode
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from headrace.wire.apis import ApiKey
 from headrace.wire.codec import Encoding
-from headrace.wire.messages import offset_fetch
+from headrace.wire.messages import create_topics, offset_fetch
+from tests.broker.virtual import new_topic
 from tests.groups.wire import GroupClient, group_broker
 
 NONE = ErrorCode.NONE
@@ -113,15 +114,27 @@ def test_many_deleted_at_once():
     assert client.groups().groups == ()
 
 
-def test_an_answer_that_cannot_be_written_closes_its_connection(broker, monkeypatch):
-    def fail(self):
-        raise ValueError("a fault of ours")
+def fail(*_arguments):
+    raise ValueError("a fault of ours")
 
+
+def test_an_answer_that_cannot_be_written_closes_its_connection(broker, monkeypatch):
     monkeypatch.setattr(Encoding, "step", fail)
     monkeypatch.setattr(broker.node.loop, "strict", False)
     failures = broker.metrics.handler_failures
     client = GroupClient(broker)
     client.send_find(*NAMES)
+    client.wait_closed()
+    assert broker.metrics.handler_failures == failures + 1
+
+
+def test_so_does_a_short_one_of_a_later_turn(broker, monkeypatch):
+    monkeypatch.setattr(create_topics, "begin_response", fail)
+    monkeypatch.setattr(broker.node.loop, "strict", False)
+    failures = broker.metrics.handler_failures
+    client = GroupClient(broker)
+    request = create_topics.CreateTopicsRequest(topics=(new_topic("new"),), timeout_ms=1_000)
+    client.send(ApiKey.CREATE_TOPICS, 7, request)
     client.wait_closed()
     assert broker.metrics.handler_failures == failures + 1
 

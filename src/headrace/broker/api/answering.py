@@ -34,28 +34,35 @@ class Responding:
         if isinstance(response, bytes):
             self._complete(response)
             return
-        if has_error(response):
-            self._broker.metrics.request_errors[self._key] += 1
-        body = self._codec.begin_response(response, self._version)
+        try:
+            if has_error(response):
+                self._broker.metrics.request_errors[self._key] += 1
+            body = self._codec.begin_response(response, self._version)
+        except Exception:
+            self._give_up()
+            raise
         if isinstance(body, bytes):
             self._complete(body)
         else:
             self._go_on(body)
 
     def _go_on(self, encoding: Encoding) -> None:
-        connection = self.answer.connection
-        if connection.closed:
+        if self.answer.connection.closed:
             return
         try:
             body = encoding.step()
         except Exception:
-            connection.closing = True  # an answer that cannot be written holds up all behind it
-            connection.mark_dirty()
+            self._give_up()
             raise
         if body is None:
             self._broker.timers.next_turn(lambda: self._go_on(encoding))
         else:
             self._complete(body)
+
+    def _give_up(self) -> None:
+        """An answer that cannot be written would hold up all behind it."""
+        self.answer.connection.closing = True
+        self.answer.connection.mark_dirty()
 
     def _complete(self, body: bytes) -> None:
         self._broker.metrics.request_answered(self._key, self._broker.clock.monotonic_ms() - self._began_ms)
