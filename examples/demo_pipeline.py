@@ -14,18 +14,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demo import PARTITIONS, DemoFailure, running_broker
-from demo_orders import SECONDS
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from headrace import Admin, Consumer
-from headrace.client import EARLIEST, NewTopic, TopicPartition
+from headrace import Admin
+from headrace.bench.orders import DEAD, PIPELINE_FILE, RESULTS, SECONDS, TOPIC
+from headrace.client import NewTopic
+from headrace.client.blocking.whole_topics import read_topic
 from headrace.client.errors import ClientError
+from headrace.spark.pipelines.claims import Outcome
 from headrace.spark.pipelines.definition import ParquetSink, Pipeline
 from headrace.spark.pipelines.reading import read_pipeline
 from headrace.spark.pipelines.records import State
-from headrace.spark.pipelines.running import Outcome, Runner
+from headrace.spark.pipelines.running import Runner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,10 +37,8 @@ SEED = 7
 BATCHES_SHOWN = 8
 LOOK_SECONDS = 0.1
 RUN_SECONDS_MAX = 300
-READ_POLLS_MAX = 10_000
 CHART_WIDTH = 50
-ORDERS, RESULTS, DEAD = "orders", "orders-per-minute", "orders-dead"
-HERE = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parent.parent
 
 Batch = Mapping[str, Any]
 
@@ -69,7 +69,7 @@ class Orders:
 
     def __init__(self, bootstrap: str, count: int) -> None:
         self.count, self.acknowledged = count, 0
-        command = [sys.executable, str(HERE / "demo_orders.py"), bootstrap, ORDERS, str(count), str(SEED)]
+        command = [sys.executable, "-m", "headrace.bench.orders", bootstrap, TOPIC, str(count), str(SEED)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
@@ -95,8 +95,8 @@ class Orders:
 
 
 def demo_definition(folder: Path) -> Pipeline:
-    """The file beside this one, with everything it writes to files in `folder`."""
-    pipeline = read_pipeline(HERE / "demo_pipeline.yml")
+    """With everything it writes to files in `folder`."""
+    pipeline = read_pipeline(PIPELINE_FILE)
     sinks = tuple(
         replace(sink, path=str(folder / sink.path)) if isinstance(sink, ParquetSink) else sink
         for sink in pipeline.sinks
@@ -109,7 +109,7 @@ def run_pipeline(
 ) -> tuple[Sum, Outcome]:
     """Send and process at the same time, until the last window is closed."""
     with Admin(bootstrap) as admin:
-        admin.create_topics([NewTopic(name, partitions=PARTITIONS) for name in (ORDERS, RESULTS, DEAD)])
+        admin.create_topics([NewTopic(name, partitions=PARTITIONS) for name in (TOPIC, RESULTS, DEAD)])
     batches: list[Batch] = []
     runner = Runner(
         pipeline=demo_definition(folder),
@@ -204,18 +204,7 @@ def _column(file: Path, name: str) -> list[Any]:
 
 def _read_all(bootstrap: str, topic: str) -> list[bytes]:
     """The values of all committed records."""
-    places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    found: list[bytes] = []
-    with Consumer(bootstrap_servers=bootstrap, isolation_level="read_committed") as consumer:
-        consumer.assign(places)
-        for place in places:
-            consumer.seek(place, EARLIEST)
-        ends = consumer.end_offsets(places)
-        for _ in range(READ_POLLS_MAX):
-            if all(consumer.position(place) >= end for place, end in ends.items()):
-                return found
-            found += [record.value for record in consumer.poll(200, 10_000)]
-    raise DemoFailure(f'topic "{topic}" was not read to its end')
+    return [record.value for record in read_topic({"bootstrap.servers": bootstrap}, topic)]
 
 
 def show_results(console: Console, total: Sum, outcome: Outcome, seconds: float) -> None:
@@ -264,7 +253,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="headrace-demo-") as name:
             folder = Path(name)
             with running_broker(folder) as (broker, bootstrap):
-                console.print(f"broker at [bold]{bootstrap}[/bold]; the pipeline is examples/demo_pipeline.yml")
+                shown = PIPELINE_FILE.relative_to(ROOT) if PIPELINE_FILE.is_relative_to(ROOT) else PIPELINE_FILE
+                console.print(f"broker at [bold]{bootstrap}[/bold]; the pipeline is {shown}")
                 began = time.perf_counter()
                 total, outcome = run_pipeline(console, folder, bootstrap, count, start_spark)
                 show_results(console, total, outcome, time.perf_counter() - began)

@@ -6,7 +6,6 @@ import resource
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 
 import pytest
 
@@ -23,6 +22,7 @@ from tests.disks.producers import (
     fetch_once,
     read_from,
 )
+from tests.small_disks import small_file_system
 
 TMPFS_BYTES = 24 << 20
 FREE_MIN_BYTES = 2 << 20
@@ -37,20 +37,8 @@ def wait_for(reached, what):
         time.sleep(0.02)
 
 
-@contextmanager
-def small_file_system(path):
-    """A file system of a few megabytes, which only root may mount."""
-    command = ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "headrace-test", str(path)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("a file system of its own can be mounted by root only")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(path)], check=True)
-
-
 def test_a_full_file_system_refuses_records_and_heals(tmp_path):
-    with small_file_system(tmp_path):
+    with small_file_system(tmp_path, TMPFS_BYTES):
         settings = {"headrace.disk.free.min.bytes": str(FREE_MIN_BYTES), "headrace.preallocate.bytes": "0"}
         with FaultyBroker(tmp_path / "data", port=free_port(), settings=settings) as broker:
             broker.start()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from headrace.spark.batch_watermarks import watermark_before
 from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointError, CheckpointInUse, Note
 from headrace.spark.pipelines.identity import Identity
-from headrace.spark.pipelines.late_rows import watermark_before
 
 IDENTITY = Identity(name="p", sources=("a",), shapes=("json(id)",), transform="SELECT 1", is_stateful=True)
 

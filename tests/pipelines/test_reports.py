@@ -94,6 +94,18 @@ FAILURES = [
         'expectation "paid" does not hold for a row: amount > 0',
         True,
     ),
+    (
+        "[STREAM_FAILED] Query [1] terminated with exception: no route to host\n=== Streaming Query ===\nPlan:\n"
+        'Filter raise_error(USER_RAISED_EXCEPTION, concat(bad record in topic ", topic#1))',
+        "no route to host",
+        False,
+    ),
+    (
+        "[STREAM_FAILED] Query [1] terminated with exception: Job aborted:\nTraceback (most recent call last):\n"
+        "OSError: the service is away\n\n\tat org.apache\n=== Streaming Query ===\nIdentifier: p-1 [id = 1]\n",
+        "OSError: the service is away",
+        False,
+    ),
     ("java.io.IOException: No space left on device", "the disk is full: free some space, then run it again", True),
     (
         "Traceback (most recent call):\n  File x\nheadrace.client.errors.BrokerUnreachable: cannot reach it\n\tat y",

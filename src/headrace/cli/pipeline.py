@@ -23,20 +23,22 @@ def command() -> None:
 
 @command.command("init")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-def init(folder: Path) -> None:
+@click.option("--declarative", is_flag=True, help="A project of Spark's declarative pipelines instead.")
+def init(folder: Path, declarative: bool) -> None:
     """Write a small pipeline that works as it is, with fixtures, into a folder."""
-    from headrace.spark.pipelines.example import write_example
+    from headrace.spark.pipelines.example import example_files, project_files, write_files
 
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name).strip("-") or "orders"
+    files = project_files(folder, name) if declarative else example_files(name)
     try:
-        written = write_example(folder, name)
+        written = write_files(folder, files)
     except FileExistsError as error:
         raise Failure(f"{error} is there already: choose another folder") from None
     except OSError as error:
         raise Failure(f"cannot write {error.filename or folder}: {error.strerror}") from None
     for path in written:
         click.echo(f"wrote {path}")
-    click.echo(f"next: headrace pipeline test {folder}")
+    click.echo(f"next: headrace pipeline {'run' if declarative else 'test'} {folder}")
 
 
 @command.command("validate")
@@ -46,24 +48,37 @@ def init(folder: Path) -> None:
 def validate(ctx: click.Context, place: Path, as_json: bool) -> None:
     """Find mistakes in a pipeline's files without starting Spark; each is told with its line."""
     from headrace.spark.pipelines.problems import DefinitionError, Problem
-    from headrace.spark.pipelines.reading import find_file, read_pipeline
+    from headrace.spark.pipelines.reading import find_file
 
-    pipeline, problems = None, tuple[Problem, ...]()
+    file, said, problems = find_file(place), "", tuple[Problem, ...]()
     try:
-        pipeline = read_pipeline(place)
+        said = _summary(file)
     except DefinitionError as error:
         problems = error.problems
     if as_json:
         found = [{"file": str(each.file), "line": each.line, "text": each.text} for each in problems]
-        print_json({"file": str(find_file(place)), "valid": not problems, "problems": found})
+        print_json({"file": str(file), "valid": not problems, "problems": found})
     else:
         for problem in problems:
             click.echo(str(problem), err=True)
-        if pipeline is not None:
-            what = f"{count_text(len(pipeline.sources), 'source')}, {count_text(len(pipeline.sinks), 'sink')}"
-            click.echo(f'{pipeline.file}: pipeline "{pipeline.name}" is valid ({what})')
+        if said:
+            click.echo(f"{file}: {said}")
     if problems:
         ctx.exit(EXIT_FAILED)
+
+
+def _summary(file: Path) -> str:
+    """What a right file has; DefinitionError for any other."""
+    from headrace.spark.pipelines.projects import is_project, read_project
+    from headrace.spark.pipelines.reading import read_pipeline
+
+    if is_project(file):
+        project = read_project(file)
+        what = f"{count_text(len(project.files), 'file')}, {count_text(len(project.places), 'definition')}"
+        return f'project "{project.name}" of Spark\'s declarative pipelines is valid ({what})'
+    pipeline = read_pipeline(file)
+    what = f"{count_text(len(pipeline.sources), 'source')}, {count_text(len(pipeline.sinks), 'sink')}"
+    return f'pipeline "{pipeline.name}" is valid ({what})'
 
 
 for each in (test, run, status, lag, checkpoint, rewind, backfill, replay_dlq, stop):

@@ -1,9 +1,10 @@
 """What the commands for pipelines share: which pipeline is meant, and which broker it uses."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -12,19 +13,83 @@ from headrace.cli.failures import Failure, Misuse
 
 if TYPE_CHECKING:
     from headrace.spark.pipelines.definition import Pipeline
+    from headrace.spark.pipelines.projects import Project
 
 pipeline_argument = click.argument("place", metavar="[DIR|FILE]", type=click.Path(path_type=Path), default=".")
+named_argument = click.argument("place", metavar="[DIR|FILE|NAME]", type=click.Path(path_type=Path), default=".")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A pipeline, or a project of Spark, as far as running and watching goes."""
+
+    name: str
+    bootstrap: str
+    settings: Mapping[str, Any]
+    """For our clients."""
+    file: Path
+    state: Path
+    """Where its runs keep what they need to know of each other."""
+    is_project: bool = False
 
 
 def load(place: Path) -> "Pipeline":
     """The definition; its mistakes are the end of the command."""
     from headrace.spark.pipelines.problems import DefinitionError
-    from headrace.spark.pipelines.reading import read_pipeline
+    from headrace.spark.pipelines.projects import is_project
+    from headrace.spark.pipelines.reading import find_file, read_pipeline
 
+    file = find_file(place)
+    if is_project(file):
+        raise Misuse(
+            f"{file} is a project of Spark's declarative pipelines: it can be validated, run, watched and stopped; "
+            "`headrace pipeline run --full-refresh` reads all again"
+        )
     try:
-        return read_pipeline(place)
+        return read_pipeline(file)
     except DefinitionError as error:
         raise Misuse(f"this pipeline cannot be used:\n{error}") from None
+
+
+def load_project(file: Path) -> "Project":
+    from headrace.spark.pipelines.problems import DefinitionError
+    from headrace.spark.pipelines.projects import read_project
+
+    try:
+        return read_project(file)
+    except DefinitionError as error:
+        raise Misuse(f"this project cannot be used:\n{error}") from None
+
+
+def find_target(ctx: click.Context, place: Path, *, by_name: bool = False) -> Target:
+    """By its folder or file; where it will do, also by its name alone, for those who do not have its files."""
+    from headrace.spark.pipelines.projects import is_project
+    from headrace.spark.pipelines.reading import find_file
+    from headrace.spark.pipelines.topics import client_settings
+
+    given: str = ctx.params["bootstrap"]
+    if by_name and not place.exists() and len(place.parts) == 1 and not place.suffix:
+        return Target(name=str(place), bootstrap=given, settings=client_settings(given), file=place, state=place)
+    file = find_file(place)
+    if is_project(file):
+        project = load_project(file)
+        return Target(
+            name=project.name,
+            bootstrap=given,
+            settings=client_settings(given),
+            file=file,
+            state=project.state,
+            is_project=True,
+        )
+    pipeline = load(file)
+    address = chosen_bootstrap(ctx, pipeline)
+    return Target(
+        name=pipeline.name,
+        bootstrap=address,
+        settings=client_settings(address, pipeline),
+        file=file,
+        state=pipeline.checkpoint,
+    )
 
 
 def chosen_bootstrap(ctx: click.Context, pipeline: "Pipeline") -> str:
@@ -39,8 +104,9 @@ def chosen_bootstrap(ctx: click.Context, pipeline: "Pipeline") -> str:
 def told_failures() -> Iterator[None]:
     """Errors of pipelines become the last line of the command."""
     from headrace.spark.pipelines.checkpoints import CheckpointError
+    from headrace.spark.pipelines.claims import AlreadyRunning
     from headrace.spark.pipelines.problems import DefinitionError
-    from headrace.spark.pipelines.running import AlreadyRunning, IncompatibleChange
+    from headrace.spark.pipelines.running import IncompatibleChange
 
     try:
         yield

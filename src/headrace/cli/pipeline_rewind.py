@@ -10,7 +10,7 @@ import click
 from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
-from headrace.cli.pipeline_places import chosen_bootstrap, load, pipeline_argument, told_failures
+from headrace.cli.pipeline_places import chosen_bootstrap, find_target, load, pipeline_argument, told_failures
 from headrace.cli.pipeline_run import find_known, spark_session
 from headrace.cli.times import EXAMPLES, parse_time
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headrace.spark.pipelines.checkpoints import Vector
-    from headrace.spark.pipelines.definition import Pipeline
 
 CHUNK_RECORDS_MAX = 100_000_000
 
@@ -62,7 +61,7 @@ def rewind(
     address = chosen_bootstrap(ctx, pipeline)
     checkpoint = Checkpoint(pipeline.checkpoint)
     with told_failures(), checkpoint.locked():
-        _refuse_running(pipeline, address)
+        _refuse_running(ctx, place)
         with Admin(config=client_settings(address, pipeline)) as admin:
             starts = starts_at(admin, pipeline, Target(time_ms=moment, batch=to_batch), checkpoint)
         _show_starts(starts, as_json)
@@ -165,11 +164,12 @@ def _time(text: str) -> int:
         raise Misuse(str(wrong)) from None
 
 
-def _refuse_running(pipeline: "Pipeline", bootstrap: str) -> None:
-    known = find_known(pipeline, bootstrap)
+def _refuse_running(ctx: click.Context, place: Path) -> None:
+    target = find_target(ctx, place)
+    known = find_known(target)
     if known is not None and known.holder is not None and known.is_alive(round(time.time() * 1000)):
         raise Failure(
-            f'pipeline "{pipeline.name}" runs on {known.holder.host} as process {known.holder.process_id}: '
+            f'pipeline "{target.name}" runs on {known.holder.host} as process {known.holder.process_id}: '
             "stop it first with `headrace pipeline stop`"
         )
 

@@ -13,7 +13,14 @@ import click
 from headrace.cli.console import clean
 from headrace.cli.failures import Failure
 from headrace.cli.options import bootstrap_option
-from headrace.cli.pipeline_places import chosen_bootstrap, load, pipeline_argument, told_failures
+from headrace.cli.pipeline_places import (
+    Target,
+    find_target,
+    load,
+    named_argument,
+    pipeline_argument,
+    told_failures,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,24 +40,42 @@ LOOK_SECONDS = 0.2
 @click.option("--continuous", is_flag=True, help="Go on until it is stopped.")
 @click.option("--detach", is_flag=True, help="Return when it runs; it goes on in the background.")
 @click.option("--master", metavar="URL", help="Where Spark runs it. [default: what the file says, or local[*]]")
+@click.option("--full-refresh", is_flag=True, help="Of a project of Spark: empty its tables and read all again.")
 @bootstrap_option
 @click.pass_context
 def run(
-    ctx: click.Context, place: Path, bootstrap: str, once: bool, continuous: bool, detach: bool, master: str | None
+    ctx: click.Context,
+    place: Path,
+    bootstrap: str,
+    once: bool,
+    continuous: bool,
+    detach: bool,
+    master: str | None,
+    full_refresh: bool,
 ) -> None:
     """Run a pipeline; whether once or for ever says its trigger, if not you.
 
-    Topics it writes to are made if they are not there. Ctrl-C stops it between two batches.
+    Topics it writes to are made if they are not there. Ctrl-C stops it between two batches. A folder with a
+    spark-pipeline.yml is a project of Spark's declarative pipelines: it is run once, or with --continuous again and
+    again. Its files find the broker's address in HEADRACE_BOOTSTRAP.
     """
     if once and continuous:
         raise click.UsageError("--once and --continuous contradict each other")
-    pipeline = load(place)
-    address = chosen_bootstrap(ctx, pipeline)
-    is_once = once or (pipeline.trigger.interval_ms is None and not continuous)
+    target = find_target(ctx, place)
+    if full_refresh and not target.is_project:
+        raise click.UsageError("--full-refresh is for projects of Spark: `headrace pipeline rewind` reads again")
     if detach:
-        _detach(pipeline, address, is_once=is_once, master=master)
+        mode = ["--once"] if once else ["--continuous"] if continuous else []
+        mode += [*(["--master", master] if master else []), *(["--full-refresh"] if full_refresh else [])]
+        _detach(target, mode)
+    elif target.is_project:
+        from headrace.cli.pipeline_project import run_project
+
+        run_project(target.file, target.bootstrap, is_once=not continuous, master=master, full_refresh=full_refresh)
     else:
-        _run_here(pipeline, address, is_once=is_once, master=master)
+        pipeline = load(place)
+        is_once = once or (pipeline.trigger.interval_ms is None and not continuous)
+        _run_here(pipeline, target.bootstrap, is_once=is_once, master=master)
 
 
 def _run_here(pipeline: "Pipeline", bootstrap: str, *, is_once: bool, master: str | None) -> None:
@@ -69,7 +94,7 @@ def _run_here(pipeline: "Pipeline", bootstrap: str, *, is_once: bool, master: st
         outcome = runner.run()
     if outcome.state is State.FAILED:
         raise Failure(f'pipeline "{pipeline.name}" failed: {outcome.message} (more in {pipeline.checkpoint}/run.log)')
-    click.echo(f'pipeline "{pipeline.name}" {outcome.state} after {len(outcome.batches)} batches', err=True)
+    click.echo(f'pipeline "{pipeline.name}" {outcome.state} after {outcome.count} batches', err=True)
 
 
 def _interruptible(session: "SparkSession", runner: "Runner") -> "SparkSession":
@@ -81,14 +106,21 @@ def _interruptible(session: "SparkSession", runner: "Runner") -> "SparkSession":
 
 def spark_session(pipeline: "Pipeline", master: str | None) -> "SparkSession":
     """As the file asks for it."""
+    return started_session(pipeline.name, master or pipeline.spark.master, pipeline.spark.settings)
+
+
+def started_session(
+    name: str, master: str | None, settings: Mapping[str, str], *, extras: str = "spark"
+) -> "SparkSession":
+    """Spark, or what is missing for it."""
     try:
         from headrace.spark import session
         from headrace.spark.java import JavaMissing
 
-        settings = {"spark.log.level": "OFF", "spark.ui.enabled": "false", **pipeline.spark.settings}
-        return session(f"headrace-{pipeline.name}", master=master or pipeline.spark.master, conf=settings)
+        quiet = {"spark.log.level": "OFF", "spark.ui.enabled": "false"}
+        return session(f"headrace-{name}", master=master, conf={**quiet, **settings})
     except ImportError as error:
-        raise Failure(f"Spark is not installed ({error}): pip install 'headrace[spark]'") from None
+        raise Failure(f"Spark is not installed ({error}): pip install 'headrace[{extras}]'") from None
     except JavaMissing as error:
         raise Failure(str(error)) from None
 
@@ -106,15 +138,15 @@ def batch_line(report: Mapping[str, Any]) -> str:
     return clean(f"batch {report['batch']}: {', '.join(shown)}; {report['seconds']:.2f} s ({parts} ms)")
 
 
-def _detach(pipeline: "Pipeline", bootstrap: str, *, is_once: bool, master: str | None) -> None:
+def _detach(target: Target, mode: list[str]) -> None:
+    arguments = ["pipeline", "run", str(target.file), "--bootstrap", target.bootstrap, *mode]
     from headrace.spark.pipelines.checkpoints import Checkpoint
 
-    arguments = ["pipeline", "run", str(pipeline.file), "--bootstrap", bootstrap]
-    arguments += ["--once" if is_once else "--continuous", *(["--master", master] if master else [])]
-    log = Checkpoint(pipeline.checkpoint).log_file
+    log = Checkpoint(target.state).log_file
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         output = log.open("a")
+        said_before = log.stat().st_size
     except OSError as error:
         raise Failure(f"{log} cannot be written: {error.strerror}") from None
     with output:
@@ -125,64 +157,63 @@ def _detach(pipeline: "Pipeline", bootstrap: str, *, is_once: bool, master: str 
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    _await_start(pipeline, bootstrap, process, log)
+    _await_start(target, process, log, said_before)
 
 
-def _await_start(pipeline: "Pipeline", bootstrap: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+def _await_start(target: Target, process: "subprocess.Popen[bytes]", log: Path, said_before: int) -> None:
     from headrace.spark.pipelines.records import State
 
     deadline = time.monotonic() + START_SECONDS_MAX
     while time.monotonic() < deadline:
-        known = find_known(pipeline, bootstrap)
+        known = find_known(target)
         holder = known.holder if known is not None else None
         if holder is not None and holder.process_id == process.pid and holder.state is not State.STARTING:
-            click.echo(f'pipeline "{pipeline.name}" runs as process {process.pid}, run {holder.run}; log in {log}')
+            click.echo(f'pipeline "{target.name}" runs as process {process.pid}, run {holder.run}; log in {log}')
             return
         if process.poll() is not None:
-            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = log.read_bytes()[said_before:].decode(errors="replace").splitlines()
             said = next((line for line in reversed(lines) if line.startswith("headrace: ")), "headrace: it ended")
             raise Failure(f"{said.removeprefix('headrace: ')} (log in {log})")
         time.sleep(LOOK_SECONDS)
     raise Failure(f"it has not begun in {START_SECONDS_MAX:g} s: look into {log}")
 
 
-def find_known(pipeline: "Pipeline", bootstrap: str) -> "Known | None":
+def find_known(target: Target) -> "Known | None":
     """What is told of the pipeline; None if nothing is."""
     from headrace.client import Admin
     from headrace.spark.pipelines.bulletin import exists, opened
-    from headrace.spark.pipelines.topics import client_settings
 
-    settings = client_settings(bootstrap, pipeline)
-    with Admin(config=settings) as admin:
+    with Admin(config=target.settings) as admin:
         if not exists(admin):
             return None
-    with opened(settings) as bulletin:
-        return bulletin.catch_up().pipelines.get(pipeline.name)
+    with opened(target.settings) as bulletin:
+        return bulletin.catch_up().pipelines.get(target.name)
 
 
 @click.command("stop")
-@pipeline_argument
+@named_argument
 @bootstrap_option
 @click.pass_context
 def stop(ctx: click.Context, place: Path, bootstrap: str) -> None:
-    """Stop the run of a pipeline, wherever it is, between two batches; returns when it has stopped."""
+    """Stop the run of a pipeline, wherever it is, between two batches; returns when it has stopped.
+
+    The folder need not be the one it runs from: what counts is the name in its file. A name will do as well.
+    """
     from headrace.spark.pipelines.bulletin import opened
     from headrace.spark.pipelines.records import stop_message
-    from headrace.spark.pipelines.topics import client_settings
 
-    pipeline = load(place)
-    address = chosen_bootstrap(ctx, pipeline)
-    known = find_known(pipeline, address)
+    target = find_target(ctx, place, by_name=True)
+    known = find_known(target)
     if known is None or known.holder is None or not known.is_alive(round(time.time() * 1000)):
-        raise Failure(f'pipeline "{pipeline.name}" is not running')
+        raise Failure(f'pipeline "{target.name}" is not running')
     run_id = known.holder.run
     deadline = time.monotonic() + STOP_SECONDS_MAX
-    with opened(client_settings(address, pipeline)) as bulletin:
-        bulletin.tell_now(stop_message(pipeline.name, run_id))
+    with opened(target.settings) as bulletin:
+        bulletin.tell_now(stop_message(target.name, run_id))
         while time.monotonic() < deadline:
             bulletin.follow(LOOK_SECONDS * 1000)
-            seen = bulletin.ledger.pipelines.get(pipeline.name)
+            seen = bulletin.ledger.pipelines.get(target.name)
             if seen is not None and seen.holder is not None and not seen.is_alive(round(time.time() * 1000)):
-                click.echo(f'pipeline "{pipeline.name}": run {run_id} {seen.holder.state}')
+                click.echo(f'pipeline "{target.name}": run {run_id} {seen.holder.state}')
                 return
     raise Failure(f"run {run_id} has not stopped in {STOP_SECONDS_MAX:g} s: its batch takes longer, or it is gone")

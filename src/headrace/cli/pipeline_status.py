@@ -12,7 +12,7 @@ from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Failure
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import bootstrap_option, json_option
-from headrace.cli.pipeline_places import chosen_bootstrap, load, pipeline_argument, told_failures
+from headrace.cli.pipeline_places import find_target, load, named_argument, pipeline_argument, told_failures
 from headrace.cli.times import time_text
 
 if TYPE_CHECKING:
@@ -94,12 +94,17 @@ def _status(name: str, known: "Known", now_ms: int) -> dict[str, Any]:
         "host": f"{holder.host}:{holder.process_id}" if holder is not None else NOTHING,
         "heard": f"{max(now_ms - known.seen_ms, 0) / 1000:.0f} s ago",
         "batch": batch.get("batch", NOTHING),
-        "rows/s": batch.get("rows_per_second", NOTHING),
+        "rows/s": _cell(batch.get("rows_per_second")),
         "lag": lag.get("records", NOTHING),
         "lag s": lag.get("seconds", NOTHING),
         "watermark": batch.get("watermark") or NOTHING,
         "message": holder.message if holder is not None else "",
     }
+
+
+def _cell(value: Any) -> Any:
+    """A project of Spark does not tell all that a pipeline does."""
+    return NOTHING if value is None else value
 
 
 def _print_batches(known: "Known") -> None:
@@ -112,10 +117,10 @@ def _print_batches(known: "Known") -> None:
             (
                 batch["batch"],
                 batch["began"],
-                *(batch["rows"][name] for name in counts),
-                batch["rows_per_second"],
+                *(_cell(batch["rows"][name]) for name in counts),
+                _cell(batch["rows_per_second"]),
                 batch["seconds"],
-                *(batch["times_ms"][name] for name in times),
+                *(_cell(batch["times_ms"].get(name)) for name in times),
             )
             for batch in newest
         ),
@@ -125,7 +130,7 @@ def _print_batches(known: "Known") -> None:
 
 
 @click.command("lag")
-@pipeline_argument
+@named_argument
 @bootstrap_option
 @json_option
 @click.pass_context
@@ -134,17 +139,14 @@ def lag(ctx: click.Context, place: Path, bootstrap: str, as_json: bool) -> None:
     from headrace.cli.pipeline_run import find_known
     from headrace.client import Admin
     from headrace.spark.pipelines.lag import find_lags
-    from headrace.spark.pipelines.topics import client_settings
 
-    pipeline = load(place)
-    address = chosen_bootstrap(ctx, pipeline)
-    known = find_known(pipeline, address)
+    target = find_target(ctx, place, by_name=True)
+    known = find_known(target)
     batch = known.last_batch() if known is not None else None
     if batch is None:
-        raise Failure(f'pipeline "{pipeline.name}" has done no batch yet')
-    settings = client_settings(address, pipeline)
-    with Admin(config=settings) as admin:
-        found = find_lags(admin, settings, batch["ends"])
+        raise Failure(f'pipeline "{target.name}" has done no batch yet')
+    with Admin(config=target.settings) as admin:
+        found = find_lags(admin, target.settings, batch["ends"])
     if as_json:
         print_json([{**each._asdict(), "records": each.records} for each in found])
         return

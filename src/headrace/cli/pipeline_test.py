@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from headrace.spark.pipelines.definition import Pipeline, Sink
 
-READ_SECONDS_MAX = 30.0
 DIFFERENCES_SHOWN = 20
 
 
@@ -113,23 +112,11 @@ def _send(bootstrap: str, topic: str, records: list[Any]) -> None:
 
 def _read(bootstrap: str, topic: str) -> list[Mapping[str, Any]]:
     """All committed records of a topic; of one that is not there, none."""
-    from headrace.client import EARLIEST, Admin, Consumer, TopicPartition
+    from headrace.client.blocking.whole_topics import read_topic
     from headrace.spark.pipelines.fixtures import shown
 
-    with Admin(bootstrap) as admin:
-        (described,) = admin.topics([topic])
-    places = [TopicPartition(topic, each.partition) for each in described.partitions]
-    found: list[Mapping[str, Any]] = []
-    if not places:
-        return found
-    with Consumer(bootstrap_servers=bootstrap, isolation_level="read_committed") as consumer:
-        consumer.assign(places)
-        for place in places:
-            consumer.seek(place, EARLIEST)
-        ends = consumer.end_offsets(places)
-        while any(consumer.position(place) < end for place, end in ends.items()):
-            found += [shown(each.key, each.value, each.headers) for each in consumer.poll(200)]
-    return found
+    records = read_topic({"bootstrap.servers": bootstrap}, topic)
+    return [shown(each.key, each.value, each.headers) for each in records]
 
 
 def _tables(pipeline: "Pipeline", spark: "SparkSession") -> dict[str, list[Mapping[str, Any]]]:

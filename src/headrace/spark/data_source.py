@@ -13,7 +13,14 @@ from pyspark.sql.datasource import (
 
 from headrace.spark.option_names import OptionError, check_names
 from headrace.spark.sink.options import is_sink, parse_sink_options
-from headrace.spark.source_options import DEFAULT_COLUMNS, ERROR_COLUMN, SourceOptions, is_source, parse_source_options
+from headrace.spark.source_options import (
+    DEFAULT_COLUMNS,
+    ERROR_COLUMN,
+    WATERMARK_COLUMN,
+    SourceOptions,
+    is_source,
+    parse_source_options,
+)
 from headrace.spark.values import ERROR_TYPE
 
 if TYPE_CHECKING:
@@ -28,6 +35,7 @@ _TYPES = {
     "timestampType": "INT",
     "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
     ERROR_COLUMN: ERROR_TYPE,
+    WATERMARK_COLUMN: "BIGINT",
 }
 
 

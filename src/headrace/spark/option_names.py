@@ -43,6 +43,7 @@ OWN_SOURCE_NAMES = (
     "dataLossPolicy",
     "pushdown",
     "scan",
+    "watermarkFrom",
 )
 
 SINK_NAMES = ("topic", "delivery", "sinkName", "idempotenceKey", "idempotenceEpoch", "lanes")

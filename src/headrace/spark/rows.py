@@ -9,6 +9,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.model.ids import TopicPartition
+from headrace.spark.batch_watermarks import watermark_of_task
 from headrace.spark.source_options import ERROR_COLUMN, SourceOptions
 from headrace.spark.value_decoding import Values, value_decoder
 from headrace.wire.columns.arrow import Column, binary_column, constant_column, headers_column, timestamp_column
@@ -27,6 +28,7 @@ class RowMaker:
         self._columns = options.columns
         self._bad_records = options.bad_records
         self._kind = options.values.kind
+        self._watermark_ms = 0 if options.watermark_folder is None else watermark_of_task(options.watermark_folder)
         self._decode = None
         if "value" in options.columns:
             value_type = schema["value"].dataType
@@ -82,6 +84,8 @@ class RowMaker:
             case "headers":
                 assert headers is not None
                 return headers_column(plain, places, headers)
+            case "_watermark":
+                return constant_column(self._watermark_ms, pyarrow.int64(), count)
             case _:
                 assert name == ERROR_COLUMN
                 assert values is not None

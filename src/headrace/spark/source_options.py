@@ -17,6 +17,7 @@ POLL_TIMEOUT_MS = 120_000
 COLUMN_NAMES = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 DEFAULT_COLUMNS = COLUMN_NAMES[:-1]
 ERROR_COLUMN = "_error"
+WATERMARK_COLUMN = "_watermark"
 
 DataLossPolicy = Literal["fail", "skip-and-report", "earliest"]
 BadRecords = Literal["fail", "drop", "column"]
@@ -79,6 +80,8 @@ class SourceOptions:
     is_pushed_down: bool
     scan: Scan
     """Of batches: through the broker, from its files, or from those of its files that are not written to any more."""
+    watermark_folder: str | None
+    """The checkpoint in whose log the watermark of each micro-batch is, where rows are to come with it."""
 
 
 def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
@@ -120,6 +123,7 @@ def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
         bad_records=bad_records,
         is_pushed_down=reader.truth("pushdown", default=False),
         scan=cast(Scan, reader.choice("scan", ("broker", "direct", "auto"), default="broker")),
+        watermark_folder=reader.text("watermarkFrom"),
     )
 
 
@@ -207,8 +211,9 @@ def _columns(reader: OptionReader, values: ValueFormat, bad_records: BadRecords)
     with_headers = reader.truth("includeHeaders", default=False)
     text = reader.text("columns")
     extra = (ERROR_COLUMN,) if values.can_fail and bad_records == "column" else ()
+    last = (WATERMARK_COLUMN,) if reader.has("watermarkFrom") else ()
     if text is None:
-        return (*(COLUMN_NAMES if with_headers else DEFAULT_COLUMNS), *extra)
+        return (*(COLUMN_NAMES if with_headers else DEFAULT_COLUMNS), *extra, *last)
     wanted = [each.strip() for each in text.split(",")]
     for name in wanted:
         if name not in COLUMN_NAMES:
@@ -217,7 +222,7 @@ def _columns(reader: OptionReader, values: ValueFormat, bad_records: BadRecords)
         raise OptionError('option "columns" names a column twice')
     if with_headers and "headers" not in wanted:
         raise OptionError('options "includeHeaders" (true) and "columns" (without headers) contradict each other')
-    return (*wanted, *(extra if "value" in wanted else ()))
+    return (*wanted, *(extra if "value" in wanted else ()), *last)
 
 
 def latest_is_not_a_start(bound: Bound | None) -> None:

@@ -5,6 +5,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from headrace.ports.real.processes import is_running
+
 PREFIX = "headrace-embedded-"
 MEMORY_FOLDER = "/dev/shm"  # noqa: S108  (a tmpfs; each folder in it is private to its owner)
 LEFTOVERS_REMOVED_MAX = 100
@@ -27,7 +29,7 @@ def remove_leftovers(place: str) -> None:
     removed = 0
     for folder in Path(place).glob(f"{PREFIX}*"):
         owner = folder.name.removeprefix(PREFIX).partition("-")[0]
-        if owner.isdecimal() and not _is_alive(int(owner)):
+        if owner.isdecimal() and not is_running(int(owner)):
             remove_private_folder(str(folder))
             removed += 1
             if removed == LEFTOVERS_REMOVED_MAX:
@@ -38,13 +40,3 @@ def _place() -> str:
     if os.path.isdir(MEMORY_FOLDER) and os.access(MEMORY_FOLDER, os.W_OK):
         return MEMORY_FOLDER
     return tempfile.gettempdir()
-
-
-def _is_alive(process_id: int) -> bool:
-    try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

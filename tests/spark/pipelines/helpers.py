@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.client import EARLIEST, Admin, Consumer, ConsumerRecord, Producer, TopicPartition
+from headrace.client import ConsumerRecord, Producer
+from headrace.client.blocking.whole_topics import read_topic
+from headrace.spark.pipelines.claims import Outcome
 from headrace.spark.pipelines.reading import read_pipeline
-from headrace.spark.pipelines.running import Outcome, Runner
+from headrace.spark.pipelines.running import Runner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-READ_POLLS_MAX = 200
 
 
 def write_pipeline(folder: Path, text: str) -> Path:
@@ -39,20 +39,7 @@ def send(bootstrap: str, topic: str, values: Iterable[Any], *, keys: Sequence[st
 
 def read_records(bootstrap: str, topic: str) -> list[ConsumerRecord]:
     """All committed records of a topic."""
-    with Admin(bootstrap) as admin:
-        (described,) = admin.topics([topic])
-    places = [TopicPartition(topic, each.partition) for each in described.partitions]
-    found: list[ConsumerRecord] = []
-    with Consumer(bootstrap_servers=bootstrap, isolation_level="read_committed") as consumer:
-        consumer.assign(places)
-        for place in places:
-            consumer.seek(place, EARLIEST)
-        ends = consumer.end_offsets(places)
-        for _ in range(READ_POLLS_MAX):
-            if all(consumer.position(place) >= end for place, end in ends.items()):
-                return found
-            found += consumer.poll(200)
-    raise AssertionError(f"{topic} was not read to its end")
+    return list(read_topic({"bootstrap.servers": bootstrap}, topic))
 
 
 def values(records: Iterable[ConsumerRecord]) -> list[Any]:

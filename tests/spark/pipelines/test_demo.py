@@ -31,5 +31,5 @@ def test_the_orders_of_the_demo_add_up(spark: "SparkSession", tmp_path: Path, mo
     assert total.dead > 0
     assert "every order is somewhere" in text.getvalue()
     assert "de" in total.by_country
-    for module in ("demo", "demo_group", "demo_orders", "demo_pipeline"):
+    for module in ("demo", "demo_group", "demo_pipeline"):
         sys.modules.pop(module, None)

@@ -105,14 +105,20 @@ def test_a_killed_run_goes_on_without_loss_or_repetition(
     assert [record.value for record in dead] == [b"broken"] * sent.count(b"broken")
 
 
+@pytest.mark.parametrize("failpoint", ["handing-over", "chunk-written:2"])
 def test_a_killed_backfill_goes_on_without_loss_or_repetition(
-    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: "SparkSession",
+    broker: EmbeddedBroker,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failpoint: str,
 ) -> None:
     folder = write_pipeline(tmp_path, PLAIN.format(name=name))
     monkeypatch.setattr("headrace.cli.pipeline_rewind.spark_session", lambda *_: spark)
     send(broker.bootstrap_servers, name, ({"id": n} for n in range(300)))
     call = ["backfill", str(folder), "--chunk-records", "100", "--bootstrap", broker.bootstrap_servers]
-    killed("chunk-written:2", tmp_path, *call, "--master", "local[2]")
+    killed(failpoint, tmp_path, *call, "--master", "local[2]")
     send(broker.bootstrap_servers, name, ({"id": n} for n in range(300, 340)))
     resumed = CliRunner().invoke(cli, ["pipeline", *call])
     assert resumed.exit_code == 0, (resumed.output, resumed.exception)

@@ -15,10 +15,11 @@ from headrace.cli.main import cli
 from headrace.cli.pipeline_test import compare
 from headrace.spark.pipelines.bulletin import opened
 from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointInUse
+from headrace.spark.pipelines.claims import AlreadyRunning
 from headrace.spark.pipelines.problems import DefinitionError
 from headrace.spark.pipelines.reading import read_pipeline
 from headrace.spark.pipelines.records import RunRecord, State, run_message, stop_message
-from headrace.spark.pipelines.running import AlreadyRunning, IncompatibleChange
+from headrace.spark.pipelines.running import IncompatibleChange
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.pipelines.helpers import headers, read_records, rows, run_once, runner_of, send, values, write_pipeline
 

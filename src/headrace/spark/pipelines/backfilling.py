@@ -136,7 +136,7 @@ def run_backfill(
     current = planned
     for number in range(planned.done, planned.chunks):
         read = _chunk_of(spark, pipeline, bootstrap, cuts[number], cuts[number + 1])
-        compiled = compile_pipeline(spark, pipeline, read, checkpoint=None)
+        compiled = compile_pipeline(spark, pipeline, read)
         writer(compiled.output, number)
         reach(Failpoint.CHUNK_WRITTEN)
         current = replace(current, done=number + 1)
@@ -147,7 +147,7 @@ def run_backfill(
 
 def _refuse_state(spark: "SparkSession", pipeline: Pipeline, bootstrap: str) -> None:
     read = stream_of(spark, pipeline, bootstrap=bootstrap, starts={}, with_headers=needs_headers(pipeline))
-    operators = compile_pipeline(spark, pipeline, read, checkpoint=None).operators
+    operators = compile_pipeline(spark, pipeline, read).operators
     if operators:
         raise BackfillRefused(
             f"the transform keeps state ({', '.join(operators)}): what is on the two sides of the hand-over belongs "

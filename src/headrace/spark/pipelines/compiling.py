@@ -27,6 +27,7 @@ from headrace.spark.pipelines.source_rows import (
     DRIFT,
     ERROR,
     FAILED,
+    MARK,
     QUARANTINE,
     RECORD,
     checked_rows,
@@ -54,8 +55,7 @@ class Compiled:
     """The names of expectations, by the columns in which the rows that break them are counted."""
 
 
-def compile_pipeline(spark: "SparkSession", pipeline: Pipeline, read: Reader, *, checkpoint: str | None) -> Compiled:
-    """`checkpoint` is Spark's folder, for counting late rows; None where there are no batches."""
+def compile_pipeline(spark: "SparkSession", pipeline: Pipeline, read: Reader) -> Compiled:
     views, rejected = [], []
     for source in pipeline.sources:
         records = read(source)
@@ -63,9 +63,9 @@ def compile_pipeline(spark: "SparkSession", pipeline: Pipeline, read: Reader, *,
             views.append(_table(records, source, pipeline))
             continue
         checked = checked_rows(records, source, pipeline)
-        views.append(_good_rows(checked, source, pipeline, checkpoint))
+        views.append(_good_rows(checked, source, pipeline))
         if routes_rejected(pipeline, source):
-            rejected.append(checked.where(_is_routed(pipeline)))
+            rejected.append(checked)
     transformed = _transformed(spark, pipeline, views)
     columns = transformed.columns
     judged = _guarded(pipeline, lambda: judged_rows(transformed, pipeline))
@@ -77,7 +77,7 @@ def compile_pipeline(spark: "SparkSession", pipeline: Pipeline, read: Reader, *,
     return Compiled(output=output, operators=stateful_operators(plan), counted=_counted(pipeline))
 
 
-def _good_rows(checked: "DataFrame", source: Source, pipeline: Pipeline, checkpoint: str | None) -> "DataFrame":
+def _good_rows(checked: "DataFrame", source: Source, pipeline: Pipeline) -> "DataFrame":
     """What the transform reads, counted on the way."""
     from pyspark.sql import functions as sql
 
@@ -87,13 +87,13 @@ def _good_rows(checked: "DataFrame", source: Source, pipeline: Pipeline, checkpo
     mark = source.watermark
     if mark is None:
         return rows
+    late = is_late(mark) if MARK in rows.columns else sql.lit(False)
     rows = rows.withWatermark(mark.column, spark_interval(mark.delay_ms))
-    late = sql.lit(False) if checkpoint is None else is_late(mark, checkpoint)
     # Counting here also keeps Spark from moving filters of the transform below the watermark: it is the source's.
     counted = rows.withColumn(LATE, late).observe(
         f"{progress.LATE_METRICS}_{source.name}", sql.count_if(LATE).alias(progress.LATE_COLUMN)
     )
-    return counted.drop(LATE)
+    return counted.drop(LATE, MARK)
 
 
 def _refusal(pipeline: Pipeline) -> "Column":
@@ -120,16 +120,21 @@ def _is_routed(pipeline: Pipeline) -> "Column":
     return is_kept_back
 
 
-def _letters(rows: "DataFrame", number: int, output: "DataFrame", pipeline: Pipeline) -> "DataFrame":
+def _letters(checked: "DataFrame", number: int, output: "DataFrame", pipeline: Pipeline) -> "DataFrame":
+    """Those of all rows that go elsewhere.
+
+    They are counted before the others are left out: Spark would else move the filter below the parsing, and parse each
+    value anew for every question that the filter asks.
+    """
     from pyspark.sql import functions as sql
 
-    is_kept_back = sql.col(QUARANTINE).isNotNull()
-    counted = rows.observe(
+    is_routed, is_kept_back = _is_routed(pipeline), sql.col(QUARANTINE).isNotNull()
+    counted = checked.observe(
         f"{progress.REJECTED_METRICS}_{number}",
-        sql.count_if(~is_kept_back).alias(progress.DEAD_COLUMN),
-        sql.count_if(is_kept_back).alias(progress.QUARANTINED_COLUMN),
+        sql.count_if(is_routed & ~is_kept_back).alias(progress.DEAD_COLUMN),
+        sql.count_if(is_routed & is_kept_back).alias(progress.QUARANTINED_COLUMN),
     )
-    letters = rejected_rows(counted, pipeline)
+    letters = rejected_rows(counted.where(is_routed), pipeline)
     if has_tables(pipeline):
         letters = letters.withColumn(ROW, sql.lit(None).cast(output.schema[ROW].dataType))
     return letters

@@ -1,8 +1,10 @@
 """The files that `headrace pipeline init` writes: a small pipeline that works as it is, with records to test it on."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.spark.pipelines.definition import PIPELINE_FILE
+from headrace.spark.pipelines.projects import PROJECT_FILES
 
 FIXTURES_FOLDER = "fixtures"
 EXPECTED_FOLDER = "expected"
@@ -60,6 +62,53 @@ _DEAD = """\
 {"key": "4", "value": {"country": "it", "amount": 3.0}}
 {"key": "5", "value": "this is not JSON"}
 """
+_PROJECT = """\
+# A project of Spark's declarative pipelines, with a topic at its beginning and one at its end. Try it:
+#   headrace pipeline validate .
+#   headrace topics create orders
+#   headrace topics create orders-clean
+#   headrace pipeline run .
+name: {name}
+# Where Spark keeps its checkpoints. It wants a whole address here.
+storage: {storage}
+libraries:
+  - glob:
+      include: transformations/**
+"""
+_TABLES = """\
+import os
+
+from pyspark import pipelines as dp
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+spark = SparkSession.active()
+# `headrace pipeline run --bootstrap HOST:PORT` sets it.
+BROKER = {"kafka.bootstrap.servers": os.environ.get("HEADRACE_BOOTSTRAP", "127.0.0.1:9092")}
+SCHEMA = "id STRING, country STRING, amount DOUBLE"
+
+
+@dp.table
+def orders() -> DataFrame:
+    records = spark.readStream.format("headrace").options(**BROKER, subscribe="orders", startingOffsets="earliest")
+    parsed = sql.from_json(sql.col("value").cast("string"), SCHEMA).alias("order")
+    return records.load().select(parsed).select("order.*")
+
+
+dp.create_sink("clean", "headrace", {**BROKER, "topic": "orders-clean"})
+
+
+@dp.append_flow(target="clean")
+def to_clean() -> DataFrame:
+    good = spark.readStream.table("orders").where("amount > 0")
+    return good.select(sql.col("id").alias("key"), sql.to_json(sql.struct("*")).alias("value"))
+"""
+_BY_COUNTRY = """\
+CREATE MATERIALIZED VIEW by_country AS
+SELECT country, count(*) AS orders, sum(amount) AS amount
+FROM orders
+GROUP BY country;
+"""
 
 
 def example_files(name: str) -> dict[str, str]:
@@ -73,9 +122,19 @@ def example_files(name: str) -> dict[str, str]:
     }
 
 
-def write_example(folder: Path, name: str) -> list[Path]:
+def project_files(folder: Path, name: str) -> dict[str, str]:
+    """The same orders as a project of Spark's declarative pipelines."""
+    storage = f"file://{(folder / 'storage').resolve()}"
+    return {
+        PROJECT_FILES[0]: _PROJECT.format(name=name, storage=storage),
+        "transformations/orders.py": _TABLES,
+        "transformations/by_country.sql": _BY_COUNTRY,
+    }
+
+
+def write_files(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     """Write the files; FileExistsError if one of them is there already, and then nothing is written."""
-    files = {folder / path: text for path, text in example_files(name).items()}
+    files = {folder / path: text for path, text in texts.items()}
     for path in files:
         if path.exists():
             raise FileExistsError(str(path))

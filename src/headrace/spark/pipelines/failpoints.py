@@ -27,7 +27,7 @@ class Failpoint(StrEnum):
     CHUNK_WRITTEN = "chunk-written"
     """Every sink has a chunk of a backfill; the list of chunks does not say so yet."""
     HANDING_OVER = "handing-over"
-    """A backfill has written all; where the stream begins is not noted yet."""
+    """A backfill has found out where the stream is to begin; that is not noted yet."""
     LETTERS_SENT = "letters-sent"
     """Dead letters are sent again in a transaction that is still open."""
 

@@ -10,6 +10,8 @@ _PYTHON_ERROR = re.compile(
     r"^(?:[\w.]+\.)?(?P<kind>[A-Z]\w*(?:Error|Exception|Full|Fenced|Closed|Rows|Loss|Lost)?): (?P<said>.+)$",
     re.MULTILINE,
 )
+_PLAN = "\n=== Streaming Query ==="
+"""Behind an error Spark describes the query, and our own words stand in its plan too."""
 _OWN_WORDS = re.compile(r'(?:\[USER_RAISED_EXCEPTION\] )?(?P<said>(?:bad record in topic|expectation ")[^\n]*)')
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
 _NOISE = re.compile(r" SQLSTATE: \w+.*|^\[[A-Z_.0-9]+\] ")
@@ -28,6 +30,7 @@ def is_stop(message: str) -> bool:
 
 def failure_of(message: str) -> Failure:
     """What a streaming query's exception says."""
+    message = message.partition(_PLAN)[0]
     own = _OWN_WORDS.search(message)
     if own is not None:
         return Failure(_clean(own["said"]), is_final=True)

@@ -23,11 +23,17 @@ def prometheus_text(pipelines: Mapping[str, Known], now_ms: int) -> str:
     newest = {name: batch for name, known in pipelines.items() if (batch := known.last_batch()) is not None}
     for metric, (text, value) in _OF_LAST_BATCH.items():
         _family(lines, metric, text)
-        lines += [f"{metric}{_labels(name)} {value(batch)}" for name, batch in newest.items()]
+        lines += [
+            f"{metric}{_labels(name)} {number}"
+            for name, batch in newest.items()
+            if (number := value(batch)) is not None
+        ]
     _family(lines, "headrace_pipeline_batch_rows", "Rows of the newest batch, by what became of them.")
     for name, batch in newest.items():
         lines += [
-            f"headrace_pipeline_batch_rows{_labels(name, kind=kind)} {batch['rows'][kind]}" for kind in ROW_COUNTS
+            f"headrace_pipeline_batch_rows{_labels(name, kind=kind)} {batch['rows'][kind]}"
+            for kind in ROW_COUNTS
+            if batch["rows"][kind] is not None
         ]
     _family(lines, "headrace_pipeline_batch_part_seconds", "Time of the newest batch, by its parts.")
     for name, batch in newest.items():

@@ -26,6 +26,7 @@ from headrace.spark.pipelines.definition import (
 from headrace.spark.pipelines.durations import EXAMPLES, parse_duration
 from headrace.spark.pipelines.nodes import Section, parse, read_text
 from headrace.spark.pipelines.problems import DefinitionError, Findings
+from headrace.spark.pipelines.projects import PROJECT_FILES
 from headrace.spark.pipelines.python_text import check_function, parse_reference
 from headrace.spark.pipelines.reading_sinks import read_sinks
 from headrace.spark.pipelines.reading_sources import read_sources
@@ -45,8 +46,11 @@ _OWN_SETTINGS = {
 
 
 def find_file(place: Path) -> Path:
-    """The file that a folder or a path on the command line stands for."""
-    return place / PIPELINE_FILE if place.is_dir() else place
+    """The file that a folder or a path on the command line stands for; it may be that of a project of Spark."""
+    if not place.is_dir():
+        return place
+    names = (PIPELINE_FILE, *PROJECT_FILES)
+    return next((place / name for name in names if (place / name).exists()), place / PIPELINE_FILE)
 
 
 def read_pipeline(place: Path) -> Pipeline:

@@ -15,6 +15,7 @@ from headrace.spark.pipelines.definition import (
     UnknownFields,
 )
 from headrace.spark.pipelines.schema_text import ddl_of
+from headrace.spark.source_options import WATERMARK_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 RECORD, PARSED, ERROR, FAILED, QUARANTINE = "__record", "__parsed", "__error", "__failed", "__quarantine"
 """Columns of ours beside those of the user."""
 DRIFT = "__drift"
+MARK = "__watermark"
+"""The watermark that the batch drops rows by, where the source was asked for it."""
 CORRUPT = "__corrupt"
 UNPARSABLE = "the value is not JSON that fits the schema"
 
@@ -40,7 +43,8 @@ def checked_rows(records: "DataFrame", source: Source, pipeline: Pipeline) -> "D
     from pyspark.sql import functions as sql
 
     own = sql.struct(*(sql.col(name) for name in RECORD_COLUMNS if name in records.columns)).alias(RECORD)
-    parsed = records.select(own)
+    mark = [sql.col(WATERMARK_COLUMN).alias(MARK)] if WATERMARK_COLUMN in records.columns else []
+    parsed = records.select(own, *mark)
     if source.format is Format.JSON:
         text = sql.col(f"{RECORD}.value").cast("string")
         schema = f"{ddl_of(source.fields)}, `{CORRUPT}` STRING"
@@ -49,7 +53,8 @@ def checked_rows(records: "DataFrame", source: Source, pipeline: Pipeline) -> "D
         if source.unknown_fields is not UnknownFields.ALLOW:
             known = sql.array(*(sql.lit(field.name) for field in source.fields))
             parsed = parsed.withColumn(DRIFT, sql.array_except(sql.json_object_keys(text), known))
-    rows = parsed.select(RECORD, *_drift(source), *_columns(source), _error(source).alias(ERROR))
+    kept = [MARK] if mark else []
+    rows = parsed.select(RECORD, *kept, *_drift(source), *_columns(source), _error(source).alias(ERROR))
     return _with_expectations(rows, pipeline)
 
 

@@ -14,6 +14,9 @@ _OPENING = {"(": ")", "[": "]"}
 _CLAUSES = {"from", "where", "group", "having", "order", "limit", "union", "join", "on", "window"}
 _NO_VIEWS = {"lateral", "values", "stream", "unnest"}
 _FROM_IN_CALLS = {"extract", "trim", "substring", "substr", "overlay", "position"}
+_CREATED = {"table", "view", "flow"}
+_CREATE_WORDS_MAX = 8
+"""So far behind CREATE the word that says what is created can stand."""
 _TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|/\*.*?\*/)"
     r"|(?P<string>[rR]?'(?:[^'\\]|\\.|'')*'|[rR]?\"(?:[^\"\\]|\\.|\"\")*\")"
@@ -52,6 +55,45 @@ def check_query(text: str, views: Iterable[str]) -> list[Mistake]:
     if tokens[0].word not in QUERY_WORDS:
         return [Mistake(tokens[0].line, f'a query begins with SELECT or WITH, not with "{tokens[0].text}"')]
     return _unknown_views(tokens, {view.lower() for view in views})
+
+
+def check_script(text: str) -> list[Mistake]:
+    """Of a file with several statements; the first mistake of each."""
+    return [mistake for statement in _statements(text) for mistake in _common(statement)]
+
+
+def created_things(text: str) -> Iterator[tuple[str, str, int]]:
+    """What the statements of a file create: its kind (table, view, flow), its name, and its line counted from 0."""
+    for statement in _statements(text):
+        kind = next((n for n, token in enumerate(statement[:_CREATE_WORDS_MAX]) if token.word in _CREATED), None)
+        if kind is None or statement[0].word != "create":
+            continue
+        named = statement[kind + 1 :]
+        if [token.word for token in named[:3]] == ["if", "not", "exists"]:
+            named = named[3:]
+        parts = [token.text.strip("`") for token in named[:1]]
+        for dot, part in zip(named[1::2], named[2::2], strict=False):
+            if dot.text != ".":
+                break
+            parts.append(part.text.strip("`"))
+        if parts:
+            yield statement[kind].word, ".".join(parts), statement[0].line
+
+
+def statement_lines(text: str) -> list[int]:
+    """The lines, counted from 0, in which statements begin: where the one before ended, blank lines included."""
+    return [0, *(token.line for token in _tokens(text) if token.text == ";")]
+
+
+def _statements(text: str) -> Iterator[list[Token]]:
+    statement: list[Token] = []
+    for token in _tokens(text):
+        if token.text == ";":
+            yield statement
+            statement = []
+        else:
+            statement.append(token)
+    yield statement
 
 
 def check_expression(text: str) -> list[Mistake]:

@@ -43,9 +43,18 @@ def prepare_topics(admin: Admin, pipeline: Pipeline) -> list[str]:
 
 
 def stream_of(
-    spark: "SparkSession", pipeline: Pipeline, *, bootstrap: str, starts: Mapping[str, str], with_headers: bool
+    spark: "SparkSession",
+    pipeline: Pipeline,
+    *,
+    bootstrap: str,
+    starts: Mapping[str, str],
+    with_headers: bool,
+    checkpoint: str | None = None,
 ) -> "Reader":
-    """Gives each source as the definition asks for it; `starts` are offsets by source that come before its `start`."""
+    """Gives each source as the definition asks for it; `starts` are offsets by source that come before its `start`.
+
+    With Spark's checkpoint, rows of a source with a watermark come with that of their batch.
+    """
 
     def read(source: Source) -> "DataFrame":
         options = source_options(pipeline, source, bootstrap, with_headers=with_headers)
@@ -54,6 +63,8 @@ def stream_of(
             return spark.read.format(FORMAT).options(**options, **ends).load()
         if source.rows_per_batch is not None:
             options["maxOffsetsPerTrigger"] = str(source.rows_per_batch)
+        if source.watermark is not None and checkpoint is not None:
+            options["watermarkFrom"] = checkpoint
         options["commitGroup"] = group_of(pipeline, source)
         options.update(_start(source, starts.get(source.name)))
         return spark.readStream.format(FORMAT).options(**options).load()

@@ -1,0 +1,84 @@
+"""`headrace pipeline run` of a project of Spark's declarative pipelines."""
+
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli.console import clean
+from headrace.cli.failures import Failure
+from headrace.cli.pipeline_places import load_project, told_failures
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headrace.spark.pipelines.project_running import ProjectRunner
+    from headrace.spark.pipelines.projects import Project
+
+EXTRAS = "spark,pipelines"
+
+
+def run_project(file: Path, bootstrap: str, *, is_once: bool, master: str | None, full_refresh: bool) -> None:
+    from headrace.spark.pipelines.project_running import REMOTE_PREFIX, ProjectRunner
+    from headrace.spark.pipelines.records import State
+
+    project = load_project(file)
+    _insist_on_packages()
+    is_remote = master is not None and master.startswith(REMOTE_PREFIX)
+    runner = ProjectRunner(
+        project=project,
+        bootstrap=bootstrap,
+        make_session=lambda settings: _session(project, master, settings),
+        is_once=is_once,
+        remote=master if is_remote else None,
+        full_refresh=full_refresh,
+        on_line=lambda line: click.echo(clean(line)),
+        on_round=lambda report: click.echo(round_line(report)),
+        on_state=lambda text: click.echo(clean(text), err=True),
+    )
+    _listen_to_signals(runner)
+    with told_failures():
+        outcome = runner.run()
+    if outcome.state is State.FAILED:
+        raise Failure(f'project "{project.name}" failed: {outcome.message}')
+    click.echo(f'project "{project.name}" {outcome.state} after {outcome.count} runs', err=True)
+
+
+def _insist_on_packages() -> None:
+    """Before anything is claimed; the runs of a project are Spark's own program."""
+    for name in ("pyspark", "grpc_status"):
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise Failure(f"Spark is not installed ({error}): pip install 'headrace[{EXTRAS}]'") from None
+
+
+def round_line(report: Mapping[str, Any]) -> str:
+    lag = report.get("lag")
+    behind = f", lag {lag['records']:,}" if lag is not None else ""
+    read = report["rows"]["read"]
+    what = f"{read:,} records read" if read is not None else "done"
+    return f"run {report['batch']}: {what}{behind}; {report['seconds']:.2f} s"
+
+
+def _listen_to_signals(runner: "ProjectRunner") -> None:
+    """The first Ctrl-C or kill lets the run of the project that goes on end, the second does not wait for it."""
+
+    def stop(number: int, _frame: object) -> None:
+        if runner.stop.is_set():
+            raise KeyboardInterrupt
+        runner.stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(ValueError):  # not in the main thread, where nobody gets signals
+            signal.signal(number, stop)
+
+
+def _session(project: "Project", master: str | None, settings: Mapping[str, str]) -> "SparkSession":
+    from headrace.cli.pipeline_run import started_session
+
+    return started_session(project.name, master, settings, extras=EXTRAS)

@@ -1,0 +1,39 @@
+"""A topic from its beginning to what is its end now, for those who want all of it and then no more."""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from headrace.client.blocking.admin import Admin
+from headrace.client.blocking.consumer import Consumer
+from headrace.client.errors import ClientError
+from headrace.client.types import EARLIEST, ConsumerRecord
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicPartition
+
+QUIET_SECONDS_MAX = 30.0
+"""A topic of which nothing comes for so long, though its end is not reached, is given up."""
+POLL_MS = 200
+POLL_RECORDS_MAX = 10_000
+
+
+def read_topic(settings: Mapping[str, Any], topic: str) -> Iterator[ConsumerRecord]:
+    """All committed records; none of a topic that is not there."""
+    with Admin(config=settings) as admin:
+        (described,) = admin.topics([topic])
+    if described.error is not ErrorCode.NONE:
+        return
+    places = [TopicPartition(topic, each.partition) for each in described.partitions]
+    with Consumer(config={**settings, "isolation.level": "read_committed"}) as consumer:
+        consumer.assign(places)
+        for place in places:
+            consumer.seek(place, EARLIEST)
+        ends = consumer.end_offsets(places)
+        deadline = time.monotonic() + QUIET_SECONDS_MAX
+        while any(consumer.position(place) < end for place, end in ends.items()):
+            records = consumer.poll(POLL_MS, POLL_RECORDS_MAX)
+            if records:
+                deadline = time.monotonic() + QUIET_SECONDS_MAX
+            elif time.monotonic() > deadline:
+                raise ClientError(f'topic "{topic}" was not read to its end: nothing came in {QUIET_SECONDS_MAX:g} s')
+            yield from (record for record in records if record.offset < ends[TopicPartition(topic, record.partition)])

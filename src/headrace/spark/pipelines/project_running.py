@@ -1,0 +1,182 @@
+"""Runs of a project of Spark's declarative pipelines: once, or one after the other until somebody stops them.
+
+Spark runs such a project to the end of what there is and no further, so "continuous" is run after run. Its server stays
+up between them; each run is a process of its own, which reads the project's files anew. The catalog is kept in the
+project's folder: Spark's own forgets its tables, and the next run would find their folders taken.
+"""
+
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headrace.client import Admin
+from headrace.client.errors import ClientError
+from headrace.spark.launching import LOOPBACK
+from headrace.spark.pipelines.checkpoints import Checkpoint
+from headrace.spark.pipelines.claims import Claim, Outcome, new_run, run_claimed
+from headrace.spark.pipelines.lag import find_lags, summary
+from headrace.spark.pipelines.project_failures import said
+from headrace.spark.pipelines.project_progress import Position, positions, run_report
+from headrace.spark.pipelines.projects import TABLES_FOLDER, Project
+from headrace.spark.pipelines.records import State
+from headrace.spark.pipelines.topics import client_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAUSE_SECONDS = 1.0
+"""Between two runs of a project that is to go on."""
+STOP_SECONDS_MAX = 30.0
+LINES_KEPT_MAX = 2_000
+"""Of what a run says: what is wrong is at the end."""
+REMOTE_PREFIX = "sc://"
+SERVER_HOST = "localhost"
+"""By this name alone Spark's client sends its token to a server without TLS."""
+BOOTSTRAP_VARIABLE = "HEADRACE_BOOTSTRAP"
+"""The files of a project find the broker here."""
+_SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService$"
+_REMOTE_VARIABLE = "SPARK_REMOTE"
+_TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  (the name of a variable)
+
+MakeSession = Callable[[Mapping[str, str]], "SparkSession"]
+
+
+def server_settings(project: Project) -> dict[str, str]:
+    """A server for this machine's own processes, with a catalog that outlives it."""
+    state = project.state.resolve()
+    return {
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": LOOPBACK,
+        "spark.connect.grpc.binding.port": "0",
+        "spark.sql.artifact.isolation.enabled": "true",
+        "spark.sql.artifact.isolation.alwaysApplyClassloader": "true",
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": str((project.folder / TABLES_FOLDER).resolve()),
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={state}/catalog;create=true",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={state}",
+    }
+
+
+@dataclass(slots=True, kw_only=True)
+class ProjectRunner:
+    project: Project
+    bootstrap: str
+    make_session: MakeSession
+    is_once: bool
+    remote: str | None = None
+    """The address of a server of Spark Connect that runs already, whose catalog is its own matter."""
+    full_refresh: bool = False
+    """The first run begins anew: tables are emptied and everything is read again."""
+    on_line: Callable[[str], None] = lambda _line: None
+    on_round: Callable[[Mapping[str, Any]], None] = lambda _report: None
+    on_state: Callable[[str], None] = lambda _text: None
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set by anybody: the run that goes on is the last."""
+
+    def run(self) -> Outcome:
+        settings = client_settings(self.bootstrap)
+        with Checkpoint(self.project.state).locked(), Admin(config=settings) as admin:
+            return run_claimed(admin, settings, new_run(self.project.name), lambda claim: self._work(claim, admin))
+
+    def _work(self, claim: Claim, admin: Admin) -> Outcome:
+        self.on_state("starting Spark")
+        known = claim.bulletin.ledger.pipelines[self.project.name].last_batch()
+        number = 0 if known is None else int(known["batch"]) + 1
+        count = 0
+        with self._server() as remote:
+            claim.begins()
+            while True:
+                began, before = time.time(), positions(self.project.storage)
+                failure = self._round(claim, remote, is_first=not count)
+                if failure is not None:
+                    return Outcome(state=State.FAILED, message=failure, count=count)
+                self._report(claim, admin, number + count, began, before)
+                count += 1
+                if not self.is_once:
+                    self._pause(claim)
+                if self.is_once or self.stop.is_set():
+                    return Outcome(state=State.DONE if self.is_once else State.STOPPED, count=count)
+
+    def _report(
+        self, claim: Claim, admin: Admin, number: int, began: float, before: Mapping[str, Position] | None
+    ) -> None:
+        seconds, after = time.time() - began, positions(self.project.storage)
+        report = run_report(number, began=began, seconds=seconds, before=before, after=after)
+        with suppress(ClientError):
+            report["lag"] = summary(find_lags(admin, client_settings(self.bootstrap), report["ends"]))
+        claim.tell_batch(report)
+        self.on_round(report)
+
+    @contextmanager
+    def _server(self) -> Iterator[str]:
+        """The address at which this process, and those it starts, find Spark."""
+        if self.remote is not None:
+            yield self.remote
+            return
+        os.environ.setdefault(_TOKEN_VARIABLE, secrets.token_urlsafe())
+        session = self.make_session(server_settings(self.project))
+        try:
+            service: Any = getattr(session.sparkContext._jvm, _SERVICE)
+            port = getattr(service, "MODULE$").localPort()  # as Spark's own client finds it
+            yield f"{REMOTE_PREFIX}{SERVER_HOST}:{port}"
+        finally:
+            session.stop()
+
+    def _round(self, claim: Claim, remote: str, *, is_first: bool) -> str | None:
+        """One run to its end; what is wrong if it failed."""
+        command = [sys.executable, "-m", "pyspark.pipelines.cli", "run", "--spec", str(self.project.file.resolve())]
+        if is_first and self.full_refresh:
+            command.append("--full-refresh-all")
+        environment = {**os.environ, _REMOTE_VARIABLE: remote, BOOTSTRAP_VARIABLE: self.bootstrap}
+        lines: list[str] = []
+        process = subprocess.Popen(  # noqa: S603  (our own interpreter and Spark's module)
+            command,
+            cwd=self.project.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        hearing = threading.Thread(target=self._hear, args=(process, lines), daemon=True)
+        hearing.start()
+        try:
+            while process.poll() is None:
+                if claim.listen():
+                    self.stop.set()
+        finally:
+            _end(process)
+            hearing.join()
+        return None if process.returncode == 0 else said(self.project, lines)
+
+    def _hear(self, process: "subprocess.Popen[str]", lines: list[str]) -> None:
+        assert process.stdout is not None
+        with process.stdout:
+            for line in process.stdout:
+                lines.append(line.rstrip("\n"))
+                del lines[:-LINES_KEPT_MAX]
+                self.on_line(lines[-1])
+
+    def _pause(self, claim: Claim) -> None:
+        end = time.monotonic() + PAUSE_SECONDS
+        while time.monotonic() < end and not self.stop.is_set():
+            if claim.listen():
+                self.stop.set()
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,78 @@
+"""A pipeline that runs in the background on a cluster, watched and stopped by processes that do not have its folder."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from headrace.cli.main import cli
+from headrace.ports.real.processes import is_running
+from headrace.spark import standalone
+from headrace.testing.embedded import EmbeddedBroker
+from tests.spark.pipelines.commands import ran, running
+from tests.spark.pipelines.helpers import read_records, send, values, write_pipeline
+
+SECONDS_MAX = 600
+PIPELINE = """\
+name: {name}
+source: {{topic: {name}, format: json, schema: "id INT NOT NULL, n INT"}}
+transform: {{sql: "SELECT id, n * 2 AS doubled FROM input"}}
+sink: {{topic: {name}-out}}
+bad_records: {{topic: {name}-dead}}
+trigger: 200 ms
+spark: {{settings: {{spark.executor.memory: 512m, spark.cores.max: "2"}}}}
+"""
+
+
+@pytest.mark.timeout(SECONDS_MAX)
+@pytest.mark.xdist_group("spark")
+def test_a_detached_run_on_a_cluster_is_watched_and_stopped_from_elsewhere(
+    broker: EmbeddedBroker, tmp_path: Path
+) -> None:
+    name = broker.create_topic(broker.unused_topic_name("detached"), partitions=2)
+    folder = write_pipeline(tmp_path / "here", PIPELINE.format(name=name))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    call = ("--bootstrap", broker.bootstrap_servers)
+    cluster_folder = tmp_path / "cluster"
+    try:
+        up = CliRunner().invoke(
+            cli, ["spark", "up", "--workers", "2", "--memory", "512m", "--folder", str(cluster_folder)]
+        )
+        assert up.exit_code == 0, up.output
+        cluster = standalone.current(cluster_folder)
+        assert cluster is not None
+        send(broker.bootstrap_servers, name, ({"id": number, "n": number} for number in range(50)))
+        run = ("run", str(folder), "--continuous", "--detach", "--master", cluster.master, *call)
+        status, said = ran(*run)
+        assert status == 0, said
+        process_id = int(re.findall(r"runs as process (\d+), run", said)[-1])
+        assert is_running(process_id)
+        with running("status", name, "--watch", "--json", *call, folder=elsewhere) as watching:
+            watching.wait_for(lambda: read_so_far(watching.lines, name) == 50)
+            send(broker.bootstrap_servers, name, ({"id": number, "n": number} for number in range(50, 80)))
+            watching.wait_for(lambda: read_so_far(watching.lines, name) == 80)
+        status, said = ran(*run)
+        assert (status, "is in use by another run" in said) == (1, True), said
+        status, said = ran("stop", name, *call, folder=elsewhere)
+        assert (status, f'pipeline "{name}": run' in said, "stopped" in said) == (0, True, True), said
+        status, said = ran("stop", name, *call, folder=elsewhere)
+        assert (status, "is not running" in said) == (1, True), said
+        used = {file.parent.parent.name for file in (cluster_folder / "work").rglob("stderr")}
+        assert used, "no worker of the cluster has run anything"
+    finally:
+        CliRunner().invoke(cli, ["spark", "down", "--folder", str(cluster_folder)])
+    found = sorted(values(read_records(broker.bootstrap_servers, f"{name}-out")), key=lambda row: row["id"])
+    assert found == [{"id": number, "doubled": 2 * number} for number in range(80)]
+    assert "stopped after" in (folder / "checkpoint" / "run.log").read_text()
+    assert os.listdir(elsewhere) == []
+
+
+def read_so_far(lines: list[str], topic: str) -> int:
+    """The sum of the offsets that the last look at the pipeline tells."""
+    told = [line for line in lines if line.startswith("[")]
+    batch = json.loads(told[-1])[0]["last_batch"] if told else None
+    return sum(batch["ends"][topic].values()) if batch is not None else 0

@@ -1,0 +1,86 @@
+"""What a pipeline does with trouble, as its file says: it tries again, keeps strange records out, or only prints."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headrace.client import Admin, ConfigResource, ResourceType
+from headrace.spark.pipelines.records import TOPIC, TOPIC_CONFIGS, State
+from headrace.testing.embedded import EmbeddedBroker
+from tests.spark.pipelines.helpers import headers, read_records, rows, run_once, runner_of, send, values, write_pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FRAGILE = """\
+name: {name}
+source: {{topic: {name}, format: json, schema: "id INT NOT NULL"}}
+transform: {{python: "code.py:change"}}
+sink: {{topic: {name}-out}}
+restart: {{attempts: 2, backoff: 100 ms}}
+"""
+CODE = """\
+from pathlib import Path
+
+from pyspark.sql.functions import udf
+
+FLAG = Path({flag!r})
+
+
+@udf("int")
+def fragile(number):
+    if not FLAG.exists():
+        FLAG.touch()
+        raise OSError("the service is away")
+    return number + 1
+
+
+def change(rows):
+    return rows.select(fragile("id").alias("id"))
+"""
+STRICT = """\
+name: {name}
+source: {{topic: {name}, format: json, schema: "id INT NOT NULL", unknown_fields: reject}}
+sinks:
+  - {{console: true, rows: 5}}
+bad_records: {{topic: {name}-dead}}
+"""
+
+
+@pytest.fixture
+def name(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
+    return broker.create_topic(broker.unused_topic_name(request.node.name[:40]), partitions=2)
+
+
+def test_a_transform_that_raises_is_tried_again(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
+) -> None:
+    folder = write_pipeline(tmp_path, FRAGILE.format(name=name))
+    (folder / "code.py").write_text(CODE.format(flag=str(tmp_path / "flag")))
+    send(broker.bootstrap_servers, name, ({"id": number} for number in range(10)))
+    told: list[str] = []
+    runner = runner_of(folder, spark, broker.bootstrap_servers)
+    runner.on_state = told.append
+    assert runner.run().state is State.DONE
+    assert "restart 1 of 2 in 0.1 s after: OSError: the service is away" in told, told
+    found = sorted(row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out")))
+    assert found == list(range(1, 11))
+    with Admin(broker.bootstrap_servers) as admin:
+        resource = ConfigResource(ResourceType.TOPIC, TOPIC)
+        configs = {entry.name: entry.value for entry in admin.describe_configs([resource])[resource]}
+    assert {key: configs[key] for key in TOPIC_CONFIGS} == TOPIC_CONFIGS
+
+
+def test_records_with_new_fields_are_letters_and_the_rest_is_printed(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_pipeline(tmp_path, STRICT.format(name=name))
+    send(broker.bootstrap_servers, name, [{"id": 4711}, {"id": 2, "coupon": "x", "colour": "red"}])
+    outcome = run_once(folder, spark, broker.bootstrap_servers)
+    assert (outcome.state, rows(outcome, "drifted")) == (State.DONE, 1), outcome.message
+    (letter,) = read_records(broker.bootstrap_servers, f"{name}-dead")
+    assert headers(letter)["hr-dead-reason"] == "fields that the schema does not have: coupon, colour"
+    printed = capfd.readouterr().out
+    assert "|4711|" in printed
+    assert "coupon" not in printed
