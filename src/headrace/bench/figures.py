@@ -57,6 +57,14 @@ FIGURES: Mapping[str, Figure] = {
     "broker_growth": Figure("broker grows by", "{:.1%}"),
     "workers_megabytes": Figure("Python workers MB", "{:,.0f}"),
     "workers_growth": Figure("Python workers grow by", "{:.1%}"),
+    "events_per_second": Figure("events/s", "{:,.0f}"),
+    "warm_events_per_second": Figure("events/s after the first batch", "{:,.0f}"),
+    "offered_per_second": Figure("events/s offered", "{:,.0f}"),
+    "lag_p50_seconds": Figure("median lag s", "{:.1f}"),
+    "wait_p50_seconds": Figure("median wait s", "{:.1f}"),
+    "wait_max_seconds": Figure("longest wait s", "{:.1f}"),
+    "wait_growth": Figure("wait of the last quarter / of the third", "{:.2f}"),
+    "cpu_us_per_event": Figure("CPU us/event", "{:.1f}"),
 }
 
 

@@ -6,6 +6,7 @@ from headrace.cli.bench.compaction import compaction
 from headrace.cli.bench.compare import compare
 from headrace.cli.bench.groups import groups
 from headrace.cli.bench.loads import consume, durable, floor, latency, metadata, produce
+from headrace.cli.bench.pipeline import pipeline
 from headrace.cli.bench.spark import spark
 from headrace.cli.bench.states import connections, partitions, recovery, start
 from headrace.cli.bench.transactions import transactions
@@ -23,6 +24,6 @@ def command() -> None:
 
 for _subcommand in (
     *(floor, produce, consume, latency, durable, metadata, groups, transactions),
-    *(connections, partitions, start, recovery, compaction, compare, spark),
+    *(connections, partitions, start, recovery, compaction, compare, spark, pipeline),
 ):
     command.add_command(_subcommand)

@@ -59,7 +59,7 @@ def spark(
     The connector is fetched by mvn into the cache folder at the first use; without mvn only our own rows are measured.
     Every round is checked by counts and checksums of its rows. Takes about twelve minutes and 5 GB of disk.
     """
-    _require_spark()
+    require_spark()
     from headrace.bench.machine import bench_folder, touched_memory
     from headrace.bench.performance_page import SPARK
     from headrace.bench.spark.comparison import FULL, QUICK, SparkComparison
@@ -80,7 +80,7 @@ def spark(
     show_comparison(comparison, judged, SPARK, folder=folder, page=page, as_json=as_json)
 
 
-def _require_spark() -> None:
+def require_spark() -> None:
     from importlib.util import find_spec
 
     if find_spec("pyspark") is None:

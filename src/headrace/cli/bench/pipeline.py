@@ -1,0 +1,108 @@
+"""`headrace bench pipeline`: a whole pipeline on Spark, as users run it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.bench.options import benchmark_failures, folder_option, page_option, tell
+from headrace.cli.bench.report import show_comparison
+from headrace.cli.bench.spark import require_spark
+from headrace.cli.options import json_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headrace.bench.figures import Measurement, Round
+
+CLIENT = "headrace pipeline"
+STEP = 0.8
+"""A rate that is not kept up with is followed by one that is so many times as high."""
+STEPS_MAX = 6
+EVENTS_MAX = 20_000_000
+"""Of a steady stream, which is kept in memory."""
+
+
+@dataclass(slots=True)
+class Measured:
+    measurements: "list[Measurement]" = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """One that does not count leaves the others as they are."""
+        from headrace.bench.errors import BenchError
+
+        try:
+            yield
+        except BenchError as error:
+            self.failures[name] = str(error)
+
+
+@click.command("pipeline")
+@click.option("--events", type=click.IntRange(10_000), default=1_000_000, show_default=True, help="That are there.")
+@click.option("--rate", type=click.IntRange(1_000), default=50_000, show_default=True, help="Events a second, steady.")
+@click.option("--seconds", type=click.IntRange(20), default=60, show_default=True, help="Of the steady stream.")
+@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="How often, but for the stream.")
+@page_option
+@folder_option
+@json_option
+def pipeline(
+    events: int, rate: int, seconds: int, rounds: int, page: Path | None, folder: Path | None, as_json: bool
+) -> None:
+    """Measure the pipeline of the demo: its start, its rate, and how long orders wait in a steady stream.
+
+    A rate that the machine does not keep up with is told as such, and lower ones are tried until one is kept up with.
+    Every order of every round must be in a window, late or dead, or there is no figure. Takes about eight minutes.
+    """
+    require_spark()
+    if rate * seconds > EVENTS_MAX:
+        raise click.UsageError(f"--rate times --seconds is above {EVENTS_MAX:,}")
+    from headrace.bench.machine import bench_folder
+    from headrace.bench.performance_page import PIPELINE
+    from headrace.bench.pipeline import targets
+    from headrace.bench.targets import verdicts
+
+    found = Measured()
+    with benchmark_failures(), bench_folder(folder) as place:
+        folders = (place / f"round-{number}" for number in count())
+        _measure_rounds(found, folders, events=events, rounds=rounds)
+        with found.part("a steady stream"):
+            _measure_steady(found, folders, rate=rate, seconds=seconds)
+    judged = verdicts(found.measurements, targets(rate))
+    show_comparison(found, judged, PIPELINE, folder=folder, page=page, as_json=as_json)
+
+
+def _measure_rounds(found: Measured, folders: Iterator[Path], *, events: int, rounds: int) -> None:
+    from headrace.bench import pipeline as load
+    from headrace.bench.rounds import in_turns
+    from headrace.bench.targets import HEADRACE
+
+    loads: Mapping[str, Callable[[], Round]] = {
+        load.VALIDATE: lambda: load.validate(next(folders)),
+        load.FIRST_BATCH: lambda: load.first_batch(next(folders)),
+        f"{events:,} orders": lambda: load.all_orders(next(folders), events),
+    }
+    for name, measured in loads.items():
+        with found.part(name):
+            found.measurements += in_turns(name, {HEADRACE: measured}, rounds=rounds, client=CLIENT, tell=tell)
+
+
+def _measure_steady(found: Measured, folders: Iterator[Path], *, rate: int, seconds: int) -> None:
+    """One round for each rate, down to the first that is kept up with."""
+    from headrace.bench import pipeline as load
+    from headrace.bench.figures import Measurement
+    from headrace.bench.targets import HEADRACE
+
+    for _ in range(STEPS_MAX):
+        name = load.steady_name(rate)
+        tell(f"{name} for {seconds} s")
+        figures = load.steady(next(folders), rate=rate, seconds=seconds)
+        found.measurements.append(Measurement(load=name, subject=HEADRACE, client=CLIENT, rounds=(figures,)))
+        if load.is_sustained(figures):
+            return
+        rate = round(rate * STEP)
