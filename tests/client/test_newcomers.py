@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -45,6 +46,45 @@ def test_one_topic_where_several_are_made(broker: EmbeddedBroker) -> None:
     with Admin(broker.bootstrap_servers) as admin:
         with pytest.raises(InvalidArgument, match=r"as in \[NewTopic"):
             admin.create_topics(NewTopic("one"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "match"),
+    [
+        (lambda consumer: consumer.assign(["orders"]), r"as in \[\('orders', 0\)\], not 'orders'"),
+        (lambda consumer: consumer.assign(("orders", 0)), "not 'orders'"),
+        (lambda consumer: consumer.end_offsets([("orders", "0")]), r"not \('orders', '0'\)"),
+        (lambda consumer: consumer.pause(("orders", 0)), "not 'orders'"),
+        (lambda consumer: consumer.seek(("orders", 0), "5"), "a number from zero up, EARLIEST or LATEST, not '5'"),
+        (lambda consumer: consumer.seek_to_time(datetime(2026, 1, 1)), r"such as int\(when\.timestamp\(\) \* 1000\)"),
+        (lambda consumer: consumer.seek_to_time(1.5), "not 1.5"),
+        (lambda consumer: consumer.offsets_for_time("now"), "not 'now'"),
+        (lambda consumer: consumer.commit({"orders": 5}), "not 'orders'"),
+    ],
+)
+def test_places_and_times(broker: EmbeddedBroker, attempt: Callable[[Any], Any], match: str) -> None:
+    with Consumer(bootstrap_servers=broker.bootstrap_servers, group_id="g") as consumer:
+        with pytest.raises(InvalidArgument, match=match):
+            attempt(consumer)
+
+
+@pytest.mark.parametrize("group_id", [None, "g"])
+def test_a_pattern_finds_new_topics(broker: EmbeddedBroker, group_id: str | None) -> None:
+    prefix = broker.unused_topic_name("shop")
+    options: dict[str, Any] = {
+        "auto_offset_reset": "earliest",
+        "metadata_max_age_ms": 100,
+        "heartbeat_interval_ms": 100,
+    }
+    with Consumer(
+        pattern=f"{prefix}-.*", bootstrap_servers=broker.bootstrap_servers, group_id=group_id, **options
+    ) as consumer:
+        assert consumer.poll(10) == []
+        for name in ("one", "two"):
+            topic = broker.create_topic(f"{prefix}-{name}")
+            with Producer(broker.bootstrap_servers) as producer:
+                producer.send(topic, name.encode()).result(WAIT_MS)
+            assert next(consumer).value == name.encode()
 
 
 def test_bytes_of_other_kinds(broker: EmbeddedBroker, topic: str) -> None:

@@ -40,6 +40,9 @@ class ClientConfig:
 
     client_id: str = "headrace"
     request_timeout_ms: int = 30_000
+    metadata_max_age_ms: int = 300_000
+    """How old what is known of topics may be, so how soon a pattern finds new ones; leaders are learned from errors."""
+
     security_protocol: SecurityProtocol = "PLAINTEXT"
     ssl_ca_location: str | None = None
     """A file with the certificates to trust; without it, those of the system."""
@@ -57,7 +60,7 @@ class ClientConfig:
     def __post_init__(self) -> None:
         check_types(self)
         parse_bootstrap(self.bootstrap_servers)
-        _check_positive(self, "request_timeout_ms")
+        _check_positive(self, "request_timeout_ms", "metadata_max_age_ms")
         _check_choice("security_protocol", self.security_protocol, get_args(SecurityProtocol))
         _check_choice("sasl_mechanism", self.sasl_mechanism, get_args(SaslMechanism))
         _check_protocol(self, "SASL", "sasl_username", "sasl_password", "sasl_oauth_token")
@@ -287,6 +290,7 @@ class ClientOptions(TypedDict, total=False):
 
     client_id: str
     request_timeout_ms: int
+    metadata_max_age_ms: int
     security_protocol: SecurityProtocol
     ssl_ca_location: str | None
     ssl_certificate_location: str | None

@@ -315,8 +315,26 @@ def _group_settings(config: ConsumerConfig, group_id: str) -> GroupSettings:
     )
 
 
+def as_place(place: object) -> TopicPartition:
+    match place:
+        case (str(topic), int(index)):
+            return TopicPartition(topic, index)
+    raise InvalidArgument(f"a partition is a topic and a number, as in [('orders', 0)], not {place!r}")
+
+
 def as_partitions(partitions: Iterable[Place]) -> list[TopicPartition]:
-    return [TopicPartition(*partition) for partition in partitions]
+    return [as_place(partition) for partition in partitions]
+
+
+def check_offset(offset: object) -> None:
+    if not isinstance(offset, int) or offset < EARLIEST:
+        raise InvalidArgument(f"an offset is a number from zero up, EARLIEST or LATEST, not {offset!r}")
+
+
+def check_time(time_ms: object) -> None:
+    if not isinstance(time_ms, int) or time_ms < 0:
+        how = "such as int(when.timestamp() * 1000)"
+        raise InvalidArgument(f"a time is a whole number of milliseconds since 1970, {how}, not {time_ms!r}")
 
 
 def as_offsets(offsets: Commits) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -328,7 +346,7 @@ def as_offsets(offsets: Commits) -> dict[TopicPartition, OffsetAndMetadata]:
         committed = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
         if not isinstance(committed.offset, int) or committed.offset < 0:
             raise InvalidArgument(f"an offset to commit is a number from zero up, not {committed.offset!r}")
-        wanted[TopicPartition(*place)] = committed
+        wanted[as_place(place)] = committed
     return wanted
 
 

@@ -6,7 +6,7 @@ HINTS = {
     "group_protocol_type": "leave it out",
     "loop": "leave it out: a client belongs to the loop in which it is made",
     "max_batch_size": "it is batch_size here",
-    "metadata_max_age_ms": "leave it out: what changed is learned from errors, and all of it every 5 minutes",
+    "topic_metadata_refresh_interval_ms": "it is metadata_max_age_ms here",
     "retries": "leave it out: records are tried again until delivery_timeout_ms is over",
     "sasl_oauth_token_provider": "give sasl_oauth_token a function that returns a token",
     "sasl_plain_password": "it is sasl_password here",

@@ -18,6 +18,8 @@ from headrace.client.consuming import (
     Place,
     as_offsets,
     as_partitions,
+    as_place,
+    check_offset,
 )
 from headrace.client.core.calls import Call, Operation, Pause
 from headrace.client.core.cluster import Cluster
@@ -43,7 +45,7 @@ Ended = Callable[[Any], None]
 
 class LoopClient:
     def __init__(self, config: ClientConfig, *, network: Network, clock: Clock, entropy: Entropy) -> None:
-        self.cluster = Cluster()
+        self.cluster = Cluster(age_ms_max=config.metadata_max_age_ms)
         self._network = network
         self._clock = clock
         self._entropy = entropy
@@ -204,10 +206,11 @@ class LoopConsumer(AnyConsumer):
         self._parts.assign(as_partitions(partitions))
 
     def seek(self, partition: Place, offset: int) -> None:
-        self._core.seek(TopicPartition(*partition), offset)
+        check_offset(offset)
+        self._core.seek(as_place(partition), offset)
 
     def position(self, partition: Place) -> int | None:
-        return self._core.position(TopicPartition(*partition))
+        return self._core.position(as_place(partition))
 
     def take(self, records_max: int) -> list[ConsumerRecord]:
         """Records that have come; raises what went wrong."""

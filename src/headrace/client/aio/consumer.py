@@ -21,6 +21,8 @@ from headrace.client.consuming import (
     Place,
     as_offsets,
     as_partitions,
+    check_offset,
+    check_time,
 )
 from headrace.client.core.groups.membership import Notice, NoticeKind
 from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
@@ -96,8 +98,7 @@ class Consumer(AnyConsumer):
 
     async def seek(self, partition: Place, offset: int) -> None:
         """Go on from this offset, or from EARLIEST or LATEST."""
-        if offset < EARLIEST:
-            raise InvalidArgument(f"an offset is not below zero, {offset} is")
+        check_offset(offset)
         (place,) = await self._assigned([partition])
         self._handover.forget([place])
         self._core.seek(place, offset)
@@ -105,8 +106,7 @@ class Consumer(AnyConsumer):
 
     async def seek_to_time(self, time_ms: int, partitions: Iterable[Place] | None = None) -> None:
         """Go on from the first record at or after the time, in these or all partitions; at the end if there is none."""
-        if time_ms < 0:
-            raise InvalidArgument(f"a time is in milliseconds since 1970, not {time_ms}")
+        check_time(time_ms)
         chosen = await self._assigned(partitions)
         self._handover.forget(chosen)
         for partition in chosen:
@@ -221,6 +221,7 @@ class Consumer(AnyConsumer):
         self, time_ms: int, partitions: Iterable[Place] | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset at or after the time; -1 where there is none."""
+        check_time(time_ms)
         return await self._offsets(partitions, time_ms)
 
     def metrics(self) -> dict[str, float]:

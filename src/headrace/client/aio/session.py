@@ -28,7 +28,7 @@ class Session:
             self._loop = asyncio.get_running_loop()
         except RuntimeError:
             raise InvalidArgument("an asyncio client is made inside a coroutine, where its loop runs") from None
-        self.cluster = Cluster()
+        self.cluster = Cluster(age_ms_max=config.metadata_max_age_ms)
         self.clock = RealClock()
         self.entropy = RealEntropy()
         self.network = LoopNetwork(self._happened)

@@ -17,6 +17,8 @@ from headrace.client.consuming import (
     Place,
     as_offsets,
     as_partitions,
+    check_offset,
+    check_time,
 )
 from headrace.client.core.groups.membership import Notice, NoticeKind
 from headrace.client.core.reading import FetchedBatch
@@ -102,8 +104,7 @@ class Consumer(AnyConsumer):
 
     def seek(self, partition: Place, offset: int) -> None:
         """Go on from this offset, or from EARLIEST or LATEST."""
-        if offset < EARLIEST:
-            raise InvalidArgument(f"an offset is not below zero, {offset} is")
+        check_offset(offset)
         (place,) = self._assigned([partition])
         self._forget_left([place])
         with self._driver:
@@ -111,8 +112,7 @@ class Consumer(AnyConsumer):
 
     def seek_to_time(self, time_ms: int, partitions: Iterable[Place] | None = None) -> None:
         """Go on from the first record at or after the time, in these or all partitions; at the end if there is none."""
-        if time_ms < 0:
-            raise InvalidArgument(f"a time is in milliseconds since 1970, not {time_ms}")
+        check_time(time_ms)
         chosen = self._assigned(partitions)
         self._forget_left(chosen)
         with self._driver:
@@ -256,6 +256,7 @@ class Consumer(AnyConsumer):
 
     def offsets_for_time(self, time_ms: int, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
         """The first offset at or after the time; -1 where there is none."""
+        check_time(time_ms)
         return self._offsets(partitions, time_ms)
 
     def metrics(self) -> dict[str, float]:

@@ -32,7 +32,7 @@ class Session:
     """Not for several threads at once; only `network.wake` may be called from another."""
 
     def __init__(self, config: ClientConfig) -> None:
-        self.cluster = Cluster()
+        self.cluster = Cluster(age_ms_max=config.metadata_max_age_ms)
         self.clock = RealClock()
         self.entropy = RealEntropy()
         security = security_of(config, self.entropy)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         DescribeTopicPartitionsResponseTopic,
     )
 
-METADATA_AGE_MS_MAX = 300_000
+AGE_MS_MAX = 300_000
 METADATA_BACKOFF_MS = 100
 REBOOTSTRAPS_MAX = 5
 """How often one question begins anew with the bootstrap servers."""
@@ -41,7 +41,7 @@ class Endpoint(Protocol):
 class Cluster:
     """`topics` of interest are added with `want`; without any, only the brokers are asked for."""
 
-    def __init__(self, *, age_ms_max: float = METADATA_AGE_MS_MAX, backoff_ms: float = METADATA_BACKOFF_MS) -> None:
+    def __init__(self, *, age_ms_max: float = AGE_MS_MAX, backoff_ms: float = METADATA_BACKOFF_MS) -> None:
         self.cluster_id: str | None = None
         self.controller_id = ANY_BROKER
         self.brokers: dict[int, Broker] = {}
