@@ -9,7 +9,10 @@ from compat.segments import ARTIFACTS, KAFKA_VERSION
 
 TESTS_S_MAX = 900
 TEST_FILES = (
+    "test_every_front.py",
     "test_fronts.py",
+    "test_newcomers.py",
+    "test_consumer_ends.py",
     "test_blocking.py",
     "test_aio.py",
     "test_group_front.py",

@@ -269,6 +269,32 @@ def test_a_result_that_is_not_there_yet(broker: EmbeddedBroker, topic: str) -> N
             delivery.result(timeout_ms=1)
 
 
+def test_waits_of_a_producer_end(tmp_path: Path) -> None:
+    """What cannot be delivered is waited for as long as asked, then given up with what is wrong."""
+    broker = EmbeddedBroker(data_dir=str(tmp_path)).start()
+    producer = Producer(broker.bootstrap_servers)
+    assert producer.send("t", b"there").result(WAIT_MS).offset == 0
+    broker.stop()
+    delivery = producer.send("t", b"nowhere")
+    with pytest.raises(DeadlineExceeded, match=r"1 batches are still on their way after 300 ms: .*broker"):
+        producer.flush(300)
+    with pytest.raises(DeadlineExceeded, match="still on their way"):
+        producer.close(100)
+    with pytest.raises(ClientClosed, match="closed before the record was delivered"):
+        delivery.result(WAIT_MS)
+
+
+def test_one_of_several_bootstrap_servers_is_enough(broker: EmbeddedBroker, topic: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        dead = f"127.0.0.1:{taken.getsockname()[1]}"
+    for servers in (f"{dead},{broker.bootstrap_servers}", [broker.bootstrap_servers, dead]):
+        with Producer(servers) as producer, Admin(servers) as admin:
+            assert producer.send(topic, b"v", partition=0).result(WAIT_MS).partition == 0
+            assert [each.name for each in admin.topics([topic])] == [topic]
+        with Consumer(topic, bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
+            assert next(consumer).value == b"v"
+
+
 def test_closed_objects_say_so(broker: EmbeddedBroker, topic: str) -> None:
     admin, producer = Admin(broker.bootstrap_servers), Producer(broker.bootstrap_servers)
     consumer = Consumer(topic, bootstrap_servers=broker.bootstrap_servers)
