@@ -197,12 +197,13 @@ class StreamPlanner:
         read = {each: offset for each, offset in begun.starts.items() if each not in begun.new_starts}
         ends = self._view.latest(read)
         begun.ends = ends
-        for _ in range(BACKWARDS_TRIES_MAX):
+        for tries in range(BACKWARDS_TRIES_MAX + 1):
+            if tries:
+                time.sleep(BACKWARDS_PAUSE_MS / 1_000)
+                ends = self._view.high_watermarks(read)
             back = sorted(each for each, offset in read.items() if ends[each] < offset)
             if not back:
                 return
-            time.sleep(BACKWARDS_PAUSE_MS / 1_000)
-            ends = self._view.high_watermarks(read)
         places = ", ".join(f"{each} ends at offset {ends[each]}, and was read up to {read[each]}" for each in back)
         self._lose(f"records are lost that were read before: {places}; {ADVICE}")
         begun.ends = {}

@@ -1,7 +1,7 @@
 """The planner of a stream as Spark calls it, without Spark around it: what is asked twice, and what is replayed."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from headrace.client import Admin, Producer, TopicPartition
 from headrace.client.types import TopicDescription
 from headrace.model.errors import ErrorCode
-from headrace.spark import said
+from headrace.spark import said, stream_planner
 from headrace.spark.data_loss import DataLost
 from headrace.spark.offset_vectors import CheckpointError
 from headrace.spark.option_names import OptionError
@@ -136,6 +136,48 @@ def test_a_replay_does_not_read_another_topic_of_the_same_name(
     else:
         assert planning(**both).ranges(None, end) == [(0, 0, 2)]
     broker.delete_topic(other)
+
+
+@pytest.mark.parametrize(("policy", "begin"), [("fail", None), ("skip-and-report", 3), ("earliest", 0)])
+def test_a_log_that_became_shorter(
+    broker: EmbeddedBroker,
+    topic: str,
+    planning: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    policy: str,
+    begin: int | None,
+) -> None:
+    monkeypatch.setattr(stream_planner, "BACKWARDS_PAUSE_MS", 0)
+    produce(broker, topic, [b"v"] * 3, partition=0)
+    read = planning().end()
+    read[topic]["0"] = 9
+    query = planning(dataLossPolicy=policy)
+    if begin is None:
+        with pytest.raises(DataLost, match=f"{topic}-0 ends at offset 3, and was read up to 9"):
+            query.end(read)
+        return
+    end = query.end(read)
+    assert query.ranges(read, end) == ([(0, begin, 3)] if begin < 3 else [])
+    produce(broker, topic, [b"w"] * 2, partition=0)
+    assert query.ranges(end, query.end(end)) == [(0, 3, 5)]
+
+
+def test_a_new_leader_has_until_the_last_try_to_know_the_end(
+    broker: EmbeddedBroker, topic: str, planning: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_planner, "BACKWARDS_PAUSE_MS", 0)
+    produce(broker, topic, [b"v"] * 3, partition=0)
+    query = planning()
+    end = query.end()
+    ends = [3, *[1] * stream_planner.BACKWARDS_TRIES_MAX]
+
+    def told(_view: TopicView, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {each: ends.pop() if each.partition == 0 else 0 for each in places}
+
+    monkeypatch.setattr(TopicView, "latest", told)
+    monkeypatch.setattr(TopicView, "high_watermarks", told)
+    assert query.end(end) == end
+    assert not ends
 
 
 @pytest.mark.parametrize("is_available_now", [True, False])
