@@ -133,3 +133,13 @@ def test_a_wrong_count() -> None:
     for wrong in (fields[RECORD_COUNT] - 1, fields[RECORD_COUNT] + 1):
         with pytest.raises(CorruptBatch):
             values_of(plain, wrong)
+
+
+def test_a_batch_that_compaction_left_without_records() -> None:
+    """It is kept for the numbers of its producer, and comes behind batches whose shape is known."""
+    fields, plain, _found = opened([NewRecord(1, b"k", b"v")] * 20)
+    learned(fields, plain)
+    emptied: list[int] = list(fields)
+    emptied[RECORD_COUNT] = 0
+    assert columns_of(tuple(emptied), b"") == Columns([], [], [], [], [])
+    assert values_of(b"", 0) == keys_of(b"", 0) == []

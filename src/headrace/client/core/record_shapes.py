@@ -240,7 +240,7 @@ def _added(base: int, part: bytes, places: range, stride: int) -> Sequence[int]:
 def _runs(plain: Plain, count: int) -> list[Run] | None:
     """How the records fall into runs of equal shape; None if they do not, or in shapes that are not known yet."""
     first = _SHAPES.first
-    if first is not None and len(plain) == count * first.stride and _run_end(first, plain, 0) == len(plain):
+    if count and first is not None and len(plain) == count * first.stride and _run_end(first, plain, 0) == len(plain):
         return [(first, 0, count)]  # Most often all records are like those of the batch before.
     runs: list[Run] = []
     position, left = 0, count
