@@ -81,7 +81,7 @@ def campaigns() -> list[Campaign]:
         Campaign(
             name=SPARK_KILLS, unit="kills", goal=SPARK_KILLS_GOAL, slice=SPARK_KILLS_OF_A_QUERY, run=kill_around_spark
         ),
-        Campaign(name=SPARK_OUTAGES, unit="outages", goal=SPARK_OUTAGES_GOAL, slice=1, run=leave_spark_alone),
+        Campaign(name=SPARK_OUTAGES, unit="outages", goal=SPARK_OUTAGES_GOAL, slice=5, run=leave_spark_alone),
         *(
             Campaign(name=fuzz_name(name), unit="inputs", goal=goal, slice=FUZZ_SLICE, run=partial(fuzz, name))
             for name, goal in fuzz_goals().items()

@@ -17,8 +17,9 @@ from headrace.model.errors import ErrorCode
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
 
-LEASES_MAX = 32
-"""Of one node at once."""
+LEASES_MAX = 256
+"""Of one node at once. A job of Spark cannot tell when its last task has read, so a lease of its is kept until nobody
+renews it: short queries one after the other have many."""
 
 ENTRIES_MAX = 200_000
 """Segments and aborted transactions that all leases together may name."""
