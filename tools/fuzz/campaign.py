@@ -62,10 +62,11 @@ def attack(
     pool = pool_of(target)
     mutator = Mutator(f"{seed} {target.name}", pool)
     read = target.read
-    with suppress(Exception):
-        read(pool[0])  # the modules that it loads are not memory that an input took
-    began, resident = time.monotonic(), _resident_bytes()
     with _alarm():
+        signal.setitimer(signal.ITIMER_PROF, CHUNK_S_MAX)
+        with suppress(Exception):
+            read(pool[0])  # the modules that it loads are not memory that an input took
+        began, resident = time.monotonic(), _resident_bytes()
         while outcome.decodes < decodes and time.monotonic() < until:
             signal.setitimer(signal.ITIMER_PROF, CHUNK_S_MAX)
             for _ in range(min(CHUNK_INPUTS, decodes - outcome.decodes)):
