@@ -366,4 +366,4 @@ BY_PLAY = {
 KNOWN_BAD = [(play, put_in) for play, all_of_it in BY_PLAY.items() for put_in in all_of_it]
 """Each with the play that must notice it."""
 SELDOM_MET = (adopt_the_folder_of_another_topic,)
-"""Since folders are told apart twice, it takes about 76 seeds: `make chaos` tries up to 200, the tests pass it over."""
+"""Since folders are told apart twice, it takes about 76 seeds: `make chaos` takes the time, the tests pass it over."""

@@ -1,8 +1,9 @@
 """The record of the long runs: nothing is counted twice, nothing that failed is counted, and the page tells it."""
 
+from tests.sim.known_bad import KNOWN_BAD
 from tools.chaos import __main__ as chaos
 from tools.chaos import page
-from tools.chaos.campaigns import SIMULATORS, campaigns
+from tools.chaos.campaigns import SIMULATORS, campaigns, fault_name
 from tools.chaos.record import Failure, Outcome, Record, Slice
 
 SIMULATOR = SIMULATORS["log"]
@@ -62,3 +63,23 @@ def test_a_fault_that_few_seeds_met_fails_the_run(tmp_path):
     rare = page.rare(record)
     assert "pause in log" in rare
     assert "kill -9 in log" not in rare
+
+
+def test_campaigns_are_chosen_by_name_or_by_its_first_words():
+    known = ["simulator", "simulator of groups", "fuzz a", "fuzz b", "fuzzy"]
+    assert chaos.named("simulator", known) == ["simulator"]
+    assert chaos.named("fuzz", known) == ["fuzz a", "fuzz b"]
+    assert chaos.named("fuz", known) == []
+
+
+def test_known_faults_are_counted_by_their_names(tmp_path):
+    """One that is added in the middle of the list moves none of the others."""
+    play, put_in = KNOWN_BAD[3]
+    record = record_of(tmp_path)
+    progress = record.of(fault_name(play, put_in))
+    progress.ended(progress.take(1, 5), 1.0, Outcome({"seeds": [7]}), "abc")
+    copy = tmp_path / "reliability.md"
+    copy.write_text(page.PAGE.read_text())
+    page.write(record, copy)
+    told = next(line for line in copy.read_text().splitlines() if put_in.__name__.replace("_", " ") in line)
+    assert told.split(" | ")[1:] == [play, "1", "7", "7", "on commit abc |"]

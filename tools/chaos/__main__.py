@@ -2,6 +2,7 @@
 
 make chaos                                   # everything that is left; may be cut short and goes on where it was
 make chaos ARGS="simulator 'random kills'"   # only these
+make chaos ARGS="'known faults' fuzz"         # all whose names begin so
 make chaos ARGS="--minutes 30 --jobs 1"      # for so long, one at a time
 make chaos ARGS="--anew simulator"           # from the beginning
 """
@@ -11,7 +12,7 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import NamedTuple
 
@@ -80,6 +81,11 @@ def run_all(chosen: Sequence[tuple[int, Campaign]], record: Record, *, jobs: int
                 yield Ran(campaign, part, *future.result())
 
 
+def named(asked: str, known: Collection[str]) -> list[str]:
+    """The campaign of that name, or all whose names begin with these words."""
+    return [asked] if asked in known else [name for name in known if name.startswith(f"{asked} ")]
+
+
 def main(arguments: Sequence[str]) -> int:
     known = {campaign.name: (number, campaign) for number, campaign in enumerate(campaigns())}
     parser = argparse.ArgumentParser(
@@ -91,11 +97,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--anew", action="store_true", help="forget what the chosen campaigns have reached")
     parser.add_argument("--list", action="store_true", help="only show how far each is")
     options = parser.parse_args(arguments)
-    unknown = [name for name in options.campaigns if name not in known]
+    unknown = [name for name in options.campaigns if not named(name, known)]
     if unknown:
         parser.error(f"no such campaign: {', '.join(unknown)}; there are {', '.join(known)}")
     record, bar = Record(), Bar()
-    chosen = [known[name] for name in options.campaigns or known]
+    chosen = [known[name] for asked in options.campaigns or known for name in named(asked, known)]
     if options.list:
         for _, campaign in chosen:
             print(f"{record.of(campaign.name).done:>12,} of {campaign.goal:>12,} {campaign.unit:8} {campaign.name}")

@@ -27,7 +27,6 @@ SIMULATORS = {
     "compaction": "simulator of compaction",
 }
 """By the play."""
-KNOWN_FAULTS = "known faults"
 SWEEP = "failpoint sweep"
 KILLS = "random kills"
 PAUSES = "pauses"
@@ -35,6 +34,9 @@ SPARK_KILLS = "Spark kills"
 SPARK_OUTAGES = "Spark outages"
 
 SEEDS = {"log": 5_000, "groups": 2_000, "transactions": 2_000, "epochs": 2_000, "compaction": 2_000}
+KnownFault = Callable[[pytest.MonkeyPatch], None]
+"""Puts it in."""
+
 TRIES = 5
 """Each known fault is put in this often, beginning at other seeds."""
 SEEDS_OF_A_TRY = 1_000
@@ -74,7 +76,10 @@ def campaigns() -> list[Campaign]:
             Campaign(name=name, unit="seeds", goal=SEEDS[play], slice=20, run=partial(simulate, play))
             for play, name in SIMULATORS.items()
         ),
-        Campaign(name=KNOWN_FAULTS, unit="tries", goal=TRIES * len(KNOWN_BAD), slice=1, run=notice),
+        *(
+            Campaign(name=fault_name(play, fault), unit="tries", goal=TRIES, slice=1, run=partial(notice, play, fault))
+            for play, fault in KNOWN_BAD
+        ),
         Campaign(name=KILLS, unit="kills", goal=KILLS_GOAL, slice=50, run=kill),
         Campaign(name=SWEEP, unit="parts", goal=SWEEP_PARTS, slice=1, run=sweep),
         Campaign(name=PAUSES, unit="pauses", goal=PAUSES_GOAL, slice=5, run=pause),
@@ -98,6 +103,10 @@ def run_slice(number: int, part: Slice) -> tuple[float, Outcome]:
 
 def fuzz_name(target: str) -> str:
     return f"fuzz {target}"
+
+
+def fault_name(play: str, put_in: KnownFault) -> str:
+    return f"known faults in {play}: {put_in.__name__}"
 
 
 def fuzz_goals() -> dict[str, int]:
@@ -126,20 +135,15 @@ def simulate(play: str, first: int, count: int) -> Outcome:
     return Outcome({**figures, "too easy": uncounted}, tuple(failures))
 
 
-def notice(first: int, count: int) -> Outcome:
-    """How many seeds it takes until a known fault is noticed; 0 if none of many does."""
-    figures: dict[str, int | list[int] | list[str]] = {}
-    failures = []
-    for number in range(first, first + count):
-        play, put_in = KNOWN_BAD[number // TRIES]
-        seeds = _seeds_to_notice(play, put_in, SEEDS_OF_A_TRY * (number % TRIES))
-        figures[put_in.__name__] = [seeds]
-        if not seeds:
-            failures.append(Failure(f"{put_in.__name__} is not noticed", "make test ARGS=tests/sim/test_known_bad.py"))
-    return Outcome(figures, tuple(failures))
+def notice(play: str, put_in: KnownFault, first: int, count: int) -> Outcome:
+    """How many seeds it takes until a known fault is noticed."""
+    seeds = [_seeds_to_notice(play, put_in, SEEDS_OF_A_TRY * number) for number in range(first, first + count)]
+    unnoticed = Failure(f"{put_in.__name__} is not noticed", "make test ARGS=tests/sim/test_known_bad.py")
+    return Outcome({"seeds": seeds}, () if all(seeds) else (unnoticed,))
 
 
-def _seeds_to_notice(play: str, put_in: Callable[[pytest.MonkeyPatch], None], first: int) -> int:
+def _seeds_to_notice(play: str, put_in: KnownFault, first: int) -> int:
+    """0 if none of many does."""
     with pytest.MonkeyPatch.context() as patch:
         put_in(patch)
         for count in range(SEEDS_OF_A_TRY):

@@ -8,7 +8,6 @@ from headrace.sim.run import PLAYS
 from tests.sim.known_bad import KNOWN_BAD
 from tools.chaos.campaigns import (
     KILLS,
-    KNOWN_FAULTS,
     OUTAGE_S,
     PAUSES,
     SIMULATORS,
@@ -16,6 +15,7 @@ from tools.chaos.campaigns import (
     SPARK_OUTAGES,
     SWEEP,
     TRIES,
+    fault_name,
     fuzz_goals,
     fuzz_name,
 )
@@ -93,18 +93,18 @@ def _met(progress: Progress, fault: str) -> str:
 
 
 def _known_faults(record: Record) -> str:
-    progress = record.of(KNOWN_FAULTS)
     rows = []
     for play, put_in in KNOWN_BAD:
-        seeds = sorted(int(count) for count in progress.values(put_in.__name__))
+        progress = record.of(fault_name(play, put_in))
+        seeds = sorted(int(count) for count in progress.values("seeds"))
         if seeds:
-            most = "not noticed" if not seeds[0] else str(seeds[-1])
-            rows.append((put_in.__name__.replace("_", " "), play, len(seeds), seeds[len(seeds) // 2], most))
+            name = put_in.__name__.replace("_", " ")
+            rows.append((name, play, len(seeds), seeds[len(seeds) // 2], seeds[-1], _on_code(progress)))
     text = (
         "Brokers with a known fault put in, and how many seeds it took until a promise was seen broken "
-        f"(up to {TRIES} tries, beginning at other seeds; {_on_code(progress)}):"
+        f"(up to {TRIES} tries, beginning at other seeds):"
     )
-    return f"{text}\n\n{_table(('known fault', 'play', 'tries', 'seeds: median', 'most'), rows)}"
+    return f"{text}\n\n{_table(('known fault', 'play', 'tries', 'seeds: median', 'most', 'code'), rows)}"
 
 
 def _processes(record: Record) -> str:
