@@ -1,12 +1,12 @@
 """One Spark session and one broker for all tests of a process; those that use them run in one worker."""
 
-import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from headrace.testing.embedded import EmbeddedBroker
+from tests.spark.sessions import running_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,25 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """Other settings than these need a process of their own."""
-    from headrace.spark import session
-
-    folder = tmp_path_factory.mktemp("spark")
-    logging.getLogger("py4j").setLevel(logging.ERROR)
-    started = session(
-        "headrace-tests",
-        master="local[2]",
-        conf={
-            "spark.ui.enabled": "false",
-            "spark.sql.warehouse.dir": str(folder / "warehouse"),
-            "spark.local.dir": str(folder / "local"),
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.memory": "1g",
-            "spark.sql.session.timeZone": "UTC",
-        },
-    )
-    started.sparkContext.setLogLevel("OFF")
-    yield started
-    started.stop()
+    conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
+    with running_session("headrace-tests", tmp_path_factory.mktemp("spark"), conf) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

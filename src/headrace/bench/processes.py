@@ -10,6 +10,7 @@ from typing import IO
 
 from headrace.bench.errors import BenchError
 from headrace.bench.machine import cache_folder
+from headrace.ports.real.processes import stop as stop_process
 
 STOP_SECONDS_MAX = 30
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
@@ -65,14 +66,8 @@ def run(command: Sequence[str], *, messages: Path, seconds_max: float) -> bytes:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """By SIGTERM, and by SIGKILL when that takes too long."""
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    """And close its pipes."""
+    stop_process(process, STOP_SECONDS_MAX)
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             pipe.close()

@@ -7,7 +7,6 @@ In memory it runs in a thread of the test's process. A test that keeps its inter
 import atexit
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from headrace.broker.node import Node, real_ports
 from headrace.model.configs.values import BrokerConfig
+from headrace.ports.real.processes import stop
 from headrace.testing.private_folders import make_private_folder, remove_private_folder
 
 if TYPE_CHECKING:
@@ -183,11 +183,6 @@ class _ProcessRunner:
         self.address = match[1]
 
     def stop(self) -> None:
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(STOP_MS_MAX / 1000)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        stop(self._process, STOP_MS_MAX / 1000)
         if self._process.stdout is not None:
             self._process.stdout.close()

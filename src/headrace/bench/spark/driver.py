@@ -8,13 +8,13 @@ from typing import Any, Self
 
 from headrace.bench import processes
 from headrace.bench.errors import BenchError, RunRejected
+from headrace.spark.range_reader import DECODER_VARIABLE
 
 MASTER = "local[2]"
 START_SECONDS_MAX = 180
 ANSWER_SECONDS_MAX = 1_200
 STOP_SECONDS_MAX = 30
 ENDING_SECONDS_MAX = 5
-DECODER_VARIABLE = "HEADRACE_DECODER"
 MEMORY = "2g"
 PROGRESS_MAX = 2_000
 """Micro-batches of a query whose progress is kept: more than any query here has."""

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.bench.options import benchmark_failures, end_telling, folder_option, page_option, tell
+from headrace.cli.bench.options import (
+    benchmark_failures,
+    end_telling,
+    folder_option,
+    own_folder,
+    page_option,
+    tell,
+    touch_option,
+)
 from headrace.cli.bench.report import show_comparison
 from headrace.cli.options import json_option
 
@@ -28,7 +36,7 @@ PART_NAMES = (
 @click.option("--quick", is_flag=True, help="Smaller loads, no memory touched: four minutes, figures less steady.")
 @click.option("--no-kafka", is_flag=True, help="Without Apache Kafka, even where it could be had.")
 @click.option("--only", type=click.Choice(PART_NAMES), multiple=True, help="Only this part; may be repeated.")
-@click.option("--touch/--no-touch", default=None, help="Touch the memory first. [default: unless --quick]")
+@touch_option
 @page_option
 @folder_option
 @json_option
@@ -46,20 +54,13 @@ def compare(
     Apache Kafka is fetched by mvn into the cache folder at the first use; without mvn or java its rows are shown as
     not measured. Takes about a quarter of an hour and up to 40 GB of disk. A target that is missed is shown as missed.
     """
-    from contextlib import ExitStack
-
     from headrace.bench.comparison import FULL, QUICK, Comparison
-    from headrace.bench.machine import bench_folder, touched_memory
     from headrace.bench.performance_page import COMPARE
     from headrace.bench.targets import TARGETS, verdicts
 
-    with benchmark_failures(), ExitStack() as stack:
-        own_folder = stack.enter_context(bench_folder(folder))
-        if touch if touch is not None else not quick:
-            tell("touching the memory")
-            stack.enter_context(touched_memory(own_folder))
+    with benchmark_failures(), own_folder(folder, touch=not quick if touch is None else touch) as place:
         comparison = Comparison(
-            own_folder, extent=QUICK if quick else FULL, with_kafka=not no_kafka and _kafka_is_there(), tell=tell
+            place, extent=QUICK if quick else FULL, with_kafka=not no_kafka and _kafka_is_there(), tell=tell
         )
         comparison.run(only or PART_NAMES)
     measured = {one.load for one in comparison.measurements}

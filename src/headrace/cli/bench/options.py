@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -85,6 +85,25 @@ def page_option(function: Decorated) -> Decorated:
         type=click.Path(dir_okay=False, path_type=Path),
         help="A page to put the table into.",
     )(function)
+
+
+def touch_option(function: Decorated) -> Decorated:
+    return click.option("--touch/--no-touch", default=None, help="Touch the memory first. [default: unless --quick]")(
+        function
+    )
+
+
+@contextmanager
+def own_folder(folder: Path | None, *, touch: bool) -> Iterator[Path]:
+    """One below the folder asked for, which goes at the end; with the memory touched first, if that is wanted."""
+    from headrace.bench.machine import bench_folder, touched_memory
+
+    with ExitStack() as stack:
+        place = stack.enter_context(bench_folder(folder))
+        if touch:
+            tell("touching the memory")
+            stack.enter_context(touched_memory(place))
+        yield place
 
 
 @contextmanager

@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from headrace.cli.bench.options import benchmark_failures, end_telling, folder_option, page_option, tell
+from headrace.cli.bench.options import (
+    benchmark_failures,
+    end_telling,
+    folder_option,
+    own_folder,
+    page_option,
+    tell,
+    touch_option,
+)
 from headrace.cli.bench.report import show_comparison
 from headrace.cli.failures import Failure
 from headrace.cli.options import json_option
@@ -39,7 +47,7 @@ def size_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--quick", is_flag=True, help="A few thousand rows, once: to see that it works, not how fast.")
 @click.option("--no-connector", is_flag=True, help="Without Spark's connector, even where it could be had.")
 @click.option("--only", type=click.Choice(PART_NAMES), multiple=True, help="Only this part; may be repeated.")
-@click.option("--touch/--no-touch", default=None, help="Touch the memory first. [default: unless --quick]")
+@touch_option
 @size_options
 @page_option
 @folder_option
@@ -60,7 +68,6 @@ def spark(
     Every round is checked by counts and checksums of its rows. Takes about twelve minutes and 5 GB of disk.
     """
     require_spark()
-    from headrace.bench.machine import bench_folder, touched_memory
     from headrace.bench.performance_page import SPARK
     from headrace.bench.spark.comparison import FULL, QUICK, SparkComparison
     from headrace.bench.spark.targets import SPARK_TARGETS
@@ -68,12 +75,9 @@ def spark(
 
     wanted = replace(QUICK if quick else FULL, **{name: size for name, size in sizes.items() if size is not None})
     with benchmark_failures(), ExitStack() as stack:
-        own_folder = stack.enter_context(bench_folder(folder))
         jars = [] if no_connector else _connector()
-        if touch if touch is not None else not quick:
-            tell("touching the memory")
-            stack.enter_context(touched_memory(own_folder))
-        comparison = stack.enter_context(SparkComparison(own_folder, sizes=wanted, jars=jars, tell=tell))
+        place = stack.enter_context(own_folder(folder, touch=not quick if touch is None else touch))
+        comparison = stack.enter_context(SparkComparison(place, sizes=wanted, jars=jars, tell=tell))
         comparison.run(only or PART_NAMES)
     measured = {one.load for one in comparison.measurements}
     judged = verdicts(comparison.measurements, [each for each in SPARK_TARGETS if not only or each.load in measured])

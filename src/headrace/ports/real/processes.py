@@ -1,6 +1,8 @@
-"""Whether a process of this machine is there, by its number."""
+"""Processes of this machine: whether one is there, by its number, and the end of one that this process started."""
 
 import os
+import subprocess
+from typing import Any
 
 
 def is_running(process_id: int) -> bool:
@@ -11,3 +13,14 @@ def is_running(process_id: int) -> bool:
     except PermissionError:
         return True  # somebody else's
     return True
+
+
+def stop(process: "subprocess.Popen[Any]", seconds_max: float) -> None:
+    """By SIGTERM, and by SIGKILL when that takes too long."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(seconds_max)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

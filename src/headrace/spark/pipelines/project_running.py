@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.client import Admin
 from headrace.client.errors import ClientError
+from headrace.ports.real.processes import stop
 from headrace.spark.launching import LOOPBACK
 from headrace.spark.pipelines.checkpoints import Checkpoint
 from headrace.spark.pipelines.claims import Claim, Outcome, new_run, run_claimed
@@ -153,7 +154,7 @@ class ProjectRunner:
                 if claim.listen():
                     self.stop.set()
         finally:
-            _end(process)
+            stop(process, STOP_SECONDS_MAX)
             hearing.join()
         return None if process.returncode == 0 else said(self.project, lines)
 
@@ -170,13 +171,3 @@ class ProjectRunner:
         while time.monotonic() < end and not self.stop.is_set():
             if claim.listen():
                 self.stop.set()
-
-
-def _end(process: "subprocess.Popen[str]") -> None:
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
