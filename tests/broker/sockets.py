@@ -76,9 +76,3 @@ def scrape(address):
             name = name.partition("{")[0]
             found[name] = found.get(name, 0.0) + float(value)
     return found
-
-
-def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"

@@ -12,8 +12,9 @@ from headrace.broker.api.registry import SERVED
 from headrace.testing import EmbeddedBroker
 from headrace.wire import frames
 from headrace.wire.apis import ApiKey
-from tests.broker.sockets import SocketClient, connect, free_address, scrape
+from tests.broker.sockets import SocketClient, connect, scrape
 from tests.broker.virtual import fetch_request, produce_request
+from tests.reserved_ports import reserved_address
 from tests.wire import samples
 
 SEED = 20_240_601
@@ -210,7 +211,7 @@ class Attackers:
 
 @pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="resident memory is read from /proc")
 def test_a_healthy_client_beside_hostile_ones_notices_nothing():
-    metrics = free_address()
+    metrics = reserved_address()
     config = {"headrace.metrics.listen": metrics, "auto.create.topics.enable": "false", "headrace.log.level": "error"}
     with EmbeddedBroker(process=True, config=config) as broker:
         for topic in ("healthy", "victim"):
@@ -224,12 +225,12 @@ def test_a_healthy_client_beside_hostile_ones_notices_nothing():
         growth = resident_bytes(broker.process_id) - before
         rounds = healthy.rounds
         healthy.end()
-        found = scrape(metrics)
+        while (found := scrape(metrics))["headrace_protocol_errors_total"] <= ATTACKS // 4:
+            continue  # the last of them are still to be read
         attackers.leave()
         assert rounds > 50
         assert growth < MEMORY_GROWTH_BYTES_MAX
         assert found["headrace_handler_failures_total"] == 0
-        assert found["headrace_protocol_errors_total"] > ATTACKS // 4
         last = SocketClient(broker.bootstrap_servers)
         assert last.fetch("healthy", healthy.rounds - 1) == [b"round %d" % (healthy.rounds - 1)]
         last.close()

@@ -9,7 +9,7 @@ from headrace.wire.apis import ApiKey, codec
 from headrace.wire.frames import read_response_header, request_frame
 
 SIZE = Struct(">i")
-ANSWER_S_MAX = 15.0
+ANSWER_S_MAX = 60.0
 
 
 class RawConnection:

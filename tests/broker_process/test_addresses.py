@@ -11,8 +11,9 @@ from compat.adapters import connect
 from compat.cases.case import assert_same, sample
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.metadata import MetadataRequest
-from tests.broker_process.broker_process import BrokerProcess, free_port
+from tests.broker_process.broker_process import BrokerProcess
 from tests.broker_process.raw_connection import RawConnection
+from tests.reserved_ports import reserved_port
 
 METADATA_VERSION = 9
 NAMED = {"listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT"}
@@ -82,7 +83,7 @@ def test_ipv6(tmp_path: Path, name: str) -> None:
 
 
 def test_metrics_are_scraped_while_clients_work(tmp_path: Path) -> None:
-    port = free_port()
+    port = reserved_port()
     with BrokerProcess(tmp_path, settings={"headrace.metrics.listen": f"127.0.0.1:{port}"}) as broker:
         client = connect("confluent-kafka", broker.bootstrap_servers)
         client.create_topic("measured")

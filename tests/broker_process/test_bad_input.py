@@ -34,7 +34,9 @@ METADATA_VERSION = 9
 HOSTILE_FRAMES = 400
 HOSTILE_SEED = 11
 MEMORY_GROWTH_BYTES_MAX = 150 << 20
-PROMPT_S = 5.0
+LONG_WAIT_MS = 600_000
+"""Longer than a test waits for an answer."""
+
 TOPIC_RESOURCE = 2
 ALL_TOPIC_OPERATIONS = 0b1101_1111_1000
 NOW_MS = int(time.time() * 1000)
@@ -239,9 +241,9 @@ def test_sequences_of_an_idempotent_producer(connection: RawConnection, topic: s
 
 
 def test_answers_come_in_the_order_of_the_requests(connection: RawConnection, topic: str) -> None:
+    began = time.monotonic()
     connection.send_request(ApiKey.FETCH, FETCH_VERSION, _fetch(topic, wait_ms=700))
     connection.send_request(ApiKey.METADATA, METADATA_VERSION, MetadataRequest(topics=None))
-    began = time.monotonic()
     order = []
     for _ in range(2):
         frame = connection.receive_frame()
@@ -253,13 +255,11 @@ def test_answers_come_in_the_order_of_the_requests(connection: RawConnection, to
 
 def test_a_parked_fetch_is_told_that_its_topic_is_deleted(broker: BrokerProcess, topic: str) -> None:
     with RawConnection(broker.bootstrap_servers) as waiting, RawConnection(broker.bootstrap_servers) as other:
-        waiting.send_request(ApiKey.FETCH, FETCH_VERSION, _fetch(topic, wait_ms=60_000))
+        waiting.send_request(ApiKey.FETCH, FETCH_VERSION, _fetch(topic, wait_ms=LONG_WAIT_MS))
         other.call(ApiKey.FETCH, FETCH_VERSION, _fetch(topic, wait_ms=0))
-        began = time.monotonic()
         other.call(ApiKey.DELETE_TOPICS, 1, DeleteTopicsRequest(topic_names=(topic,), timeout_ms=5000))
         answer = waiting.receive(ApiKey.FETCH, FETCH_VERSION)
         assert ErrorCode(answer.responses[0].partitions[0].error_code) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        assert time.monotonic() - began < PROMPT_S
 
 
 def test_nobody_may_claim_to_be_a_follower(connection: RawConnection, topic: str) -> None:

@@ -9,7 +9,8 @@ from compat.adapters import connect, features
 from compat.cases.case import assert_same, sample
 from compat.client import Feature, Reader, Received, Sending
 from headrace.client import Admin, NewTopic
-from tests.broker_process.broker_process import BrokerProcess, free_port
+from tests.broker_process.broker_process import BrokerProcess
+from tests.reserved_ports import reserved_port
 
 RECOVERY_S_MAX = 30.0
 
@@ -32,7 +33,7 @@ def _read(reader: Reader, count: int) -> list[Received]:
 )
 def test_reader_and_writer_outlive_a_restart(tmp_path: Path, name: str, abrupt: bool) -> None:
     """The leader epoch has grown meanwhile: clients check their position against it and go on."""
-    settings = {"listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"}
+    settings = {"listeners": f"PLAINTEXT://127.0.0.1:{reserved_port()}"}
     messages = sample(40, seed=41)
     sending = Sending(idempotent=Feature.IDEMPOTENCE in features(name))
     with BrokerProcess(tmp_path, settings=settings) as broker:

@@ -12,8 +12,9 @@ import confluent_kafka
 from compat.adapters import connect
 from compat.client import Received
 from headrace.client import Admin, NewTopic
-from tests.broker_process.broker_process import ENDED_BY_KILL, BrokerProcess, free_port
+from tests.broker_process.broker_process import ENDED_BY_KILL, BrokerProcess
 from tests.broker_process.torn_tails import segments_written_last, tear
+from tests.reserved_ports import reserved_port
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "4"))
 """More of them by `KILL_ROUNDS=100 make test ARGS=tests/broker_process/test_kill.py`."""
@@ -113,7 +114,7 @@ def _read_all(bootstrap_servers: str) -> dict[int, list[Received]]:
 def test_nothing_acked_is_lost_or_doubled(tmp_path: Path) -> None:
     source = random.Random(SEED)
     settings = {
-        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{reserved_port()}",
         "log.flush.offset.checkpoint.interval.ms": "200",
         "headrace.unclean.tail.bytes.max": str(1 << 20),
     }

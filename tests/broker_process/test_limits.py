@@ -1,6 +1,7 @@
 """What one client may hold of a broker: connections that are idle, slow, half sent, or too many are closed."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from headrace.wire.apis import ApiKey
@@ -11,9 +12,14 @@ from tests.broker_process.raw_connection import RawConnection
 
 METADATA_VERSION = 9
 ALL_TOPICS = MetadataRequest(topics=None)
+IDLE_S = 2.0
+LOOK_S = 0.1
 SHORT_MS = 500
-CHECK_SLACK_S = 4.0
-"""Connections are looked at once a second, on a busy machine a little later."""
+GIVEN_UP_S_MAX = 30.0
+"""Connections are looked at once a second; half of the time that a slow client has by default."""
+
+AGAIN_S_MAX = 60.0
+RUNS_MAX = 10
 
 
 def _ask(connection: RawConnection) -> None:
@@ -21,30 +27,39 @@ def _ask(connection: RawConnection) -> None:
 
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path, settings={"connections.max.idle.ms": "2000"}) as broker:
-        with RawConnection(broker.bootstrap_servers) as idle, RawConnection(broker.bootstrap_servers) as busy:
-            _ask(idle)
-            idle.socket.settimeout(0.1)
-            began = time.monotonic()
-            closed = False
-            while not closed and time.monotonic() - began < 2.0 + CHECK_SLACK_S:
+    with BrokerProcess(tmp_path, settings={"connections.max.idle.ms": str(int(IDLE_S * 1000))}) as broker:
+        assert any(_closes_the_idle_one_only(broker) for _ in range(RUNS_MAX)), "nobody was busy on this machine"
+
+
+def _closes_the_idle_one_only(broker: BrokerProcess) -> bool:
+    """Whether this run shows it: not if the machine has kept the busy one from asking for so long."""
+    with RawConnection(broker.bootstrap_servers) as idle, RawConnection(broker.bootstrap_servers) as busy:
+        began = asked = time.monotonic()
+        _ask(idle)
+        idle.socket.settimeout(LOOK_S)
+        closed = False
+        while True:
+            asking = time.monotonic()
+            try:
                 _ask(busy)
-                try:
-                    closed = idle.is_closed_by_broker()
-                except TimeoutError:
-                    continue
-            assert closed
-            assert time.monotonic() - began >= 1.9
-            _ask(busy)
+            except (AssertionError, ConnectionError):
+                if time.monotonic() - asked < IDLE_S:
+                    raise
+                return False
+            asked = asking
+            if closed:
+                assert asked - began >= IDLE_S
+                return True
+            with suppress(TimeoutError):
+                closed = idle.is_closed_by_broker()
 
 
 def test_a_request_that_is_never_finished_is_given_up(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, settings={"headrace.slow.client.timeout.ms": str(SHORT_MS)}) as broker:
         with RawConnection(broker.bootstrap_servers) as half, RawConnection(broker.bootstrap_servers) as other:
             half.send(b"\x00\x00\x10\x00" + b"\x00" * 100)
-            began = time.monotonic()
+            half.socket.settimeout(GIVEN_UP_S_MAX)
             assert half.is_closed_by_broker()
-            assert time.monotonic() - began < CHECK_SLACK_S
             _ask(other)
 
 
@@ -76,7 +91,7 @@ def test_connections_above_the_limit_are_refused(tmp_path: Path) -> None:
 
 def _connect_again(broker: BrokerProcess) -> RawConnection:
     """The end of the closed one may reach the broker after the next has come."""
-    deadline = time.monotonic() + CHECK_SLACK_S
+    deadline = time.monotonic() + AGAIN_S_MAX
     while time.monotonic() < deadline:
         connection = RawConnection(broker.bootstrap_servers)
         try:

@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,17 @@ from compat.client import Client
 from headrace.client import Admin, NewTopic
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.fetch import FetchRequest, FetchRequestPartition, FetchRequestTopic
-from tests.broker_process.broker_process import BrokerProcess, free_port
+from tests.broker_process.broker_process import BrokerProcess
 from tests.broker_process.raw_connection import RawConnection
 from tests.broker_process.torn_tails import segments_written_last
+from tests.reserved_ports import reserved_port
 
 CLEAN_MARKER = ".kafka_cleanshutdown"
 FETCH_VERSION = 11
-LONG_WAIT_MS = 60_000
-PROMPT_S = 5.0
-"""Far below every time-out of the broker."""
+LONG_WAIT_MS = 600_000
+"""Longer than a test waits for an answer, or for the end of a broker."""
+
+PATIENT = {"headrace.shutdown.timeout.ms": str(LONG_WAIT_MS)}
 
 
 def _create(broker: BrokerProcess, topic: str, **configs: str) -> str:
@@ -82,19 +83,17 @@ def test_data_and_topics_are_there_after_a_graceful_stop(tmp_path: Path) -> None
 
 
 def test_a_graceful_stop_answers_parked_fetches(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path) as broker:
+    with BrokerProcess(tmp_path, settings=PATIENT) as broker:
         topic = _create(broker, "quiet")
         with RawConnection(broker.bootstrap_servers) as waiting:
             waiting.send_request(ApiKey.FETCH, FETCH_VERSION, _fetch(topic, wait_ms=LONG_WAIT_MS))
             with RawConnection(broker.bootstrap_servers) as other:  # by its answer, the first request has been read
                 other.call(ApiKey.FETCH, FETCH_VERSION, _fetch(topic, wait_ms=0))
-            began = time.monotonic()
             broker.terminate()
             answer = waiting.receive(ApiKey.FETCH, FETCH_VERSION)
             assert answer.responses[0].partitions[0].error_code == 0
             assert waiting.is_closed_by_broker()
         assert broker.wait() == 0
-        assert time.monotonic() - began < PROMPT_S
 
 
 def _send_without_reading(connection: RawConnection, topic: str, requests: int) -> None:
@@ -102,9 +101,18 @@ def _send_without_reading(connection: RawConnection, topic: str, requests: int) 
         connection.send_request(ApiKey.FETCH, FETCH_VERSION, _fetch(topic, wait_ms=0))
 
 
+def _wait_until_stopping(broker: BrokerProcess) -> None:
+    """Until it listens no more: a signal that came before it had taken the first would be one with it."""
+    while True:
+        try:
+            RawConnection(broker.bootstrap_servers).close()
+        except ConnectionRefusedError:
+            return
+
+
 def test_a_second_signal_ends_a_graceful_stop_at_once(tmp_path: Path) -> None:
     """The first waits for a client that does not take its answers."""
-    with BrokerProcess(tmp_path) as broker:
+    with BrokerProcess(tmp_path, settings=PATIENT) as broker:
         topic = _create(broker, "large", **{"max.message.bytes": "8000000"})
         client = _client(broker)
         for _ in range(8):
@@ -115,12 +123,11 @@ def test_a_second_signal_ends_a_graceful_stop_at_once(tmp_path: Path) -> None:
             with RawConnection(broker.bootstrap_servers) as other:
                 other.call(ApiKey.FETCH, FETCH_VERSION, _fetch(topic, wait_ms=0, offset=16))
             broker.terminate()
+            _wait_until_stopping(broker)
             with pytest.raises(subprocess.TimeoutExpired):
                 broker.wait(1.0)
-            began = time.monotonic()
             broker.terminate()
             assert broker.wait() != 0
-            assert time.monotonic() - began < PROMPT_S
         assert not (tmp_path / CLEAN_MARKER).exists()
         broker.start()
         client = _client(broker)
@@ -143,7 +150,7 @@ def test_a_second_process_is_refused_the_same_folder(tmp_path: Path) -> None:
 
 
 def test_a_taken_port_is_told(tmp_path: Path) -> None:
-    port = free_port()
+    port = reserved_port()
     settings = {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     with BrokerProcess(tmp_path / "first", settings=settings):
         second = BrokerProcess(tmp_path / "second", settings=settings)

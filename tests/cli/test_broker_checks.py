@@ -14,6 +14,7 @@ from headrace.client.types import (
     TopicDescription,
 )
 from headrace.model.errors import ErrorCode
+from tests.reserved_ports import reserved_port
 
 
 def topic(
@@ -29,9 +30,8 @@ def entry(name: str, value: str, source: ConfigSource = ConfigSource.TOPIC) -> C
 
 def test_an_address_that_can_be_reached_and_one_that_cannot() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        assert address_finding(Broker(1, "127.0.0.1", port), "b").level is Level.OK
-    closed = address_finding(Broker(1, "127.0.0.1", port), "b")
+        assert address_finding(Broker(1, "127.0.0.1", server.getsockname()[1]), "b").level is Level.OK
+    closed = address_finding(Broker(1, "127.0.0.1", reserved_port()), "b")
     assert closed.level is Level.PROBLEM
     assert "advertised.listeners" in closed.advice
 

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from urllib.request import urlopen
 from click.testing import CliRunner
 
 from headrace.cli.main import cli
+from tests.reserved_ports import reserved_address
 
 PROGRAM = "from headrace.cli.main import main; main()"
 END_SECONDS_MAX = 30
@@ -89,8 +89,7 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
 
 
 def test_a_file_of_configs_and_the_metrics(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        metrics_address = f"127.0.0.1:{free.getsockname()[1]}"
+    metrics_address = reserved_address()
     config = tmp_path / "broker.toml"
     config.write_text(f'node.id = 7\n[headrace.metrics]\nlisten = "{metrics_address}"\n')
     with started(tmp_path / "data", "--config", str(config)) as (process, address):

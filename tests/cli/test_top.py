@@ -7,7 +7,6 @@ import pty
 import re
 import selectors
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,18 +25,16 @@ from headrace.client import Admin, Producer
 from headrace.model.ids import TopicPartition
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace, caller
+from tests.reserved_ports import reserved_address
 
 COLUMNS, LINES = 80, 24
-WAIT_S = 30
+WAIT_S = 60
 LONG_NAME = "a-topic-with-a-name-that-is-much-longer-than-any-terminal-of-eighty-columns-has-room-for"
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[EmbeddedBroker]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        page = f"127.0.0.1:{free.getsockname()[1]}"
-    with EmbeddedBroker(config={"headrace.metrics.listen": page}) as running:
+    with EmbeddedBroker(config={"headrace.metrics.listen": reserved_address()}) as running:
         running.create_topic("orders", partitions=2)
         running.create_topic(LONG_NAME)
         with Admin(running.bootstrap_servers) as admin:
@@ -44,26 +42,47 @@ def broker() -> Iterator[EmbeddedBroker]:
         yield running
 
 
-@pytest.fixture
-def busy(broker: EmbeddedBroker) -> Iterator[None]:
+class Busy:
     """Records come all the time, and the group follows."""
-    over = threading.Event()
 
-    def write() -> None:
-        with Producer(bootstrap_servers=broker.bootstrap_servers) as producer, Admin(broker.bootstrap_servers) as admin:
-            while not over.is_set():
-                offset = producer.send("orders", b"value", partition=0).result(10_000).offset
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._servers = bootstrap_servers
+        self._rounds = 0
+        self._over = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._write)
+        self._thread.start()
+
+    def _write(self) -> None:
+        with Producer(bootstrap_servers=self._servers) as producer, Admin(self._servers) as admin:
+            while not self._over:
+                offset = producer.send("orders", b"value", partition=0).result(WAIT_S * 1000).offset
                 admin.commit_group_offsets("billing", {TopicPartition("orders", 0): offset})
+                with self._changed:
+                    self._rounds += 1
+                    self._changed.notify_all()
 
-    writing = threading.Thread(target=write)
-    writing.start()
-    yield
-    over.set()
-    writing.join()
+    def wait_for_a_round(self) -> None:
+        """That has begun after the call."""
+        with self._changed:
+            goal = self._rounds + 2
+            assert self._changed.wait_for(lambda: self._rounds >= goal, WAIT_S)
+
+    def close(self) -> None:
+        self._over = True
+        self._thread.join()
 
 
-def test_rates_and_lag(broker: EmbeddedBroker, busy: None) -> None:
-    printed = json.loads(caller(broker)("top", "--once", "--json", "--interval", "0.3").stdout)
+@pytest.fixture
+def busy(broker: EmbeddedBroker) -> Iterator[Busy]:
+    writing = Busy(broker.bootstrap_servers)
+    yield writing
+    writing.close()
+
+
+def test_rates_and_lag(broker: EmbeddedBroker, busy: Busy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.cli.top.time", SimpleNamespace(sleep=lambda _seconds: busy.wait_for_a_round()))
+    printed = json.loads(caller(broker)("top", "--once", "--json").stdout)
     orders = next(row for row in printed["topics"] if row["topic"] == "orders")
     assert (orders["partitions"], printed["brokers"]) == (2, 1)
     assert orders["records"] > 0
@@ -105,7 +124,7 @@ def test_internal_topics_if_wanted(headrace: Headrace) -> None:
     assert "__consumer_offsets" in {row["topic"] for row in printed["topics"]}
 
 
-def test_on_a_terminal(broker: EmbeddedBroker, busy: None) -> None:
+def test_on_a_terminal(broker: EmbeddedBroker, busy: Busy) -> None:
     """It draws anew, fits, and Ctrl-C gives the terminal back."""
     screen, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))

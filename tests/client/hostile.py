@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
+import pytest
+
 from headrace.wire.apis import ApiKey
 
 from .scripted import ScriptedBroker
 
 RECEIVE_BYTES = 65_536
-JOIN_S = 5
+JOIN_S = 60
 
 
 class HostileServer:
@@ -42,9 +44,9 @@ class HostileServer:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         shut(self._listening)
-        for connection in self._open:
-            shut(connection)
-        for thread in self._threads:
+        for thread in self._threads:  # the one that accepts is the first, and none is begun after its end
+            for connection in self._open:
+                shut(connection)
             thread.join(JOIN_S)
             assert not thread.is_alive()
 
@@ -75,6 +77,18 @@ def shut(connection: socket.socket) -> None:
     except OSError:
         pass
     connection.close()
+
+
+def nobody_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No name leads anywhere, and nobody is asked for it: some machines wait long for an answer that never comes."""
+    real = socket.getaddrinfo
+
+    def refuse(host: Any, *arguments: Any, **options: Any) -> Any:
+        if str(host).endswith(".invalid"):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return real(host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
 def listen_only(connection: socket.socket) -> None:

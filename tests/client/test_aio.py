@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,8 @@ from headrace.client import ConsumerRecord, TopicPartition
 from headrace.client.errors import BrokerUnreachable, ClientClosed, DeadlineExceeded, InvalidArgument
 from headrace.testing import EmbeddedBroker
 
-from .hostile import FaultProxy, HostileServer, listen_only
+from .hostile import FaultProxy, HostileServer, listen_only, nobody_resolves
+from .leftovers import client_threads
 
 WAIT_MS = 20_000
 PARTITIONS = 4
@@ -90,20 +90,22 @@ async def test_transactions(broker: EmbeddedBroker, topic: str) -> None:
         async with producer.transaction() as transaction:
             await producer.send(topic, b"last", partition=0)
             await transaction.commit_offsets({(topic, 0): 7}, f"g-{topic}")
-    async with reader(broker, topic, isolation_level="read_committed", consumer_timeout_ms=500) as consumer:
-        assert [record.value async for record in consumer] == [b"committed", b"last"]
+    async with reader(broker, topic, isolation_level="read_committed") as consumer:
+        records = aiter(consumer)
+        assert [(await anext(records)).value for _ in range(2)] == [b"committed", b"last"]
+        await records.aclose()
     async with Admin(broker.bootstrap_servers) as admin:
         assert {p: o.offset for p, o in (await admin.group_offsets(f"g-{topic}")).items()} == {(topic, 0): 7}
 
 
 @pytest.mark.asyncio
 async def test_nothing_is_left_behind(broker: EmbeddedBroker, topic: str) -> None:
-    threads = threading.active_count()
+    threads = client_threads()
     tasks = len(asyncio.all_tasks())
     async with Producer(broker.bootstrap_servers) as producer, reader(broker, topic, group_id="left") as consumer:
         await producer.send_and_wait(topic, b"v")
         await turn_until(lambda: bool(consumer.assignment()), consumer)
-        assert threading.active_count() == threads
+        assert client_threads() - threads == set()
     assert len(asyncio.all_tasks()) == tasks
     with pytest.raises(ClientClosed):
         await producer.send(topic, b"v")
@@ -132,13 +134,14 @@ def test_outside_of_a_loop() -> None:
 
 
 @pytest.mark.asyncio
-async def test_nobody_is_there() -> None:
-    async with Admin("127.0.0.1:1", timeout_ms=2_000) as admin:
+async def test_nobody_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody_resolves(monkeypatch)
+    async with Admin("127.0.0.1:1", timeout_ms=WAIT_MS) as admin:
         with pytest.raises(BrokerUnreachable, match="is a broker running there"):
             await admin.cluster()
-    async with Consumer("t", bootstrap_servers="no-such-host.invalid:1", request_timeout_ms=2_000) as consumer:
+    async with Consumer("t", bootstrap_servers="no-such-host.invalid:1") as consumer:
         with pytest.raises(BrokerUnreachable):
-            await consumer.poll(5_000)
+            await consumer.poll(WAIT_MS)
 
 
 @pytest.mark.asyncio

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import socket
 import threading
 from pathlib import Path
 
@@ -13,8 +12,11 @@ import headrace
 from headrace.client import Admin, Consumer, Producer, TopicPartition
 from headrace.client.errors import ClientClosed
 from headrace.testing import EmbeddedBroker
+from tests.reserved_ports import reserved_address
 
-WAIT_MS = 20_000
+from .leftovers import client_threads
+
+WAIT_MS = 60_000
 PARTITIONS = 3
 
 
@@ -77,11 +79,11 @@ def test_a_fork_is_refused(broker: EmbeddedBroker, topic: str, monkeypatch: pyte
 
 
 def test_nothing_is_left_behind(broker: EmbeddedBroker, topic: str) -> None:
-    before = threading.active_count()
+    before = client_threads()
     with member(broker, topic) as consumer:
         await_partitions(consumer)
-        assert threading.active_count() == before + 1
-    assert threading.active_count() == before
+        assert len(client_threads() - before) == 1
+    assert client_threads() - before == set()
 
 
 def test_ctrl_c_in_the_wrong_instant_does_not_keep_it_open(broker: EmbeddedBroker, topic: str) -> None:
@@ -116,22 +118,27 @@ def test_within_a_running_loop_as_in_a_notebook(broker: EmbeddedBroker, topic: s
     assert asyncio.run(cell()) == b"v"
 
 
+def poll_until_told(consumer: Consumer, caplog: pytest.LogCaptureFixture, text: str) -> None:
+    for _ in range(WAIT_MS // 20):
+        if text in caplog.text:
+            return
+        consumer.poll(20)
+    raise AssertionError(f"nobody says {text!r}")
+
+
 def test_what_happened_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    broker = EmbeddedBroker(data_dir=str(tmp_path), config={"listeners": f"PLAINTEXT://127.0.0.1:{port}"}).start()
+    listeners = f"PLAINTEXT://{reserved_address()}"
+    broker = EmbeddedBroker(data_dir=str(tmp_path), config={"listeners": listeners}).start()
     try:
         topic = broker.create_topic("t", partitions=PARTITIONS)
         with caplog.at_level(logging.INFO, "headrace.client"), member(broker, topic) as consumer:
             await_partitions(consumer)
             broker.stop()
+            poll_until_told(consumer, caplog, "trying again")
             for _ in range(30):
                 consumer.poll(20)
             broker.start()
-            for _ in range(WAIT_MS // 20):
-                consumer.poll(20)
-                if "is reached again" in caplog.text:
-                    break
+            poll_until_told(consumer, caplog, "is reached again")
     finally:
         broker.stop()
     told = [record.getMessage() for record in caplog.records if record.name == "headrace.client"]

@@ -42,7 +42,7 @@ def protocol(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def member(broker: EmbeddedBroker, *topics: str, **options: Any) -> Consumer:
     defaults = {"group_id": "g-" + (topics[0] if topics else "x"), "auto_offset_reset": "earliest"}
-    fast = {"heartbeat_interval_ms": 100, "session_timeout_ms": 10_000, "fetch_max_wait_ms": 50}
+    fast = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000, "fetch_max_wait_ms": 50}
     return Consumer(*topics, bootstrap_servers=broker.bootstrap_servers, **{**defaults, **fast, **options})
 
 
@@ -147,12 +147,12 @@ def test_callbacks_tell_of_every_change(broker: EmbeddedBroker, topic: str, prot
 def test_heartbeats_go_on_while_the_application_works(
     broker: EmbeddedBroker, topic: str, protocol: dict[str, Any]
 ) -> None:
-    options = {**protocol, "session_timeout_ms": 6_000, "heartbeat_interval_ms": 50}
+    options = {**protocol, "session_timeout_ms": 30_000, "heartbeat_interval_ms": 50}
     with member(broker, topic, **options) as consumer:
         turn_until(lambda: shares(consumer) == [PARTITIONS], consumer)
         before = consumer.metrics()["request-total"]
         busy = threading.Event()
-        for _ in range(100):
+        for _ in range(WAIT_MS // 50):
             busy.wait(0.05)  # The application's own work: it does not poll.
             if consumer.metrics()["request-total"] >= before + 5:
                 break

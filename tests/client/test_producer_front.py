@@ -13,7 +13,7 @@ from headrace.testing import EmbeddedBroker
 
 from .fronts import Front
 
-WAIT_MS = 10_000
+WAIT_MS = 60_000
 PARTITIONS = 4
 
 
@@ -89,16 +89,19 @@ def test_wrong_types_are_refused(broker: EmbeddedBroker, topic: str) -> None:
 
 def test_callbacks_tell_how_it_ended(broker: EmbeddedBroker, topic: str, front: Front) -> None:
     ended: list[tuple[int, int, str]] = []
+    noted = threading.Event()
 
     def note(delivery: Delivery) -> None:
         where = delivery.result()
         ended.append((where.partition, where.offset, threading.current_thread().name))
+        noted.set()
         raise RuntimeError("is logged, and harms nobody")
 
     with Producer(broker.bootstrap_servers) as producer:
         producer.send(topic, b"v", partition=1, on_delivery=note)
         later = producer.send(topic, b"v", partition=1)
         producer.flush(WAIT_MS)
+        assert noted.wait(WAIT_MS / 1000), "callbacks are called when nobody waits for the record any more"
         later.add_done_callback(lambda delivery: ended.append((0, delivery.result().offset, "here")))
         metrics = producer.metrics()
     own = "headrace-producer" if front.name == "blocking" else "asyncio-front"
@@ -108,13 +111,13 @@ def test_callbacks_tell_how_it_ended(broker: EmbeddedBroker, topic: str, front: 
 
 
 def test_whole_batches(broker: EmbeddedBroker, topic: str) -> None:
-    with Producer(config={"bootstrap.servers": broker.bootstrap_servers, "linger.ms": "1000"}) as producer:
+    with Producer(config={"bootstrap.servers": broker.bootstrap_servers, "linger.ms": str(WAIT_MS)}) as producer:
         for number in range(10):
             producer.send(topic, b"%d" % number, key=b"k", partition=0)
         producer.flush(WAIT_MS)
     with Consumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
         consumer.assign([(topic, 0)])
-        (batch,) = consumer.batches(timeout_ms=500)
+        batch = next(iter(consumer.batches(timeout_ms=WAIT_MS)))
         assert consumer.position(TopicPartition(topic, 0)) == batch.next_offset == 10
     assert (batch.topic, batch.partition, batch.offset, len(batch)) == (topic, 0, 0, 10)
     assert batch.values() == [b"%d" % number for number in range(10)]

@@ -110,16 +110,19 @@ def test_records_through_tls_on_a_loop(secured: dict[str, Any]) -> None:
             for number in range(300):
                 await producer.send("tls-on-a-loop", b"%d" % number * 500)
         async with aio.Consumer(
-            "tls-on-a-loop", **secured, auto_offset_reset="earliest", consumer_timeout_ms=1_000
+            "tls-on-a-loop", **secured, auto_offset_reset="earliest", consumer_timeout_ms=WAIT_MS
         ) as consumer:
-            return [record.value async for record in consumer]
+            records = aiter(consumer)
+            found = [(await anext(records)).value for _ in range(300)]
+            await records.aclose()
+            return found
 
     assert asyncio.run(there_and_back()) == [b"%d" % number * 500 for number in range(300)]
 
 
 def test_a_certificate_that_nobody_knows(secured: dict[str, Any], tmp_path: Path) -> None:
     other, _ = make_certificate(tmp_path, "other")
-    with Admin(**{**secured, "ssl_ca_location": str(other)}, timeout_ms=5_000) as admin:
+    with Admin(**{**secured, "ssl_ca_location": str(other)}, timeout_ms=WAIT_MS) as admin:
         with pytest.raises(AuthenticationFailed, match="set ssl_ca_location"):
             admin.cluster()
     with pytest.raises(InvalidArgument, match="look at the ssl_ settings"):
@@ -128,7 +131,7 @@ def test_a_certificate_that_nobody_knows(secured: dict[str, Any], tmp_path: Path
 
 def test_a_broker_without_tls() -> None:
     with EmbeddedBroker() as broker:
-        with Admin(broker.bootstrap_servers, security_protocol="SSL", timeout_ms=3_000) as admin:
+        with Admin(broker.bootstrap_servers, security_protocol="SSL", timeout_ms=WAIT_MS) as admin:
             with pytest.raises(ClientError, match="TLS"):
                 admin.cluster()
 

@@ -19,7 +19,7 @@ TOPIC = "table"
 KEYS = 40
 RECORDS = 4000
 TOMBSTONES = 5
-WAIT_SECONDS = 30
+WAIT_SECONDS = 100
 CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "20000", "min.cleanable.dirty.ratio": "1"}
 
 Row = tuple[int, bytes, bytes | None]

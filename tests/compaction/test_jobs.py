@@ -2,6 +2,8 @@
 
 import functools
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +20,18 @@ from headrace.sim.trace import Trace
 
 from .job_functions import counting, describing_itself, dying, endless, failing, failing_oddly
 
-WAIT_SECONDS = 20
+WAIT_SECONDS = 100
+PARENT = """
+import functools, sys, threading
+from tests.compaction.job_functions import endless
+from tests.compaction.test_jobs import Heard
+
+heard = Heard()
+heard.start(functools.partial(endless, sys.argv[1]))
+heard.until(lambda: heard.results)
+print(heard.results[0], flush=True)
+threading.Event().wait()
+"""
 
 
 class Heard:
@@ -107,25 +120,17 @@ def test_closing_the_spawner_ends_its_jobs(tmp_path) -> None:
 
 def test_a_job_ends_with_a_parent_that_is_killed(tmp_path) -> None:
     """Another process starts the job and is killed; the job must not go on writing."""
-    reader, writer = os.pipe()
-    parent = os.fork()
-    if parent == 0:
-        heard = Heard()
-        heard.start(functools.partial(endless, str(tmp_path / "file")))
-        heard.until(lambda: heard.results)
-        os.write(writer, b"%d" % heard.results[0])
-        threading.Event().wait()
-    job = int(os.read(reader, 20))
-    os.kill(job, 0)
-    os.kill(parent, 9)
-    os.waitpid(parent, 0)
+    command = [sys.executable, "-c", PARENT, str(tmp_path / "file")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        job = int(parent.stdout.readline())
+        os.kill(job, 0)
+        parent.kill()
     for _ in range(WAIT_SECONDS * 100):
         if not alive(job):
             break
         threading.Event().wait(0.01)
     assert not alive(job)
-    os.close(reader)
-    os.close(writer)
 
 
 def alive(process: int) -> bool:

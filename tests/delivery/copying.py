@@ -6,7 +6,6 @@
 import argparse
 import json
 import random
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.delivery.failing_copy import READ_AT_ONCE
 from tests.disks.faulty_disk import AFTER, BEFORE, HALF
 from tests.disks.processes import ENDED_BY_KILL, ROOT, EndedAtStart, FaultyBroker
+from tests.reserved_ports import reserved_port
 
 SOURCE, TARGET = "orders", "copies"
 PARTITIONS = 4
@@ -53,11 +53,6 @@ BROKER_POINTS = {
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "transaction.state.log.num.partitions": "4"}
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 class Copying:
     """The rows are sent before the copy begins; it is restarted whenever it ends."""
 
@@ -66,7 +61,7 @@ class Copying:
         self._batches_max = max(messages // READ_AT_ONCE // (4 * kills), 3)
         """Between one kill and the next, so that they are spread over the job."""
         self.rows = _rows(range(messages))
-        self.broker = FaultyBroker(Path(folder) / "data", port=free_port(), settings=SETTINGS)
+        self.broker = FaultyBroker(Path(folder) / "data", port=reserved_port(), settings=SETTINGS)
         self.source = random.Random(seed)
         self.kills = Counter()
         self._copy = None

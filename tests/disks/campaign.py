@@ -1,7 +1,6 @@
 """A broker under load that is killed, paused and started again, and is checked after it."""
 
 import random
-import socket
 import threading
 import time
 from contextlib import suppress
@@ -19,6 +18,7 @@ from tests.disks.producers import (
     delete_below,
     delete_topic,
 )
+from tests.reserved_ports import reserved_port
 
 SYNCED, LOOSE, SHORT = "synced", "loose", "short"
 TARGETS = ((SYNCED, 0), (SYNCED, 1), (LOOSE, 0), (SHORT, 0))
@@ -32,14 +32,9 @@ CHURN_S = 0.05
 FINISH_S_MAX = 60.0
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 class Campaign:
     def __init__(self, folder, *, seed, pace_s=0.002):
-        self.broker = FaultyBroker(Path(folder) / "data", port=free_port(), settings=SETTINGS)
+        self.broker = FaultyBroker(Path(folder) / "data", port=reserved_port(), settings=SETTINGS)
         self.source = random.Random(seed)
         self.ledger = Ledger()
         self.checker = Checker(self.ledger)

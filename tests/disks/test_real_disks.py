@@ -10,7 +10,6 @@ import time
 import pytest
 
 from headrace.model.errors import ErrorCode as E
-from tests.disks.campaign import free_port
 from tests.disks.processes import EndedAtStart, FaultyBroker
 from tests.disks.producers import (
     Checker,
@@ -22,12 +21,13 @@ from tests.disks.producers import (
     fetch_once,
     read_from,
 )
+from tests.reserved_ports import reserved_port
 from tests.small_disks import small_file_system
 
 TMPFS_BYTES = 24 << 20
 FREE_MIN_BYTES = 2 << 20
 OPEN_FILES_MAX = 96
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 
 
 def wait_for(reached, what):
@@ -40,7 +40,7 @@ def wait_for(reached, what):
 def test_a_full_file_system_refuses_records_and_heals(tmp_path):
     with small_file_system(tmp_path, TMPFS_BYTES):
         settings = {"headrace.disk.free.min.bytes": str(FREE_MIN_BYTES), "headrace.preallocate.bytes": "0"}
-        with FaultyBroker(tmp_path / "data", port=free_port(), settings=settings) as broker:
+        with FaultyBroker(tmp_path / "data", port=reserved_port(), settings=settings) as broker:
             broker.start()
             ledger = Ledger()
             with Connection(broker.address) as connection:
@@ -48,9 +48,9 @@ def test_a_full_file_system_refuses_records_and_heals(tmp_path):
                 assert create_topic(connection, "ballast", segment_bytes=1 << 20) == 0
             writer = Producer(broker.address, ledger, "a", (("t", 0),), pace_s=0.003)
             ballast = Producer(broker.address, ledger, "b", (("ballast", 0),))
+            (tmp_path / "foreign").write_bytes(bytes(8 << 20))  # someone else has a part of it
             for one in (writer, ballast):
                 one.start()
-            (tmp_path / "foreign").write_bytes(bytes(8 << 20))  # someone else takes most of the rest
             wait_for(lambda: writer.refused > 3, "nothing is refused on a full file system")
             with Connection(broker.address) as connection:
                 assert len(read_from(connection, "t", 0, 0)) == len(ledger.acked["t", 0]), "reads go on"
@@ -73,7 +73,7 @@ def test_a_full_file_system_refuses_records_and_heals(tmp_path):
 
 
 def test_losing_the_metadata_directory_ends_the_process_with_status_1(tmp_path):
-    with FaultyBroker(tmp_path / "data", port=free_port()) as broker:
+    with FaultyBroker(tmp_path / "data", port=reserved_port()) as broker:
         broker.start({"point": "sync metadata-log", "number": 2, "error": errno.EIO})
         with Connection(broker.address) as connection:
             assert create_topic(connection, "first") == 0
@@ -89,7 +89,7 @@ def test_an_unwritable_folder_is_told_at_once(tmp_path):
     folder = tmp_path / "data"
     folder.write_text("a file where the folder should be")
     with (
-        FaultyBroker(folder, port=free_port()) as broker,
+        FaultyBroker(folder, port=reserved_port()) as broker,
         pytest.raises(EndedAtStart, match=r"FileExistsError|NotADir"),
     ):
         broker.start()
@@ -112,7 +112,7 @@ def test_few_file_descriptors_slow_down_but_break_nothing(tmp_path):
     def limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES_MAX, OPEN_FILES_MAX))
 
-    with FaultyBroker(tmp_path / "data", port=free_port()) as broker:
+    with FaultyBroker(tmp_path / "data", port=reserved_port()) as broker:
         broker.start(before_exec=limit)
         ledger = Ledger()
         targets = tuple(("many", number) for number in range(40))

@@ -9,10 +9,11 @@ from headrace.client import Admin, NewTopic
 from headrace.client.blocking.epochs import Epochs
 from headrace.client.epochs import EpochOutcome
 from headrace.model.errors import ErrorCode
-from tests.broker_process.broker_process import ENDED_BY_KILL, BrokerProcess, free_port
+from tests.broker_process.broker_process import ENDED_BY_KILL, BrokerProcess
 from tests.broker_process.raw_connection import RawConnection
 from tests.epochs.dying_broker import BEFORE_THE_RECORD, DIE_AT, POINTS
 from tests.epochs.writing import committed_values, write
+from tests.reserved_ports import reserved_port
 
 CALL_MS_MAX = 60_000
 OWNER = "query/sink"
@@ -21,7 +22,7 @@ OWNER = "query/sink"
 @pytest.mark.parametrize("point", POINTS)
 def test_a_commit_survives_the_broker(point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {
-        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{reserved_port()}",
         "transaction.state.log.num.partitions": "1",
     }
     monkeypatch.setenv(DIE_AT, point)

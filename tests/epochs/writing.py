@@ -13,7 +13,7 @@ from tests.broker_process.raw_connection import RawConnection
 PRODUCE_VERSION = 12
 """From here on the first record adds its partition to the transaction."""
 
-READ_S_MAX = 20.0
+READ_S_MAX = 60.0
 TIMESTAMP = 1_700_000_000_000
 
 

@@ -62,7 +62,7 @@ def test_reading_without_end_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> No
         while True:
             pass
 
-    monkeypatch.setattr(campaign, "CHUNK_S_MAX", 0.02)
+    monkeypatch.setattr(campaign, "CHUNK_S_MAX", 0.2)
     outcome = campaign.attack(_target(read), decodes=1, seed=SEED)
     assert [kind.partition(":")[0] for _, kind in outcome.findings] == ["Finding"]
 

@@ -18,9 +18,10 @@ from typing import NamedTuple, Self
 import psutil
 
 from headrace.client import Admin, NewTopic
-from tests.broker_process.broker_process import BrokerProcess, free_port
+from tests.broker_process.broker_process import BrokerProcess
 from tests.broker_process.raw_connection import RawConnection
 from tests.hostile.healthy import TOPIC as HEALTHY_TOPIC
+from tests.reserved_ports import reserved_port
 
 ROUNDS_ALONE = int(os.environ.get("HOSTILE_ROUNDS_ALONE", "150"))
 ROUNDS_BESIDE = int(os.environ.get("HOSTILE_ROUNDS", "40"))
@@ -39,8 +40,9 @@ SCHEDULING_TIMES_AT_P99 = 10.0
 """How much more than that it may add to the slowest."""
 
 SLOW_CLIENT_MS = 2_000
-FIRST_ROUND_S_MAX = 30.0
-ATTACK_S_MAX = 60.0
+FIRST_ROUND_S_MAX = 60.0
+ATTACK_S_MAX = 120.0
+LOOK_S_MAX = 60.0
 FRAME_BYTES_MAX = 100 << 20
 RECONNECTIONS_MAX = 2
 """Connections the healthy client may have made since it was alone."""
@@ -169,9 +171,11 @@ class HealthyClient:
 class Window:
     """A stretch of the healthy client's time."""
 
-    def __init__(self, healthy: HealthyClient, rounds: int) -> None:
+    def __init__(self, healthy: HealthyClient, rounds: int, *, broker_pid: int) -> None:
         self._healthy = healthy
         self._rounds = rounds
+        self._pids = (broker_pid, healthy.pid)
+        self._waits = self._core_times()
         self.began = healthy.rounds
         self._attacks = 0
         self._until_s = time.monotonic() + ATTACK_S_MAX
@@ -183,6 +187,14 @@ class Window:
         self._attacks += 1
         return self._attacks == 1 or self._healthy.rounds < self.began + self._rounds
 
+    def _core_times(self) -> list[CoreTime]:
+        return [core_time(pid) for pid in self._pids]
+
+    @property
+    def waits(self) -> list[CoreTime]:
+        """Of the broker and of the healthy client since this stretch began."""
+        return [now - then for now, then in zip(self._core_times(), self._waits, strict=True)]
+
     @property
     def latencies_ms(self) -> list[float]:
         # The round in which an attack begins counts too: it ends after the beginning.
@@ -191,7 +203,7 @@ class Window:
 
 class Ground:
     def __init__(self, data_dir: Path, *, settings: Mapping[str, str] | None = None) -> None:
-        self._metrics_port = free_port()
+        self._metrics_port = reserved_port()
         self.broker = BrokerProcess(
             data_dir,
             settings={
@@ -228,9 +240,12 @@ class Ground:
             self.healthy.close()
         self.broker.__exit__(kind, error, traceback)
 
+    def window(self, rounds: int) -> Window:
+        return Window(self.healthy, rounds, broker_pid=self.broker.process.pid)
+
     def measure_alone(self) -> None:
         """What the healthy client sees while nobody attacks."""
-        window = Window(self.healthy, ROUNDS_ALONE)
+        window = self.window(ROUNDS_ALONE)
         self.healthy.wait_for(window.began + ROUNDS_ALONE, ATTACK_S_MAX)
         self.alone_p99_ms = percentile(window.latencies_ms, 0.99)
         self._connections_alone = self.metrics()["headrace_connections"]
@@ -285,10 +300,14 @@ class Ground:
 
     def check_served(self, window: Window) -> str:
         """What the healthy client suffered in this window beyond what is allowed; nothing if it was served well."""
-        p50_ms, p99_ms = (percentile(window.latencies_ms, share) for share in (0.5, 0.99))
-        if p50_ms <= max(SLOWER_TIMES_MAX * self.alone_p99_ms, SCHEDULING_MS) and p99_ms <= max(
-            SLOWER_TIMES_MAX * self.alone_p99_ms, SCHEDULING_TIMES_AT_P99 * SCHEDULING_MS
-        ):
+        latencies_ms = window.latencies_ms
+        p50_ms, p99_ms = (percentile(latencies_ms, share) for share in (0.5, 0.99))
+        # Nobody is to blame for the time in which there was no core: one round may have had all of it, or half of them.
+        starved_ms = sum(wait.waited_ns for wait in window.waits) / 1e6 if SCHEDULING_MS else 0.0
+        slower_ms = SLOWER_TIMES_MAX * self.alone_p99_ms
+        p50_ms_max = max(slower_ms, SCHEDULING_MS) + 2 * starved_ms / len(latencies_ms)
+        p99_ms_max = max(slower_ms, SCHEDULING_TIMES_AT_P99 * SCHEDULING_MS) + starved_ms
+        if p50_ms <= p50_ms_max and p99_ms <= p99_ms_max:
             return ""
         return (
             f"the healthy client's p50 and p99 are {p50_ms:.1f} and {p99_ms:.1f} ms beside the attack; "
@@ -298,26 +317,24 @@ class Ground:
     @contextmanager
     def attacked(self, *, rounds: int = ROUNDS_BESIDE) -> Iterator[Callable[[], bool]]:
         """The block makes its attack `while goes_on()`; afterwards the healthy client must have been served."""
-        window = Window(self.healthy, rounds)
-        before, waits = self.metrics(), self._waits()
+        window = self.window(rounds)
+        before = self.metrics()
         self._longest_turn_ms = 0.0
         yield window.goes_on
         self.healthy.wait_for(window.began + rounds, ATTACK_S_MAX)
         assert self.is_alive(), self.broker.complaints()
         after = self.metrics()
-        self._record(window, before, after, [now - then for now, then in zip(self._waits(), waits, strict=True)])
+        self._record(window, before, after)
         failures = "headrace_handler_failures_total"
         assert after[failures] == before[failures], self.broker.complaints()[-3000:]
         assert not (suffered := self.check_served(window)), suffered
 
-    def _waits(self) -> list[CoreTime]:
-        return [core_time(self.broker.process.pid), core_time(self.healthy.pid)]
-
-    def _record(self, window: Window, before: dict[str, float], after: dict[str, float], waits: list[CoreTime]) -> None:
+    def _record(self, window: Window, before: dict[str, float], after: dict[str, float]) -> None:
         """One line for the table of docs/reliability.md, where HOSTILE_RECORD names a file for it."""
         path = os.environ.get("HOSTILE_RECORD")
         if path is None:
             return
+        broker, client = window.waits
         row = {
             "attack": os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[2].partition(" ")[0],
             "rounds": len(window.latencies_ms),
@@ -326,14 +343,14 @@ class Ground:
             "p99_alone_ms": self.alone_p99_ms,
             "longest_turn_ms": self._longest_turn_ms,
             "turn_p99_ms": 1000 * turn_percentile_s(before, after, 0.99),
-            "broker_waited": waits[0].waited_share,
-            "client_waited": waits[1].waited_share,
+            "broker_waited": broker.waited_share,
+            "client_waited": client.waited_share,
             "resident_mb": self.resident_bytes() / 1e6,
         }
         with open(path, "a") as file:
             file.write(json.dumps(row) + "\n")
 
-    def wait_until(self, holds: Callable[[dict[str, float]], bool], what: str, timeout_s: float = 20.0) -> None:
+    def wait_until(self, holds: Callable[[dict[str, float]], bool], what: str, timeout_s: float = LOOK_S_MAX) -> None:
         deadline = time.monotonic() + timeout_s
         while not holds(found := self.metrics()):
             assert time.monotonic() < deadline, f"{what} did not come: {found}"

@@ -18,13 +18,14 @@ from headrace.broker.api.registry import SERVED
 from headrace.wire.apis import APIS, ApiKey
 from headrace.wire.frames import request_frame
 from tests.hostile import frames
-from tests.hostile.ground import Ground, Window, percentile
+from tests.hostile.ground import ATTACK_S_MAX, Ground, percentile
 from tests.wire import samples
 from tools.fuzz.mutation import Mutator
 
 CONNECTIONS = 32
 FRAMES_PER_SEND_MAX = 3
 ANSWER_S_MAX = 0.05
+CONNECT_S_MAX = 60.0
 PIECE_BYTES_MAX = 64
 RESET_SHARE, CLOSE_SHARE, PIECES_SHARE = 0.02, 0.02, 0.1
 READ_BYTES = 1 << 16
@@ -71,7 +72,7 @@ class _Hostile:
     """One connection that sends, waits a little for an answer or its end, and throws away what it gets."""
 
     def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address, 10)
+        self.socket = socket.create_connection(address, CONNECT_S_MAX)
         self.socket.setblocking(False)
         self.waits_until_s = 0.0
 
@@ -118,7 +119,7 @@ class SocketCampaign:
         self._ground.measure_alone()
         self._before = self._ground.metrics()
         self._resident_before = self._ground.resident_bytes()
-        self._window = Window(self._ground.healthy, 0)
+        self._window = self._ground.window(0)
         self._connections = [_Hostile(self._ground.address) for _ in range(CONNECTIONS)]
         return self
 
@@ -194,7 +195,12 @@ class SocketCampaign:
 
     # Looking
 
+    def wait_until_counted(self, name: str, more_than: float) -> None:
+        """The broker may be behind with what was sent."""
+        self._ground.wait_until(lambda found: self._grown(found, name) > more_than, f"{more_than} in {name}")
+
     def report(self) -> dict[str, object]:
+        self._ground.healthy.wait_for(self._window.began + 1, ATTACK_S_MAX)
         found, latencies = self._ground.metrics(), self._window.latencies_ms
         alone, beside = self._ground.alone_p99_ms, percentile(latencies, 0.99)
         return {

@@ -13,10 +13,10 @@ SEED = 20
 def test_mutated_frames_harm_nobody() -> None:
     with SocketCampaign(seed=SEED) as campaign:
         campaign.send(FRAMES)
+        campaign.wait_until_counted("headrace_protocol_errors_total", FRAMES / 10)
+        campaign.wait_until_counted("headrace_requests_total", FRAMES / 10)
         report = campaign.report()
         assert report["frames"] == FRAMES
-        assert report["protocol_errors"] > FRAMES / 10
-        assert report["requests_served"] > FRAMES / 10
         assert report["handler_failures"] == 0
         assert report["resident_growth_mb"] < RESIDENT_GROWTH_MAX / 1e6
         assert campaign.complaints() == []

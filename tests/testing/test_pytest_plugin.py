@@ -13,11 +13,11 @@ USERS_TESTS = """
     def roundtrip(bootstrap_servers, topic):
         producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
         producer.produce(topic, b"hello")
-        assert producer.flush(10) == 0
+        assert producer.flush(60) == 0
         settings = {"bootstrap.servers": bootstrap_servers, "group.id": "g", "enable.auto.commit": False}
         consumer = confluent_kafka.Consumer(settings)
         consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
-        assert consumer.poll(10).value() == b"hello"
+        assert consumer.poll(60).value() == b"hello"
         consumer.close()
 
     def test_own_broker(headrace_broker):

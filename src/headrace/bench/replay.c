@@ -219,10 +219,11 @@ static void renew_frame(struct exchange *c) {
     put32(batch + CRC_AT, crc);
 }
 
+/* Once at least: a short round on a machine that stood still meanwhile has a figure too. */
 static int may_begin(struct exchange *c, uint64_t now) {
     if (run.answers && c->outstanding >= run.depth) return 0;
     if (run.requests_max && run.begun >= run.requests_max) return 0;
-    return now < run.end_at && (!run.interval_ns || now >= c->due_at);
+    return (now < run.end_at || !c->begun) && (!run.interval_ns || now >= c->due_at);
 }
 
 static void send_more(struct exchange *c) {

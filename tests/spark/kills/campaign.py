@@ -5,7 +5,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import confluent_kafka
 
 from headrace.client import Admin, NewTopic
 from headrace.spark.launching import spark_environment
+from tests.reserved_ports import reserved_address
 from tests.spark.kills.points import DRIVER, EVERY_KILL, Plan, Points
 
 ROOT = Path(__file__).parents[3]
@@ -33,18 +33,11 @@ COMPLAINT_LETTERS_MAX = 6_000
 SEED = 1
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 class Broker:
     """Started again by a thread whenever it was killed, on the same port and data."""
 
     def __init__(self, folder: Path) -> None:
-        self.address = f"127.0.0.1:{free_port()}"
+        self.address = reserved_address()
         self._folder = folder
         self._stopping = threading.Event()
         self._process = self._start()

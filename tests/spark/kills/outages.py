@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.client import Admin, NewTopic, Producer
-from tests.broker_process.broker_process import BrokerProcess, free_port
+from tests.broker_process.broker_process import BrokerProcess
+from tests.reserved_ports import reserved_port
 from tests.spark.kills.campaign import PARTITIONS, TOPIC, rows_of
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Sender(threading.Thread):
 
 def broker_in(folder: Path) -> BrokerProcess:
     """On one address, however often it is started."""
-    return BrokerProcess(folder / "data", settings={"listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"})
+    return BrokerProcess(folder / "data", settings={"listeners": f"PLAINTEXT://127.0.0.1:{reserved_port()}"})
 
 
 def start_query(spark: "SparkSession", broker: BrokerProcess, folder: Path, **options: str) -> "StreamingQuery":
