@@ -22,6 +22,7 @@ from headrace.spark.source_options import (
     parse_source_options,
 )
 from headrace.spark.values import ERROR_TYPE
+from headrace.spark.workers import settle
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -43,6 +44,7 @@ class HeadraceDataSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         """Errors raised here are what a user sees at `load()`; those of later calls come wrapped in Spark's own."""
         super().__init__(options)
+        settle()
         check_names(options)
         self._source = parse_source_options(options) if is_source(options) else None
         if self._source is None and is_sink(options):
@@ -61,6 +63,7 @@ class HeadraceDataSource(DataSource):
     def reader(self, schema: "StructType") -> DataSourceReader:
         from headrace.spark.batch_reader import batch_reader
 
+        settle()
         return batch_reader(self._source_options(), self._own(schema))
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:

@@ -13,6 +13,7 @@ from headrace.model.ids import TopicPartition
 from headrace.spark.data_loss import DataLost, lost_text
 from headrace.spark.planning import OffsetRange
 from headrace.spark.source_options import SourceOptions
+from headrace.spark.workers import settle
 
 if TYPE_CHECKING:
     import pyarrow
@@ -52,6 +53,7 @@ def read_range(
     from headrace.wire.columns.opened import hides_control
 
     wanted = partition.wanted
+    settle()
     maker = RowMaker(options, schema)
     fetcher = _fetcher(options.settings)
     begin = wanted.begin

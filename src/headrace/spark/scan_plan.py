@@ -17,8 +17,9 @@ from headrace.spark.planning import OffsetRange, split_ranges
 from headrace.spark.range_reader import RangePartition
 from headrace.spark.source_options import SourceOptions
 
-PIECE_BYTES = 64 * 1024 * 1024
-"""About how much of the files one task reads; small segments are put together, large ones cut."""
+PIECE_BYTES = 128 * 1024 * 1024
+"""About how much of the files one task reads, as Spark has it for files of its own; small segments are put together,
+large ones cut."""
 
 logger = logging.getLogger("headrace.spark")
 

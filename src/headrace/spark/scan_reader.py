@@ -20,6 +20,7 @@ from headrace.spark.planning import OffsetRange
 from headrace.spark.range_reader import RangePartition, decoder_helper, read_range
 from headrace.spark.scan_plan import FilePart, FilePlace, ScanPiece, client_config
 from headrace.spark.source_options import SourceOptions
+from headrace.spark.workers import settle
 from headrace.wire.records.header import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -58,6 +59,7 @@ def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -
     from headrace.spark.rows import RowMaker
     from headrace.wire.columns.decoding import decode
 
+    settle()
     maker = RowMaker(options, schema)
     done = piece.wanted.begin
     try:

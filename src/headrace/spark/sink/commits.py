@@ -10,6 +10,7 @@ from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import SinkOptions
 from headrace.spark.sink.tasks import TaskReport
+from headrace.spark.workers import settle
 
 ABORT_MS_MAX = 10_000
 """The query has failed already: nobody is to wait long for what time does too."""
@@ -21,6 +22,7 @@ class EpochNotCommitted(RuntimeError):
 
 def commit(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
     """Everything that the tasks wrote, together; once committed, a repeat of it changes nothing."""
+    settle()
     identity = _identity(reports)
     if identity is None:
         return

@@ -21,6 +21,7 @@ from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import LANES, SinkOptions
 from headrace.spark.sink.rows import RowEncoder, chunks
+from headrace.spark.workers import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,6 +84,7 @@ class Sending:
 
 def write_rows(batches: Iterable["pa.RecordBatch"], options: SinkOptions, identity: Identity | None) -> TaskReport:
     """All rows of a task, delivered, and what is to be committed of them."""
+    settle()
     if options.delivery == LANES:
         from headrace.spark.sink.lanes import write_lane
 

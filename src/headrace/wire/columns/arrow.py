@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy
 import pyarrow
 
-from headrace.wire.columns.places import Int64s, Places
+from headrace.wire.columns.opened import Int64s
+from headrace.wire.columns.places import Places
 
 if TYPE_CHECKING:
     Column: TypeAlias = pyarrow.Array[Any]

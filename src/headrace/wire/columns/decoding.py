@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from headrace.wire.columns.arrow import within
 from headrace.wire.columns.native import Helper
-from headrace.wire.columns.opened import GROUP_BYTES, Group, Hides, hides_control, open_groups
-from headrace.wire.columns.places import Int64s, Places, find_headers, find_places
+from headrace.wire.columns.opened import GROUP_BYTES, Group, Hides, Int64s, hides_control, open_groups
+from headrace.wire.columns.places import Places, find_headers, find_places
 from headrace.wire.records.compression import INFLATED_BYTES_MAX
 
 

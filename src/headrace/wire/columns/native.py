@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy
 
-from headrace.wire.columns.opened import BatchRow, Group
-from headrace.wire.columns.places import Int64s, Places
+from headrace.wire.columns.opened import BatchRow, Group, Int64s
+from headrace.wire.columns.places import Places
 from headrace.wire.errors import CorruptBatch
 
 LIBRARY = "_places.so"
@@ -31,7 +31,7 @@ class Helper:
     def find_places(self, group: Group) -> Places:
         """As `places.find_places`."""
         plain = numpy.frombuffer(group.plain, numpy.uint8)
-        rows = numpy.array(group.rows, numpy.int64)
+        rows = numpy.ascontiguousarray(group.rows)
         assert (rows[:, 0] >= 0).all()
         assert (rows[:, 1] <= len(plain)).all()
         capacity = int(rows[:, _COUNT].sum())

@@ -1,25 +1,29 @@
 """From the bytes of a fetch to plain records: batches checked, filtered and inflated, in groups of a bounded size.
 
-A group is one buffer and a table with a row per batch. Batches that are not compressed stay where they are, so that
-most groups are a view of the fetched bytes.
+A group is one buffer and a table with a row per batch. Batches that are not compressed stay where they are: their
+groups are views of the fetched bytes, and their headers are looked at together. A batch takes a checksum, and no object
+that stays.
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
+import numpy
+from numpy.typing import NDArray
+
+from headrace.wire.checksum import crc32c
 from headrace.wire.errors import CorruptBatch, InflationLimit
 from headrace.wire.records.compression import INFLATED_BYTES_MAX, decompress
 from headrace.wire.records.header import (
     ATTRIBUTES,
-    BASE_OFFSET,
-    BASE_TIMESTAMP,
     COMPRESSION_MASK,
     CONTROL_BIT,
+    CRC_COVERS_FROM,
+    HEADER,
     HEADER_SIZE,
-    LAST_OFFSET_DELTA,
     LOG_APPEND_TIME_BIT,
-    MAX_TIMESTAMP,
-    RECORD_COUNT,
+    TRANSACTIONAL_BIT,
     HeaderFields,
 )
 from headrace.wire.records.reader import batches, check_batch
@@ -29,9 +33,20 @@ GROUP_BYTES = 4 * 1024 * 1024
 
 _OFFSET_MAX = (1 << 63) - 1
 _RECORD_BYTES_MIN = 7
+_HEAD = numpy.dtype(
+    {
+        "names": ["base_offset", "crc", "attributes", "last_delta", "base_timestamp", "max_timestamp", "record_count"],
+        "formats": [">i8", ">u4", ">i2", ">i4", ">i8", ">i8", ">i4"],
+        "offsets": [0, 17, 21, 23, 27, 35, 57],
+        "itemsize": HEADER_SIZE,
+    }
+)
+"""What is needed of a header."""
 
+Int64s = NDArray[numpy.int64]
+Heads = NDArray[Any]
 Hides = Callable[[memoryview, HeaderFields], bool]
-"""Whether a batch is left out, asked for every batch in order."""
+"""Whether a batch is left out, asked in order for every batch that is of a transaction or a marker."""
 
 
 class BatchRow(NamedTuple):
@@ -49,7 +64,8 @@ class BatchRow(NamedTuple):
 
 class Group(NamedTuple):
     plain: bytes | memoryview
-    rows: list[BatchRow]
+    rows: Int64s
+    """A line for each batch, with the columns of `BatchRow`."""
 
 
 def hides_control(_batch: memoryview, fields: HeaderFields) -> bool:
@@ -68,71 +84,100 @@ def open_groups(
 ) -> Iterator[Group]:
     """The batches that have offsets in the range; whatever contradicts itself raises `CorruptBatch`."""
     view = memoryview(data).cast("B")
-    place, group = 0, _Collecting(view, inflated_bytes_max)
+    bounds = [0]
     for batch in batches(view):
-        fields = check_batch(batch)
-        position, place = place, place + len(batch)
-        is_hidden = hides(batch, fields)
-        base_offset, last_offset = fields[BASE_OFFSET], fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
-        if not 0 <= base_offset <= last_offset < _OFFSET_MAX:
-            raise CorruptBatch(f"a batch has the offsets {base_offset} to {last_offset}")
-        if is_hidden or last_offset < begin or base_offset >= end:
-            continue
-        if group.size and group.size + len(batch) > group_bytes:
-            yield group.closed()
-            group = _Collecting(view, inflated_bytes_max)
-        group.add(position, batch, fields)
-    if group.size:
-        yield group.closed()
+        bounds.append(bounds[-1] + len(batch))
+    edges = numpy.array(bounds, numpy.int64)
+    lines = numpy.frombuffer(view, numpy.uint8)[edges[:-1, None] + numpy.arange(HEADER_SIZE)]
+    heads = lines.reshape(-1).view(_HEAD)
+    _check(view, bounds, heads)
+    base_offset, last_delta = heads["base_offset"], heads["last_delta"]
+    wanted = (base_offset + last_delta >= begin) & (base_offset < end)
+    for number in numpy.flatnonzero(heads["attributes"] & (CONTROL_BIT | TRANSACTIONAL_BIT)).tolist():
+        batch = view[bounds[number] : bounds[number + 1]]
+        wanted[number] &= not hides(batch, HEADER.unpack_from(batch))
+    chosen = numpy.flatnonzero(wanted)
+    heads, begins, ends = heads[chosen], edges[:-1][chosen] + HEADER_SIZE, edges[1:][chosen]
+    if (heads["attributes"] & COMPRESSION_MASK).any():
+        yield from _inflated(view, begins, ends, heads, group_bytes, inflated_bytes_max)
+    else:
+        yield from _in_place(view, begins, ends, heads, group_bytes, inflated_bytes_max)
 
 
-class _Collecting:
-    """A group that is being put together."""
-
-    def __init__(self, data: memoryview, inflated_bytes_max: int) -> None:
-        self._data = data
-        self._inflated_bytes_max = inflated_bytes_max
-        self._parts: list[tuple[int, memoryview | bytes, HeaderFields]] = []
-        self._is_compressed = False
-        self.size = 0
-
-    def add(self, position: int, batch: memoryview, fields: HeaderFields) -> None:
-        codec = fields[ATTRIBUTES] & COMPRESSION_MASK
-        plain: memoryview | bytes = batch[HEADER_SIZE:]
-        if codec:
-            plain = decompress(codec, plain, self._inflated_bytes_max)
-            self._is_compressed = True
-        elif len(plain) > self._inflated_bytes_max:
-            raise InflationLimit(f"a batch of {len(plain)} bytes is above the limit of {self._inflated_bytes_max}")
-        if fields[RECORD_COUNT] > len(plain) // _RECORD_BYTES_MIN:
-            raise CorruptBatch(
-                f"the batch at offset {fields[BASE_OFFSET]} declares {fields[RECORD_COUNT]} records "
-                f"in {len(plain)} bytes"
-            )
-        self._parts.append((position + HEADER_SIZE, plain, fields))
-        self.size += HEADER_SIZE + len(plain)
-
-    def closed(self) -> Group:
-        if not self._is_compressed:
-            first = self._parts[0][0]
-            last_position, last_plain, _fields = self._parts[-1]
-            plain = self._data[first : last_position + len(last_plain)]
-            return Group(plain, [_row(at - first, part, fields) for at, part, fields in self._parts])
-        rows, position = [], 0
-        for _, part, fields in self._parts:
-            rows.append(_row(position, part, fields))
-            position += len(part)
-        return Group(b"".join(part for _, part, _ in self._parts), rows)
+def _check(data: memoryview, bounds: list[int], heads: Heads) -> None:
+    """What `check_batch` looks at, and that all offsets have 64 bits."""
+    for crc, (first, behind) in zip(heads["crc"].tolist(), pairwise(bounds), strict=True):
+        if crc32c(data[first + CRC_COVERS_FROM : behind]) != crc:
+            check_batch(data[first:behind])
+    base_offset, last_delta = heads["base_offset"], heads["last_delta"]
+    bad = (last_delta < 0) | (heads["record_count"] < 0)
+    bad |= (base_offset < 0) | (base_offset >= _OFFSET_MAX - last_delta.astype(numpy.int64))
+    for number in numpy.flatnonzero(bad).tolist():
+        check_batch(data[bounds[number] : bounds[number + 1]])
+        raise CorruptBatch(f"a batch has the offsets {base_offset[number]} and {last_delta[number]} more")
 
 
-def _row(position: int, plain: memoryview | bytes, fields: HeaderFields) -> BatchRow:
-    is_log_time = fields[ATTRIBUTES] & LOG_APPEND_TIME_BIT != 0
-    return BatchRow(
-        position,
-        position + len(plain),
-        fields[RECORD_COUNT],
-        fields[BASE_OFFSET],
-        fields[LAST_OFFSET_DELTA],
-        fields[MAX_TIMESTAMP] if is_log_time else fields[BASE_TIMESTAMP],
-        int(is_log_time),
+def _in_place(
+    data: memoryview, begins: Int64s, ends: Int64s, heads: Heads, group_bytes: int, inflated_bytes_max: int
+) -> Iterator[Group]:
+    """Nothing is compressed."""
+    sizes = ends - begins
+    _check_sizes(sizes, heads, inflated_bytes_max)
+    filled = numpy.cumsum(sizes + HEADER_SIZE)
+    first = 0
+    while first < len(heads):
+        before = filled[first - 1] if first else 0
+        behind = max(int(numpy.searchsorted(filled, before + group_bytes, side="right")), first + 1)
+        at, part = int(begins[first]), slice(first, behind)
+        yield Group(data[at : int(ends[behind - 1])], _rows(begins[part] - at, ends[part] - at, heads[part]))
+        first = behind
+
+
+def _inflated(
+    data: memoryview, begins: Int64s, ends: Int64s, heads: Heads, group_bytes: int, inflated_bytes_max: int
+) -> Iterator[Group]:
+    codecs = (heads["attributes"] & COMPRESSION_MASK).tolist()
+    parts: list[memoryview | bytes] = []
+    first = size = 0
+    for number, (codec, at, behind) in enumerate(zip(codecs, begins.tolist(), ends.tolist(), strict=True)):
+        if size and size + HEADER_SIZE + behind - at > group_bytes:
+            yield _joined(parts, heads[first:number], inflated_bytes_max)
+            parts, first, size = [], number, 0
+        plain = data[at:behind]
+        parts.append(decompress(codec, plain, inflated_bytes_max) if codec else plain)
+        size += HEADER_SIZE + len(parts[-1])
+    if parts:
+        yield _joined(parts, heads[first:], inflated_bytes_max)
+
+
+def _joined(parts: list[memoryview | bytes], heads: Heads, inflated_bytes_max: int) -> Group:
+    sizes = numpy.array([len(part) for part in parts], numpy.int64)
+    _check_sizes(sizes, heads, inflated_bytes_max)
+    ends = numpy.cumsum(sizes)
+    return Group(b"".join(parts), _rows(ends - sizes, ends, heads))
+
+
+def _check_sizes(sizes: Int64s, heads: Heads, inflated_bytes_max: int) -> None:
+    """Of plain records: within the limit, and large enough for as many as are declared."""
+    if (sizes > inflated_bytes_max).any():
+        raise InflationLimit(f"a batch of {sizes.max()} bytes is above the limit of {inflated_bytes_max}")
+    for number in numpy.flatnonzero(heads["record_count"] > sizes // _RECORD_BYTES_MIN).tolist():
+        head = heads[number]
+        raise CorruptBatch(
+            f"the batch at offset {head['base_offset']} declares {head['record_count']} records "
+            f"in {sizes[number]} bytes"
+        )
+
+
+def _rows(begins: Int64s, ends: Int64s, heads: Heads) -> Int64s:
+    is_log_time = heads["attributes"] & LOG_APPEND_TIME_BIT != 0
+    columns = (
+        begins,
+        ends,
+        heads["record_count"],
+        heads["base_offset"],
+        heads["last_delta"],
+        numpy.where(is_log_time, heads["max_timestamp"], heads["base_timestamp"]),
+        is_log_time,
     )
+    return numpy.stack(columns, axis=1, dtype=numpy.int64)

@@ -10,11 +10,9 @@ from typing import NamedTuple, NoReturn
 import numpy
 from numpy.typing import NDArray
 
-from headrace.wire.columns.opened import BatchRow, Group
+from headrace.wire.columns.opened import BatchRow, Group, Int64s
 from headrace.wire.errors import CorruptBatch
 from headrace.wire.records.reader import read_varint
-
-Int64s = NDArray[numpy.int64]
 
 RUN_RECORDS_MIN = 64
 """Records of equal size are looked for so many at a time at first, then four times as many, and so on."""
@@ -48,12 +46,11 @@ def find_places(group: Group) -> Places:
     plain = bytes(group.plain)
     buffer = numpy.frombuffer(plain, numpy.uint8)
     walk = _Walk(plain, buffer)
-    for row in group.rows:
-        walk.take(row)
+    for row in group.rows.tolist():
+        walk.take(BatchRow(*row))
     bodies, ends = walk.found()
-    table = numpy.array(group.rows, numpy.int64)
-    counts = table[:, BatchRow._fields.index("record_count")]
-    base_offset, last_delta, base_timestamp, is_log_time = (each.repeat(counts) for each in table.T[3:])
+    counts = group.rows[:, BatchRow._fields.index("record_count")]
+    base_offset, last_delta, base_timestamp, is_log_time = (each.repeat(counts) for each in group.rows.T[3:])
     later, at = _numbers(buffer, bodies + 1, ends)
     delta, at = _numbers(buffer, at, ends)
     if ((delta < 0) | (delta > last_delta)).any():
