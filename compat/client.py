@@ -7,11 +7,11 @@ from enum import StrEnum
 
 from headrace.model.errors import ErrorCode
 
-REQUEST_TIMEOUT_S = 10.0
+REQUEST_TIMEOUT_S = 60.0
 """How long any single call of a client may take before its case fails."""
 
-READ_TIMEOUT_S = 10.0
-LONG_POLL_MS = 8_000
+READ_TIMEOUT_S = 60.0
+LONG_POLL_MS = 20_000
 """How long the broker may hold a fetch that finds nothing; a case that waits as long has found a fetch nobody woke."""
 
 FETCH_BYTES_MAX = 8 << 20

@@ -151,6 +151,7 @@ class KafkaPython(Client):
 
     def send(self, topic: str, messages: Sequence[Message], sending: Sending = Sending()) -> list[int]:  # noqa: B008
         producer = self._producer(sending)
+        self._await_topic(producer, topic)
         futures = [
             _call(
                 producer.send,
@@ -165,6 +166,16 @@ class KafkaPython(Client):
         ]
         reported = [_call(future.get, REQUEST_TIMEOUT_S).offset for future in futures]
         return reported if sending.acks else [NO_OFFSET] * len(messages)
+
+    def _await_topic(self, producer: Any, topic: str) -> None:
+        """A machine may stand still for as long as a producer asks for a topic; only one that is not there fails."""
+        while True:
+            try:
+                _call(producer.partitions_for, topic)
+                return
+            except Failed:
+                if topic not in self.topics():
+                    raise
 
     def _producer(self, sending: Sending) -> Any:
         if sending not in self._producers:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from compat.client import Client, Failed, Feature, Message, Received
 from headrace.model.errors import ErrorCode
 
-VISIBLE_S_MAX = 5.0
+VISIBLE_S_MAX = 60.0
 VISIBLE_POLL_S = 0.05
 
 CaseFunction = Callable[[Client, str], None]

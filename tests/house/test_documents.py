@@ -13,7 +13,7 @@ LINK = re.compile(r"\]\((?!https?://)(?P<target>[^)#]*)(?:#(?P<anchor>[^)]*))?\)
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PACKAGES = "model|wire|core|ports|log|client|broker|sim|testing|cli|tools|requirements|examples"
 SOURCE_PATH = re.compile(rf"`((?:{PACKAGES})/[a-z0-9_./-]*)`")
-RUN_SECONDS_MAX = 60
+RUN_SECONDS_MAX = 240
 
 PROGRAMS = [
     pytest.param(block, id=f"{path.relative_to(ROOT)}-{number}")

@@ -42,7 +42,7 @@ def outcome(folder: Path, *, ci: str) -> tuple[int, dict[str, int], str]:
         env={**os.environ, "CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     counts = {word: int(count) for count, word in re.findall(r"(\d+) (\w+)", ran.stdout.splitlines()[-1])}
     return ran.returncode, counts, ran.stdout

@@ -19,12 +19,14 @@ from tests.spark.source.topics import produce
 JOB_SECONDS_MAX = 400
 
 JOB = """
-import json, os, sys
+import json, os, sys, time
 from headrace.spark import session
 
 servers, topic, *rest = sys.argv[1:]
 spark = session("job")
 spark.sparkContext.setLogLevel("OFF")
+while len(spark._jsc.sc().statusTracker().getExecutorInfos()) < int(rest[1]):  # with the driver
+    time.sleep(0.1)
 def read(reader):
     return reader.format("headrace").option("kafka.bootstrap.servers", servers).option("subscribe", topic) \\
         .option("startingOffsets", "earliest").option("minPartitions", "4").load()
@@ -108,7 +110,7 @@ def test_a_job_runs_without_java_on_the_path(broker: EmbeddedBroker, tmp_path: P
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
     done = subprocess.run(
-        [sys.executable, job, broker.bootstrap_servers, topic, str(tmp_path / "checkpoint")],
+        [sys.executable, job, broker.bootstrap_servers, topic, str(tmp_path / "checkpoint"), "1"],
         env=environment,
         capture_output=True,
         text=True,
@@ -137,7 +139,8 @@ def test_a_job_runs_on_a_cluster_of_two_workers(
         assert "a cluster is up already" in again.output
         cluster = standalone.current(Path(folder))
         capfd.readouterr()
-        arguments = ["--executor-memory", "512m", job, broker.bootstrap_servers, topic, str(tmp_path / "checkpoint")]
+        arguments = ["--executor-memory", "512m", job, broker.bootstrap_servers, topic]
+        arguments += [str(tmp_path / "checkpoint"), "3"]
         done = runner.invoke(cli, ["spark", "submit", "--folder", folder, *arguments])
         said = capfd.readouterr()
         assert done.exit_code == 0, said.err

@@ -140,13 +140,17 @@ def wait_for_metadata(
     raise BenchError(f"no broker answers at {address}")
 
 
+_held: list[socket.socket] = []
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now; all are held until all are found, so that they differ."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
+    """Ports that nobody else is given as long as this process lives; what listens there sets SO_REUSEADDR."""
+    for _ in range(count):
+        holder = socket.socket()
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        _held.append(holder)
+    return [holder.getsockname()[1] for holder in _held[-count:]]
 
 
 def _listens(address: str) -> bool:

@@ -10,7 +10,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -59,13 +60,13 @@ def up(folder: Path, *, workers: int, cores: int = 1, memory: str = WORKER_MEMOR
         raise ClusterError(f"a cluster is up already at {running.master}: headrace spark down ends it")
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **spark_environment(is_local=True)}
-    port = _free_port()
-    master = f"spark://{LOOPBACK}:{port}"
     started: list[Process] = []
     try:
-        at = ("--host", LOOPBACK, "--port", str(port), "--webui-port", "0")
-        started.append(_start(folder, "master", (_MASTER_CLASS, *at), environment))
-        _wait(folder, started[-1], lambda: _is_open(port))
+        with _reserved_port() as port:
+            master = f"spark://{LOOPBACK}:{port}"
+            at = ("--host", LOOPBACK, "--port", str(port), "--webui-port", "0")
+            started.append(_start(folder, "master", (_MASTER_CLASS, *at), environment))
+            _wait(folder, started[-1], lambda: _is_open(port))
         for number in range(1, workers + 1):
             name = f"worker-{number}"
             work = ("--work-dir", str(folder.absolute() / "work" / name), "--webui-port", "0")
@@ -197,7 +198,10 @@ def _is_open(port: int) -> bool:
     return True
 
 
-def _free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
+@contextmanager
+def _reserved_port() -> Iterator[int]:
+    """One that nobody else is given while Java starts; the master can listen there all the same."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind((LOOPBACK, 0))
+        yield holder.getsockname()[1]

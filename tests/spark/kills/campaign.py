@@ -26,9 +26,9 @@ ROOT = Path(__file__).parents[3]
 PARTITIONS = 3
 ROWS_PER_BATCH = 400
 DRIVER_S_MAX = 900.0
-BROKER_START_S_MAX = 60.0
 TOPIC = "out"
 WATCH_S = 0.1
+READ_S_MAX = 60.0
 COMPLAINT_LETTERS_MAX = 6_000
 SEED = 1
 
@@ -145,6 +145,14 @@ class Run:
             assert time.monotonic() < deadline_s, "the driver did not come to its point"
             time.sleep(WATCH_S)
 
+    def wait_until_seen(self, what: str, process: "subprocess.Popen[bytes]") -> None:
+        """Until the driver has noted it."""
+        deadline_s = time.monotonic() + DRIVER_S_MAX
+        while not self.points.has_seen(what):
+            assert process.poll() is None, self.complaints()
+            assert time.monotonic() < deadline_s, f"the driver has seen no {what}"
+            time.sleep(WATCH_S)
+
     def end_session(self, process: "subprocess.Popen[bytes]") -> None:
         """The driver with its Java and its workers: they have a session of their own."""
         try:
@@ -181,7 +189,7 @@ def rows_of(address: str, *, isolation: str = "read_committed") -> list[int]:
     found: list[int] = []
     ends: set[int] = set()
     while len(ends) < PARTITIONS:
-        message = consumer.poll(30)
+        message = consumer.poll(READ_S_MAX)
         assert message is not None, "the last stable offset does not come to the end"
         if message.error() is None:
             found.append(int(message.value()))

@@ -70,12 +70,16 @@ def main(settings: dict[str, str]) -> None:
     jvm = spark._jvm
     assert jvm is not None
     points.process("jvm", jvm.java.lang.ProcessHandle.current().pid())
-    for victim, what, has_happened in (
-        (SHUFFLE, STAGE_RETRY, has_retried_a_stage),
-        (PAUSE, SPECULATION, has_speculated),
-    ):
-        if any(plan.victim == victim for plan in points.plans()):
-            threading.Thread(target=note, args=(spark, points, what, has_happened), daemon=True).start()
+    watched = [
+        (what, has_happened)
+        for victim, what, has_happened in (
+            (SHUFFLE, STAGE_RETRY, has_retried_a_stage),
+            (PAUSE, SPECULATION, has_speculated),
+        )
+        if any(plan.victim == victim for plan in points.plans())
+    ]
+    for each in watched:
+        threading.Thread(target=note, args=(spark, points, *each), daemon=True).start()
     spark.dataSource.register(FailingSource)
     query = (
         rows_of(spark, settings)
@@ -91,6 +95,9 @@ def main(settings: dict[str, str]) -> None:
         .start()
     )
     query.awaitTermination()
+    for what, has_happened in watched:
+        if has_happened(spark):
+            points.note(what)
     spark.stop()
 
 

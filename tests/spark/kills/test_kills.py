@@ -68,7 +68,7 @@ def test_a_stage_that_is_tried_again_and_two_drivers_of_one_checkpoint(tmp_path:
     try:
         first = run.start_driver(tasks=5)
         run.wait_until_paused(first)
-        assert run.points.has_seen(STAGE_RETRY)
+        run.wait_until_seen(STAGE_RETRY, first)
         run.run_to_the_end(tasks=[2])
         run.points.resume()
         assert first.wait(DRIVER_S_MAX) != 0

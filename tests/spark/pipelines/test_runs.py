@@ -26,6 +26,7 @@ from tests.spark.pipelines.helpers import headers, read_records, rows, run_once,
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+STOP_SECONDS_MAX = 300
 WINDOWS = """\
 name: {name}
 source:
@@ -151,7 +152,7 @@ def test_a_run_is_told_and_stopped_from_elsewhere(
         told = CliRunner().invoke(cli, ["pipeline", "status", name, *call])
         assert "running" in told.output, told.output
         bulletin.tell_now(stop_message(name, runner.run_id))
-    thread.join(60)
+    thread.join(STOP_SECONDS_MAX)
     assert states == [State.STOPPED]
     assert len(read_records(broker.bootstrap_servers, f"{name}-out")) == 50
     lag = CliRunner().invoke(cli, ["pipeline", "lag", str(folder), "--json", *call])

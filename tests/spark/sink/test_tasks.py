@@ -25,6 +25,7 @@ from headrace.spark.sink.writers import TopicStreamWriter
 from headrace.testing import EmbeddedBroker
 
 PARTITIONS = 3
+WAIT_S_MAX = 60
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def messages(place: tuple[EmbeddedBroker, str], isolation: str = "read_committed
     found: list[Any] = []
     ends = 0
     while ends < PARTITIONS:
-        message = consumer.poll(10)
+        message = consumer.poll(WAIT_S_MAX)
         assert message is not None
         if message.error() is None:
             found.append(message)
@@ -294,5 +295,5 @@ range_reader._fetcher({"bootstrap.servers": sys.argv[1]})
 
 def test_a_process_that_ends_closes_what_it_kept(own_broker: EmbeddedBroker) -> None:
     command = [sys.executable, "-W", "error::ResourceWarning", "-c", ENDS_WITH_CONNECTIONS]
-    ended = subprocess.run([*command, own_broker.bootstrap_servers], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([*command, own_broker.bootstrap_servers], capture_output=True, text=True, timeout=WAIT_S_MAX)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.client import Admin, TopicPartition
 from headrace.testing.embedded import EmbeddedBroker
+from tests.reserved_ports import reserved_address
 from tests.spark.source.test_stream import Collected, run_available
 from tests.spark.source.topics import consume, load, load_stream, produce
 
@@ -170,9 +171,8 @@ def test_a_checkpoint_that_cannot_be_written_is_named(
 
 
 def test_a_broker_that_comes_back_is_waited_for(spark: "SparkSession", tmp_path: Path) -> None:
-    folder = str(tmp_path / "data")
-    with EmbeddedBroker(data_dir=folder) as first:
-        address = first.bootstrap_servers
+    folder, config = str(tmp_path / "data"), {"listeners": f"PLAINTEXT://{reserved_address()}"}
+    with EmbeddedBroker(data_dir=folder, config=config) as first:
         topic = first.create_topic("waited-for", partitions=2)
         produce(first, topic, [b"before"] * 5)
         frame = load_stream(spark, first, topic, startingOffsets="earliest")
@@ -181,7 +181,7 @@ def test_a_broker_that_comes_back_is_waited_for(spark: "SparkSession", tmp_path:
         query.processAllAvailable()
     try:
         assert query.isActive
-        with EmbeddedBroker(data_dir=folder, config={"listeners": f"PLAINTEXT://{address}"}) as second:
+        with EmbeddedBroker(data_dir=folder, config=config) as second:
             produce(second, topic, [b"after"] * 5)
             query.processAllAvailable()
             assert seen.rows == consume(second, topic)

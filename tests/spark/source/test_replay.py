@@ -234,7 +234,7 @@ def test_only_topics_that_match_a_pattern_are_waited_for(
 
     monkeypatch.setattr(Admin, "topics", topics)
     given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribePattern": topic}
-    view = TopicView(parse_source_options({**given, "kafkaConsumer.pollTimeoutMs": "5000"}))
+    view = TopicView(parse_source_options({**given, "kafkaConsumer.pollTimeoutMs": "60000"}))
     assert {each.topic for each in view.topics().partitions} == {topic}
     assert not errors
     view.close()

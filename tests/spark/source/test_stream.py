@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-PROGRESS_SECONDS_MAX = 90
+PROGRESS_SECONDS_MAX = 300
 
 
 class Collected:
