@@ -187,7 +187,7 @@ def values_read(broker: EmbeddedBroker, topic: str, count: int) -> list[bytes]:
     consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
     values: list[bytes] = []
     while len(values) < count:
-        message = consumer.poll(20)
+        message = consumer.poll(60)
         assert message is not None
         assert message.error() is None
         value = message.value()

@@ -229,12 +229,15 @@ class OtherClients:
 
     async def settle(self, records):
         deadline = time.monotonic() + WAIT_S
-        while [len(share) for share in self.shares()] != [PARTITIONS // len(self.shares())] * len(self.shares()) or (
-            len(set(self.seen)) < records
-        ):
+        while not self._settled(records):
             assert time.monotonic() < deadline, (self.shares(), len(set(self.seen)))
             await asyncio.sleep(0.01)
-        assert set.union(*self.shares()) == set(range(PARTITIONS))
+
+    def _settled(self, records):
+        """Everyone has as much as the others, all is in somebody's hands, and everything was read."""
+        shares = self.shares()
+        is_fair = {len(share) for share in shares} == {PARTITIONS // len(shares)}
+        return is_fair and set.union(*shares) == set(range(PARTITIONS)) and len(set(self.seen)) == records
 
 
 def test_clients_of_three_kinds_in_one_group(broker):
