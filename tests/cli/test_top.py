@@ -38,7 +38,7 @@ def broker() -> Iterator[EmbeddedBroker]:
         running.create_topic("orders", partitions=2)
         running.create_topic(LONG_NAME)
         with Admin(running.bootstrap_servers) as admin:
-            admin.commit_group_offsets("billing", {TopicPartition("orders", 0): 1})
+            admin.commit_group_offsets("billing", {TopicPartition("orders", 0): 0})
         yield running
 
 
@@ -57,7 +57,7 @@ class Busy:
         with Producer(bootstrap_servers=self._servers) as producer, Admin(self._servers) as admin:
             while not self._over:
                 offset = producer.send("orders", b"value", partition=0).result(WAIT_S * 1000).offset
-                admin.commit_group_offsets("billing", {TopicPartition("orders", 0): offset})
+                admin.commit_group_offsets("billing", {TopicPartition("orders", 0): offset + 1})
                 with self._changed:
                     self._rounds += 1
                     self._changed.notify_all()
