@@ -19,6 +19,7 @@ from tests.reserved_ports import reserved_address
 
 from .hostile import HostileServer, ScriptedServer, listen_only, nobody_resolves
 from .leftovers import client_descriptors, client_threads
+from .patience import patiently
 
 pytestmark = pytest.mark.usefixtures("front")
 
@@ -118,10 +119,13 @@ def test_brokers_at_addresses_that_cannot_be(host: str, port: int) -> None:
         leader = metadata.MetadataResponseBroker(node_id=1, host=host, port=port)
         return metadata.MetadataResponse(brokers=(leader,), topics=(topic,))
 
-    with ScriptedServer({ApiKey.METADATA, ApiKey.LIST_OFFSETS, ApiKey.FETCH}, describe) as server, in_time():
-        with Consumer("t", bootstrap_servers=server.address, request_timeout_ms=300) as consumer:
-            with pytest.raises(BrokerUnreachable, match="is a broker running there"):
-                consumer.poll(WAIT_MS)
+    def read(request_timeout_ms: float) -> None:
+        options = {"bootstrap_servers": server.address, "request_timeout_ms": request_timeout_ms}
+        with Consumer("t", **options) as consumer, pytest.raises(BrokerUnreachable, match="is a broker running there"):
+            consumer.poll(request_timeout_ms + WAIT_MS)
+
+    with ScriptedServer({ApiKey.METADATA, ApiKey.LIST_OFFSETS, ApiKey.FETCH}, describe) as server:
+        patiently(read)
 
 
 def test_a_consumer_says_that_nobody_is_there() -> None:
