@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ FETCH_VERSION = 11
 LONG_WAIT_MS = 600_000
 """Longer than a test waits for an answer, or for the end of a broker."""
 
+LOOK_S = 0.02
 PATIENT = {"headrace.shutdown.timeout.ms": str(LONG_WAIT_MS)}
 
 
@@ -108,6 +110,9 @@ def _wait_until_stopping(broker: BrokerProcess) -> None:
             RawConnection(broker.bootstrap_servers).close()
         except ConnectionRefusedError:
             return
+        except ConnectionResetError:  # it had not been accepted when the listener was closed
+            continue
+        time.sleep(LOOK_S)
 
 
 def test_a_second_signal_ends_a_graceful_stop_at_once(tmp_path: Path) -> None:
