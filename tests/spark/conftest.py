@@ -34,7 +34,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker() as started:
+    """Nothing is too old for it: some tests write records of long ago, and retention looks every few minutes."""
+    with EmbeddedBroker(config={"log.retention.ms": "-1"}) as started:
         yield started
 
 

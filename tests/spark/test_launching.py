@@ -92,6 +92,22 @@ def test_the_shim_leaves_out_one_argument_only(tmp_path: Path, monkeypatch: pyte
     assert said.splitlines() == ["<-Xmx1g>", "<a b>", "<>", "<$x>", "<-jar>"]
 
 
+FOUND_BY_SPARK = """
+import sys
+import pyspark_headrace, pyspark_headrace_delta, pyspark_headrace_parquet
+
+print(*(each.DefaultSource.name() for each in (pyspark_headrace, pyspark_headrace_delta, pyspark_headrace_parquet)))
+heavy = ("headrace.broker", "headrace.log", "headrace.core", "headrace.client.blocking", "numpy", "pandas", "pyarrow")
+print(*(name for name in heavy if name in sys.modules))
+"""
+
+
+def test_what_spark_imports_to_find_the_formats_is_light() -> None:
+    """Every process of Spark imports it when any format is looked up."""
+    done = subprocess.run([sys.executable, "-c", FOUND_BY_SPARK], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["headrace headrace-delta headrace-parquet", ""]
+
+
 @pytest.mark.timeout(JOB_SECONDS_MAX)
 @pytest.mark.xdist_group("spark")
 def test_a_job_runs_without_java_on_the_path(broker: EmbeddedBroker, tmp_path: Path, job: str) -> None:

@@ -61,7 +61,8 @@ class BatchReader(DataSourceReader):
         starts = resolve(starting, seen.partitions, view)
         ends = resolve(ending, seen.partitions, view)
         behind = next((each for each in sorted(ends) if starts[each] > ends[each]), None)
-        if behind is not None and (starting.place == "offsets" or ending.place == "offsets"):
+        places = {starting.place, ending.place}
+        if behind is not None and ("offsets" in places or places == {"time"}):
             raise OptionError(
                 f'options "{starting.option}" and "{ending.option}" contradict each other: {behind} would be read from '
                 f"offset {starts[behind]} to {ends[behind]}"

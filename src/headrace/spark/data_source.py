@@ -11,7 +11,9 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from headrace.spark.option_names import OptionError, check_names
+from headrace.spark.option_names import STREAM_NAMES, OptionError, check_names
+from headrace.spark.option_values import OptionReader
+from headrace.spark.said import say_once
 from headrace.spark.sink.options import is_sink, parse_sink_options
 from headrace.spark.source_options import (
     DEFAULT_COLUMNS,
@@ -64,6 +66,9 @@ class HeadraceDataSource(DataSource):
         from headrace.spark.batch_reader import batch_reader
 
         settle()
+        given = OptionReader(self.options)
+        for name in filter(given.has, STREAM_NAMES):
+            say_once(f'option "{name}" is for streams: a batch read does nothing with it')
         return batch_reader(self._source_options(), self._own(schema))
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
@@ -83,7 +88,7 @@ class HeadraceDataSource(DataSource):
     def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
         from headrace.spark.sink.writers import stream_writer
 
-        return stream_writer(self.options, schema, overwrite)
+        return stream_writer(self.options, schema)
 
     def _source_options(self) -> SourceOptions:
         if self._source is None:

@@ -58,7 +58,10 @@ def checked(kind: type[ClientConfig], settings: Mapping[str, Any]) -> ClientConf
     try:
         return kind.from_names(settings)
     except InvalidArgument as error:
-        raise OptionError(f'an option that begins with "{KAFKA_PREFIX}" is not taken by this client: {error}') from None
+        text = str(error)
+        places = {name: max(text.find(name), text.find(name.replace(".", "_"))) for name in settings}
+        named = min((name for name in settings if places[name] >= 0), key=lambda name: places[name], default="*")
+        raise OptionError(f'option "{KAFKA_PREFIX}{named}" is not taken by this client: {text}') from None
 
 
 def _translated(name: str, text: str) -> dict[str, Any]:

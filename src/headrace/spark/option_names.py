@@ -46,7 +46,13 @@ OWN_SOURCE_NAMES = (
     "watermarkFrom",
 )
 
+STREAM_NAMES = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger", "commitGroup")
+"""What a batch read takes and does nothing with, as Spark's Kafka connector does with the first three."""
+
 SINK_NAMES = ("topic", "delivery", "sinkName", "idempotenceKey", "idempotenceEpoch", "lanes")
+
+BOTH_NAMES = ("bootstrap.servers", "includeHeaders")
+"""For reads and writes; of a write the second says nothing, as in Spark's Kafka connector."""
 
 SPARK_NAMES = (
     *("path", "queryName", "checkpointLocation", "outputMode"),
@@ -73,6 +79,14 @@ def check_names(options: Mapping[str, str]) -> None:
             )
         if name.lower() not in known and not name.lower().startswith(KAFKA_PREFIX):
             raise OptionError(f'unknown option "{name}" of format "headrace"{suggestion(name, known.values())}')
+
+
+def refuse_names(options: Iterable[str], foreign: Iterable[str], why: str) -> None:
+    """Names that mean something elsewhere and nothing here are refused too: whoever gave them wanted something."""
+    by_letters = {each.lower(): each for each in foreign if each not in BOTH_NAMES}
+    for name in options:
+        if name.lower() in by_letters:
+            raise OptionError(f'option "{by_letters[name.lower()]}" {why}')
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Lines for the log of the driver and the executors, each said once by a process."""
+"""Lines for the log of the driver and the executors."""
 
 import sys
 
@@ -7,11 +7,16 @@ LINES_REMEMBERED_MAX = 1_000
 _said: dict[str, None] = {}
 
 
-def say_once(line: str) -> None:
+def say(line: str) -> None:
     """To stderr, which Spark keeps with its own log."""
+    print(f"headrace: {line}", file=sys.stderr, flush=True)
+
+
+def say_once(line: str) -> None:
+    """What a process has said before, it does not say again."""
     if line in _said:
         return
     if len(_said) >= LINES_REMEMBERED_MAX:
         del _said[next(iter(_said))]
     _said[line] = None
-    print(f"headrace: {line}", file=sys.stderr, flush=True)
+    say(line)

@@ -1,8 +1,8 @@
 """Which parts of a batch read are taken from segment files, and which from the broker, at one vector of offsets."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import fields
+from time import time
 from typing import NamedTuple
 
 from pyspark.sql.datasource import InputPartition
@@ -15,13 +15,12 @@ from headrace.client.types import IsolationLevel
 from headrace.model.ids import TopicPartition
 from headrace.spark.planning import OffsetRange, split_ranges
 from headrace.spark.range_reader import RangePartition
+from headrace.spark.said import say_once
 from headrace.spark.source_options import SourceOptions
 
 PIECE_BYTES = 128 * 1024 * 1024
 """About how much of the files one task reads, as Spark has it for files of its own; small segments are put together,
 large ones cut."""
-
-logger = logging.getLogger("headrace.spark")
 
 
 class FilePart(NamedTuple):
@@ -42,6 +41,8 @@ class FilePlace(NamedTuple):
     topic_id: bytes
     aborted: tuple[AbortedRange, ...]
     leases: tuple[ScanLease, ...]
+    planned_s: float
+    """When the leases began, by the clock of the machine that planned."""
 
 
 class ScanPiece(InputPartition):
@@ -63,16 +64,26 @@ def client_config(options: SourceOptions) -> AdminConfig:
 def plan_scan(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputPartition]:
     """Files where the broker gives them, and the broker for all else."""
     manifest = _manifest(ranges, options)
+    planned = _planned(ranges, manifest, options, options.partition_records_max)
+    least = options.partitions_min or 0
+    if len(planned) < least:
+        total = sum(each.end - each.begin for each in ranges)
+        planned = _planned(ranges, manifest, options, max(1, total // least))
+    return planned
+
+
+def _planned(
+    ranges: Sequence[OffsetRange], manifest: ScanManifest | None, options: SourceOptions, records_max: int | None
+) -> list[InputPartition]:
     found = {TopicPartition(each.topic, each.partition): each for each in manifest.partitions} if manifest else {}
     planned: list[InputPartition] = []
     for wanted in ranges:
         scanned = found.get(wanted.partition)
         parts = _parts(wanted, scanned, with_open=options.scan == "direct") if scanned is not None else []
         if manifest is not None and scanned is not None and parts:
-            planned += _pieces(wanted.partition, _place(manifest, scanned), parts, options)
-        left = _left(wanted, parts)
-        pieces = split_ranges(left, partitions_min=None, records_max=options.partition_records_max)
-        planned += [RangePartition(each) for each in pieces]
+            planned += _pieces(wanted.partition, _place(manifest, scanned), parts, records_max)
+        left = split_ranges(_left(wanted, parts), partitions_min=None, records_max=records_max)
+        planned += [RangePartition(each) for each in left]
     return planned
 
 
@@ -82,13 +93,14 @@ def _manifest(ranges: Sequence[OffsetRange], options: SourceOptions) -> ScanMani
     with Scans(config=client_config(options)) as scans:
         try:
             if not scans.supported():
-                logger.warning('option "scan" is %s, but this broker gives no files: reading through it', options.scan)
+                say_once(f'option "scan" is {options.scan}, but this broker gives no files: reading through it')
                 return None
             isolation = IsolationLevel[options.isolation.upper()]
             return scans.scan_manifest([each.partition for each in ranges], isolation_level=isolation)
         except ClientError as error:
-            text = 'option "scan" is %s, but the files are not given (%s): reading through the broker'
-            logger.warning(text, options.scan, error)
+            say_once(
+                f'option "scan" is {options.scan}, but the files are not given ({error}): reading through the broker'
+            )
             return None
 
 
@@ -102,6 +114,7 @@ def _place(manifest: ScanManifest, scanned: ScanPartition) -> FilePlace:
         scanned.topic_id,
         scanned.aborted,
         leases,
+        time(),
     )
 
 
@@ -130,7 +143,7 @@ def _left(wanted: OffsetRange, parts: Sequence[FilePart]) -> list[OffsetRange]:
 
 
 def _pieces(
-    partition: TopicPartition, place: FilePlace, parts: Sequence[FilePart], options: SourceOptions
+    partition: TopicPartition, place: FilePlace, parts: Sequence[FilePart], records_max: int | None
 ) -> list[InputPartition]:
     pieces: list[InputPartition] = []
     together: list[FilePart] = []
@@ -145,9 +158,10 @@ def _pieces(
         together.clear()
         size = 0
 
-    for part in (cut for each in parts for cut in _cut(each, options)):
+    for part in (cut for each in parts for cut in _cut(each, records_max)):
         follows = not together or together[-1].end == part.begin
-        if size + _bytes(part) > PIECE_BYTES or not follows or options.partition_records_max is not None:
+        is_long = records_max is not None and together and part.end - together[0].begin > records_max
+        if size + _bytes(part) > PIECE_BYTES or not follows or is_long:
             close()
         together.append(part)
         size += _bytes(part)
@@ -159,10 +173,10 @@ def _meets(aborted: AbortedRange, wanted: OffsetRange) -> bool:
     return aborted.first_offset < wanted.end and aborted.last_offset >= wanted.begin
 
 
-def _cut(part: FilePart, options: SourceOptions) -> list[FilePart]:
+def _cut(part: FilePart, records_max: int | None) -> list[FilePart]:
     count = -(-_bytes(part) // PIECE_BYTES)
     whole = [OffsetRange(TopicPartition("", 0), part.begin, part.end)]
-    cut = split_ranges(whole, partitions_min=count, records_max=options.partition_records_max)
+    cut = split_ranges(whole, partitions_min=count, records_max=records_max)
     return [part._replace(begin=each.begin, end=each.end) for each in cut]
 
 

@@ -4,20 +4,20 @@ Whatever is not as the manifest says, a file that is not there, another cluster'
 is then read through the broker, with one line that says why. The rows are the same.
 """
 
-import logging
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import Struct
+from time import time
 from typing import TYPE_CHECKING
 
-from headrace.client.scans import AbortedRange, ScanManifest
+from headrace.client.scans import AbortedRange, ScanLease, ScanManifest
 from headrace.log.checkpoints import decode_partition_metadata, decode_properties
 from headrace.log.errors import CorruptFile
 from headrace.log.names import META_PROPERTIES, PARTITION_METADATA
 from headrace.spark.planning import OffsetRange
 from headrace.spark.range_reader import RangePartition, decoder_helper, read_range
+from headrace.spark.said import say_once
 from headrace.spark.scan_plan import FilePart, FilePlace, ScanPiece, client_config
 from headrace.spark.source_options import SourceOptions
 from headrace.spark.workers import settle
@@ -41,12 +41,13 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 4 * 1024 * 1024
 """Read at a time; a larger batch is read as a whole."""
-RENEW_SECONDS = 120
+RENEW_S = 120.0
+"""How often a worker that reads files tells the broker so; its leases are some times as long."""
+LEASES_KNOWN_MAX = 100
 TEXT_BYTES_MAX = 64 * 1024
 
-logger = logging.getLogger("headrace.spark")
-_told: set[str] = set()
-"""What this worker has said already: one line is enough."""
+_renewed_s: dict[tuple[ScanLease, ...], float] = {}
+"""When this worker last renewed the leases of a job: most pieces are read in far less time than that."""
 _LENGTH = Struct(">i")
 _INDEX_ENTRY = Struct(">II")
 
@@ -64,10 +65,9 @@ def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -
     done = piece.wanted.begin
     try:
         check_place(piece.place)
-        lease = _Lease(piece.place, options)
         for part in piece.parts:
             for chunk in _chunks(Path(piece.place.directory, piece.place.folder), part):
-                lease.keep()
+                _keep_leases(piece.place, options)
                 for decoded in decode(
                     chunk,
                     begin=max(part.begin, done),
@@ -80,7 +80,7 @@ def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -
                 done = max(done, min(_end_offset(chunk), part.end))
             done = part.end
     except (FileRefused, OSError, CorruptFile) as error:
-        _tell_once(f"a scan reads through the broker: {error}")
+        say_once(f"a scan reads through the broker: {error}")
         left = OffsetRange(piece.wanted.partition, done, piece.wanted.end)
         yield from read_range(RangePartition(left), options, schema)
 
@@ -191,35 +191,27 @@ def _end_offset(chunk: memoryview) -> int:
     return end
 
 
-class _Lease:
-    """Keeps the files where they are for as long as they are read."""
+def _keep_leases(place: FilePlace, options: SourceOptions) -> None:
+    """Keep the files where they are for as long as the job reads, however short its pieces are.
 
-    def __init__(self, place: FilePlace, options: SourceOptions) -> None:
-        self._place = place
-        self._options = options
-        self._renewed = time.monotonic()
+    A lease that is over is no harm to a file that is open; the next one is found to be missing.
+    """
+    now_s = time()
+    if now_s - _renewed_s.get(place.leases, place.planned_s) < RENEW_S:
+        return
+    from headrace.client.blocking.scans import Scans
+    from headrace.client.errors import ClientError
 
-    def keep(self) -> None:
-        """A lease that is over is no harm to a file that is open; the next one is found to be missing."""
-        if time.monotonic() - self._renewed < RENEW_SECONDS:
-            return
-        from headrace.client.blocking.scans import Scans
-        from headrace.client.errors import ClientError
-
-        self._renewed = time.monotonic()
-        try:
-            with Scans(config=client_config(self._options)) as scans:
-                scans.renew(ScanManifest(self._place.cluster_id, self._place.leases, ()))
-        except ClientError as error:
-            _tell_once(f"the lease of a scan was not renewed: {error}")
+    if len(_renewed_s) >= LEASES_KNOWN_MAX:
+        del _renewed_s[next(iter(_renewed_s))]
+    _renewed_s[place.leases] = now_s
+    try:
+        with Scans(config=client_config(options)) as scans:
+            scans.renew(ScanManifest(place.cluster_id, place.leases, ()))
+    except ClientError as error:
+        say_once(f"the lease of a scan was not renewed: {error}")
 
 
 def _text(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(TEXT_BYTES_MAX)
-
-
-def _tell_once(text: str) -> None:
-    if text not in _told:
-        _told.add(text)
-        logger.warning("%s", text)

@@ -8,10 +8,11 @@ from headrace.client.config import ConsumerConfig
 from headrace.client.types import EARLIEST, LATEST
 from headrace.model.ids import TopicPartition
 from headrace.spark.kafka_options import checked, client_settings
-from headrace.spark.option_names import OptionError, check_names
+from headrace.spark.option_names import SINK_NAMES, OptionError, check_names, refuse_names
 from headrace.spark.option_values import OptionReader
 from headrace.spark.values import ValueFormat, value_format
 
+SELECTION_NAMES = ("subscribe", "subscribePattern", "assign")
 MAX_TRIGGER_DELAY_MS = 15 * 60 * 1_000
 POLL_TIMEOUT_MS = 120_000
 COLUMN_NAMES = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
@@ -88,6 +89,8 @@ def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
     """Everything that can be checked without asking a broker is checked here; `OptionError` names the option."""
     check_names(options)
     reader = OptionReader(options)
+    chosen = next(filter(reader.has, SELECTION_NAMES), "subscribe")
+    refuse_names(options, SINK_NAMES, f'is for writing and "{chosen}" for reading: leave one of them out')
     settings = client_settings(options)
     settings.setdefault("isolation.level", "read_committed")
     group = settings.pop("group.id", None)
@@ -130,11 +133,11 @@ def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
 def is_source(options: Mapping[str, str]) -> bool:
     """Whether these options say what to read."""
     reader = OptionReader(options)
-    return any(map(reader.has, ("subscribe", "subscribePattern", "assign")))
+    return any(map(reader.has, SELECTION_NAMES))
 
 
 def _selection(reader: OptionReader) -> Selection:
-    given = [name for name in ("subscribe", "subscribePattern", "assign") if reader.has(name)]
+    given = [name for name in SELECTION_NAMES if reader.has(name)]
     if len(given) != 1:
         what = f"{' and '.join(given)} are given" if given else "none is given"
         raise OptionError(f'one of the options "subscribe", "subscribePattern" and "assign" is needed: {what}')

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from headrace.model.ids import TopicPartition
@@ -39,7 +40,8 @@ class StreamPlanner:
         """With the trigger availableNow: where the query ends."""
         self._newest: OffsetVector | None = None
         self._published: OffsetVector | None = None
-        self._triggered_ms = 0.0
+        self._triggered_ms = -inf
+        """When a batch was planned last; the first one after a start does not wait."""
         self._planned: dict[str, Any] | None = None
         """The end of the last batch that was planned here; any other that is asked for is a replay."""
         if options.group is None:

@@ -1,32 +1,27 @@
 """What the brokers say about the topics of a source: partitions, ids, and offsets. Waits while they are away."""
 
 import logging
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from uuid import UUID
 
 from headrace.client.blocking.admin import Admin
 from headrace.client.config import AdminConfig, ClientConfig, ConsumerConfig
-from headrace.client.errors import BrokerUnreachable, ClientError, DeadlineExceeded
+from headrace.client.errors import BrokerUnreachable, ClientError
 from headrace.client.types import EARLIEST, LATEST, IsolationLevel, OffsetAt, TopicDescription
 from headrace.core.groups.topic_patterns import TopicPattern
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.spark.option_names import OptionError
+from headrace.spark.said import say_once
 from headrace.spark.source_options import Selection, SourceOptions
+from headrace.spark.waiting import PASSING, Patience
 
-RETRY_PAUSE_MS = 250
 NO_OFFSET = -1
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 logger = logging.getLogger("headrace.spark")
-T = TypeVar("T")
-
-
-class BrokersAway(ClientError):
-    """No broker answered for as long as a query may wait."""
 
 
 class TopicsSeen(NamedTuple):
@@ -44,13 +39,15 @@ class TopicView:
         shared = {each.name: getattr(config, each.name) for each in fields(ClientConfig)}
         self._admin = Admin(config=AdminConfig(**shared))
         self._isolation = IsolationLevel[options.isolation.upper()]
-        self._patience_ms = options.poll_timeout_ms
+        self._patience = Patience(
+            servers=config.servers(), option="kafkaConsumer.pollTimeoutMs", limit_ms=options.poll_timeout_ms
+        )
         self._selection = options.selection
 
     def topics(self) -> TopicsSeen:
         selection = self._selection
         names = selection.topics or sorted({each.topic for each in selection.partitions})
-        described = self._patiently(lambda: self._described(names))
+        described = self._patience.ask(lambda: self._described(names))
         missing = [each.name for each in described if each.error == _UNKNOWN]
         refused = next((each for each in described if each.error and each.name not in missing), None)
         if refused is not None:
@@ -70,7 +67,7 @@ class TopicView:
         if pattern is not None:
             matching = set(TopicPattern(pattern).matching([each.name for each in described]))
             described = tuple(each for each in described if each.name in matching and not each.internal)
-        unsettled = next((each for each in described if each.error in RETRIABLE - {_UNKNOWN}), None)
+        unsettled = next((each for each in described if each.error in PASSING), None)
         if unsettled is not None:
             raise BrokerUnreachable(f'topic "{unsettled.name}" cannot be read now: {unsettled.error.name}')
         return described
@@ -95,7 +92,7 @@ class TopicView:
         """How many bytes an offset of each partition takes on average, by the sizes of their logs."""
         wanted = set(partitions)
         sizes: dict[TopicPartition, int] = {}
-        for folder in self._patiently(lambda: self._admin.log_dirs()):
+        for folder in self._patience.ask(lambda: self._admin.log_dirs()):
             for replica in folder.replicas:
                 place = TopicPartition(replica.topic, replica.partition)
                 if place in wanted and not replica.is_future:
@@ -117,7 +114,7 @@ class TopicView:
         self._admin.close()
 
     def _offsets(self, times: Mapping[TopicPartition, int], isolation: IsolationLevel) -> dict[TopicPartition, int]:
-        found = self._patiently(lambda: self._answered(times, isolation))
+        found = self._patience.ask(lambda: self._answered(times, isolation))
         return {each: at.offset for each, at in found.items()}
 
     def _answered(
@@ -126,31 +123,16 @@ class TopicView:
         found = self._admin.offsets(times, isolation=isolation)
         for partition, at in found.items():
             if at.error:
-                raise BrokerUnreachable(f"the offsets of {partition} are not known: {at.error.name}")
+                what = f"the offsets of {partition} are not known: {at.error.name}"
+                raise BrokerUnreachable(what) if at.error in RETRIABLE else ClientError(what)
         return found
-
-    def _patiently(self, call: Callable[[], T]) -> T:
-        """Until an answer comes; brokers that are away may come back for `kafkaConsumer.pollTimeoutMs`."""
-        deadline = time.monotonic() + self._patience_ms / 1_000
-        is_told = False
-        while True:
-            try:
-                return call()
-            except (BrokerUnreachable, DeadlineExceeded) as error:
-                if time.monotonic() >= deadline:
-                    raise BrokersAway(
-                        f'the brokers did not answer within option "kafkaConsumer.pollTimeoutMs" '
-                        f"({self._patience_ms} ms): {error}"
-                    ) from error
-                if not is_told:
-                    logger.warning("waiting for the brokers: %s", error)
-                    is_told = True
-                time.sleep(RETRY_PAUSE_MS / 1_000)
 
 
 def require_topics(seen: TopicsSeen, selection: Selection) -> None:
     """Something that was named and does not exist is an error, and never an empty result."""
     option = "subscribe" if selection.topics else "assign"
+    if selection.pattern is not None and not seen.partitions:
+        say_once(f'option "subscribePattern" ({selection.pattern}) matches no topic now')
     if seen.missing:
         names = ", ".join(f'"{each}"' for each in seen.missing)
         raise OptionError(

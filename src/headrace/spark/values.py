@@ -33,8 +33,20 @@ def value_format(reader: OptionReader) -> ValueFormat:
         raise OptionError(
             'option "valueFormat" is json, so option "schema" is needed, such as "id BIGINT, name STRING"'
         )
+    if schema is not None and kind == "json":
+        _check_schema(schema)
     if kind != "json" and schema is not None:
         raise OptionError(f'options "schema" and "valueFormat" ({kind}) contradict each other: only json has a schema')
     if kind == "binary" and reader.has("onBadRecord"):
         raise OptionError('option "onBadRecord" needs option "valueFormat": bytes as they are can always be read')
     return ValueFormat(kind=cast(Literal["binary", "string", "json"], kind), schema=schema)
+
+
+def _check_schema(text: str) -> None:
+    """Spark's own message would name neither the option nor the field."""
+    from headrace.spark.pipelines.schema_text import parse_schema
+
+    try:
+        parse_schema(f"value STRUCT<{text}>")
+    except ValueError as error:
+        raise OptionError(f'option "schema" ({text}) cannot be read: {error}') from None

@@ -49,4 +49,4 @@ class FailingSource(DataSource):
         return "key STRING, value STRING"
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        return FailingStreamWriter(stream_writer(self._given, schema, overwrite)._options, self._folder)
+        return FailingStreamWriter(stream_writer(self._given, schema)._options, self._folder)

@@ -47,6 +47,11 @@ def test_options_as_spark_gives_them() -> None:
     assert (options.admin_config().security_protocol, options.admin_config().sasl_username) == ("SASL_SSL", "me")
 
 
+def test_what_the_kafka_connector_also_takes() -> None:
+    options = parse_sink_options({**SERVERS, "topic": " t ", "includeheaders": "true"})
+    assert options.topic == "t"
+
+
 def test_fewer_acknowledgements_are_at_least_once() -> None:
     assert parse_sink_options({**SERVERS, "kafka.acks": "1"}).delivery == "at-least-once"
 
@@ -75,6 +80,9 @@ def test_fewer_acknowledgements_are_at_least_once() -> None:
         ),
         ({**SERVERS, "kafka.compression.type": "lzma"}, "there is no compression 'lzma'"),
         ({**SERVERS, "kafka.transactional.id": "x"}, 'option "kafka.transactional.id" is not for a sink'),
+        ({**SERVERS, "topic": "t", "startingoffsets": "latest"}, 'option "startingOffsets" is for reading: a write'),
+        ({**SERVERS, "topic": "t", "commitgroup": "g"}, 'option "commitGroup" is for reading: a write'),
+        ({**SERVERS, "topic": "t", "kafka.group.id": "g"}, 'option "kafka.group.id" is not taken by this client'),
         ({**SERVERS, "kafka.key.serializer": "x"}, 'option "kafka.key.serializer" cannot be set'),
         ({**SERVERS, "kafka.batch.size": "0"}, "batch_size must be above zero"),
     ],

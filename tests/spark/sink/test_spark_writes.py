@@ -206,3 +206,40 @@ def test_a_topic_is_not_overwritten(spark: "SparkSession", broker: EmbeddedBroke
     rows = spark.range(1).select(F.col("id").cast("string").alias("value"))
     with pytest.raises(AnalysisException, match="a topic is not overwritten"):
         writer(rows, broker, topic=topic).mode("overwrite").save()
+
+
+def test_spark_wants_to_be_told_to_append(spark: "SparkSession", broker: EmbeddedBroker, topic: str) -> None:
+    """Unlike a write of the Kafka connector: the guide says so, as Spark does not ask a Python sink."""
+    rows = spark.range(1).select(F.col("id").cast("string").alias("value"))
+    with pytest.raises(AnalysisException, match=r"UNSUPPORTED_DATA_SOURCE_SAVE_MODE.*Append"):
+        writer(rows, broker, topic=topic).mode("error").save()
+
+
+def test_whole_results_are_added_to_a_topic(
+    spark: "SparkSession", broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    """As the Kafka connector does. For `update` Spark wants a sink of Java: foreachBatch takes it."""
+    feed(tmp_path / "in", 0)
+    feed(tmp_path / "in", 1)
+    counted = stream(spark, tmp_path / "in").groupBy("half").count()
+    results = counted.select(F.col("half").cast("string").alias("key"), F.col("count").cast("string").alias("value"))
+    servers = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": topic}
+    run(results.writeStream.format("headrace").outputMode("complete").options(**servers), tmp_path / "complete")
+    half, whole = str(ROWS // 2).encode(), str(ROWS).encode()
+    assert Counter(row.value for row in read(spark, broker, topic)) == Counter({half: 2, whole: 2})
+    updated = results.writeStream.outputMode("update")
+    with pytest.raises(StreamingQueryException, match="does not support Update mode"):
+        run(updated.format("headrace").options(**servers), tmp_path / "update")
+    each = results.writeStream.outputMode("update").foreachBatch(
+        lambda rows, _: writer(rows, broker, topic=topic).save()
+    )
+    run(each, tmp_path / "each")
+    assert Counter(row.value for row in read(spark, broker, topic)) == Counter({half: 4, whole: 4})
+
+
+@pytest.mark.parametrize(("kind", "advice"), [("delta", "deltalake"), ("parquet", r"spark\.read\.parquet")])
+def test_who_reads_with_a_format_for_writing_is_told_another(
+    spark: "SparkSession", kind: str, advice: str, tmp_path: Path
+) -> None:
+    with pytest.raises(AnalysisException, match=f'"headrace-{kind}" is for writing: read the folder with {advice}'):
+        spark.read.format(f"headrace-{kind}").load(str(tmp_path)).collect()

@@ -112,6 +112,11 @@ def test_times_choose_what_is_read(spark: "SparkSession", broker: EmbeddedBroker
     assert [(row.partition, row.offset) for row in late] == [(0, 9)]
     with pytest.raises(Exception, match='option "startingOffsetsByTimestamp": no record of'):
         load(spark, broker, topic, **by_partition).collect()
+    ends = {"endingOffsetsByTimestamp": json.dumps({topic: {"0": 2_500, "1": 20_000}})}
+    ended = load(spark, broker, topic, **ends).collect()
+    assert sorted((row.partition, row.offset) for row in ended) == [(0, 0), (0, 1), *((1, each) for each in range(10))]
+    with pytest.raises(Exception, match='"startingTimestamp" and "endingOffsetsByTimestamp" contradict each other'):
+        load(spark, broker, topic, startingTimestamp=8_000, **ends).collect()
 
 
 def test_topics_by_pattern_and_partitions_by_assignment(spark: "SparkSession", broker: EmbeddedBroker) -> None:

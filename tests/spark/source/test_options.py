@@ -3,13 +3,15 @@
 import json
 
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.client.config import ConsumerConfig
 from headrace.model.ids import TopicPartition
+from headrace.spark import said
 from headrace.spark.data_source import HeadraceDataSource
 from headrace.spark.offset_vectors import CheckpointError, from_json
 from headrace.spark.option_names import OptionError
-from headrace.spark.source_options import SourceOptions, latest_is_not_a_start, parse_source_options
+from headrace.spark.source_options import DEFAULT_COLUMNS, SourceOptions, latest_is_not_a_start, parse_source_options
 
 NEEDED = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "orders"}
 
@@ -68,6 +70,12 @@ def test_defaults_are_the_connectors_but_for_the_isolation() -> None:
         ({"valueFormat": "xml"}, 'option "valueFormat" is one of binary, string, json'),
         ({"valueFormat": "json"}, 'option "schema" is needed'),
         ({"schema": "a INT"}, 'options "schema" and "valueFormat" (binary) contradict each other'),
+        (
+            {"valueFormat": "json", "schema": "id INTT"},
+            'option "schema" (id INTT) cannot be read: field "id": there is',
+        ),
+        ({"valueFormat": "json", "schema": "id"}, 'field "id" has no type'),
+        ({"valueFormat": "json", "schema": "a INTERVAL DAY TO SECOND"}, 'there is no type "interval"'),
         ({"onBadRecord": "drop"}, 'option "onBadRecord" needs option "valueFormat"'),
         ({"commitGroup": ""}, 'option "commitGroup" is empty'),
         ({"kafka.fetch.max.byte": "1"}, "did you mean 'fetch.max.bytes'?"),
@@ -77,6 +85,13 @@ def test_defaults_are_the_connectors_but_for_the_isolation() -> None:
         ({"kafka.ssl.truststore.type": "JKS"}, "only PEM files can be read"),
         ({"kafka.sasl.jaas.config": "com.example.Other required;"}, 'option "kafka.sasl.jaas.config" is understood'),
         ({"kafka.sasl.kerberos.service.name": "kafka"}, "sasl.kerberos.service.name"),
+        ({"topic": "t"}, 'option "topic" is for writing and "subscribe" for reading: leave one of them out'),
+        ({"kafka.fetch.max.byte": "1"}, 'option "kafka.fetch.max.byte" is not taken by this client'),
+        ({"kafka.isolation.level": "read_all"}, 'option "kafka.isolation.level" is not taken by this client'),
+        ({"kafka.sasl.kerberos.service.name": "kafka"}, 'option "kafka.sasl.kerberos.service.name" is not taken'),
+        ({"kafka.ssl.engine.factory.class": "x"}, 'option "kafka.ssl.engine.factory.class" is not taken'),
+        ({"kafka.security.protocol": "SASL"}, 'option "kafka.security.protocol" is not taken'),
+        ({"kafka.sasl.username": "me"}, 'option "kafka.sasl.username" is not taken'),
         ({"subscribe": "", "subscribePattern": "a"}, "subscribe and subscribePattern are given"),
     ],
 )
@@ -123,6 +138,25 @@ def test_security_settings_of_java_reach_the_client() -> None:
         False,
     )
     assert options.group == "billing"
+
+
+def test_a_batch_read_says_which_options_are_for_streams(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(said, "_said", {})
+    source = HeadraceDataSource({**NEEDED, "maxoffsetspertrigger": "5", "commitgroup": "g"})
+    source.reader(StructType([StructField(name, StringType()) for name in DEFAULT_COLUMNS]))
+    assert capsys.readouterr().err.splitlines() == [
+        f'headrace: option "{name}" is for streams: a batch read does nothing with it'
+        for name in ("maxOffsetsPerTrigger", "commitGroup")
+    ]
+
+
+@pytest.mark.parametrize(
+    "schema", ["id BIGINT, b ARRAY<INT>", "id: BIGINT", "id BIGINT NOT NULL COMMENT 'x', `a b` DATE"]
+)
+def test_schemas_as_spark_writes_them(schema: str) -> None:
+    assert parsed(valueFormat="json", schema=schema).values.spark_type == f"STRUCT<{schema}>"
 
 
 def test_what_spark_adds_is_no_mistake() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMinRows
 from pyspark.sql.types import StructType
 
 from headrace.client import Admin, Producer, TopicPartition
@@ -19,27 +19,31 @@ from headrace.spark.option_names import OptionError
 from headrace.spark.range_reader import RangePartition
 from headrace.spark.source_options import parse_source_options
 from headrace.spark.stream_reader import StreamReader
-from headrace.spark.topic_view import BrokersAway, TopicView
+from headrace.spark.topic_view import TopicView
+from headrace.spark.waiting import BrokersAway
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import produce
 
 ALL = ReadAllAvailable()
+LIMITED = ReadMinRows(20)
+"""By the query's own options; only that Spark wants no more than these counts."""
 
 
 class Planning:
     """The process that plans a query: a restart is another of them."""
 
     def __init__(self, servers: str, topic: str, **options: str) -> None:
-        given = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest", **options}
+        chosen = {} if "subscribePattern" in options else {"subscribe": topic}
+        given = {"kafka.bootstrap.servers": servers, "startingOffsets": "earliest", **chosen, **options}
         self._reader = StreamReader(parse_source_options(given), StructType())
 
     def fix_ends(self) -> None:
         self._reader.prepareForTriggerAvailableNow()
 
-    def end(self, start: dict[str, Any] | None = None) -> dict[str, Any]:
+    def end(self, start: dict[str, Any] | None = None, limit: ReadLimit = ALL) -> dict[str, Any]:
         """Of the next batch; as text in between, as Spark keeps it."""
         begin = self._reader.initialOffset() if start is None else start
-        return json.loads(json.dumps(self._reader.latestOffset(begin, ALL)))
+        return json.loads(json.dumps(self._reader.latestOffset(begin, limit)))
 
     def ranges(self, start: dict[str, Any] | None, end: dict[str, Any]) -> list[tuple[int, int, int]]:
         begin = self._reader.initialOffset() if start is None else start
@@ -217,8 +221,51 @@ def test_a_checkpoint_of_a_query_of_other_topics_is_told(broker: EmbeddedBroker,
 
 def test_brokers_that_stay_away_are_told_with_the_option(planning: Any) -> None:
     query = planning(**{"kafka.bootstrap.servers": "127.0.0.1:9", "kafkaConsumer.pollTimeoutMs": "300"})
-    with pytest.raises(BrokersAway, match=r'"kafkaConsumer\.pollTimeoutMs" \(300 ms\): .*127\.0\.0\.1:9'):
+    with pytest.raises(BrokersAway, match=r'127\.0\.0\.1:9.*"kafkaConsumer\.pollTimeoutMs" \(300 ms\): cannot reach'):
         query.end()
+
+
+class Clock:
+    """Of the planner, in milliseconds; moved by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_ms = 1_000.0
+        monkeypatch.setattr(stream_planner, "_now_ms", lambda: self.now_ms)
+
+
+def test_a_batch_that_is_too_small_waits_until_the_delay_is_over(
+    broker: EmbeddedBroker, topic: str, planning: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    few = {"minOffsetsPerTrigger": "20", "maxTriggerDelay": "10m"}
+    query = planning(**few)
+    end = query.end(limit=LIMITED)
+    produce(broker, topic, [b"v"] * 5, partition=0)
+    assert query.end(end, limit=LIMITED) == end
+    clock.now_ms += 599_000
+    assert query.end(end, limit=LIMITED) == end
+    clock.now_ms += 1_000
+    later = query.end(end, limit=LIMITED)
+    assert query.ranges(end, later) == [(0, 0, 5)]
+    produce(broker, topic, [b"v"], partition=0)
+    assert query.end(later, limit=LIMITED) == later, "the delay counts from the last batch"
+    assert planning(**few).end(later, limit=LIMITED) != later, "a query that is started again does not wait at first"
+    assert query.end(later) != later, "who asks for everything gets it"
+
+
+def test_a_pattern_that_nothing_matches_yet_is_a_query_that_waits(
+    broker: EmbeddedBroker, planning: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = broker.unused_topic_name("comes-later")
+    query = planning(subscribePattern=name)
+    end = query.end()
+    assert f'option "subscribePattern" ({name}) matches no topic now' in capsys.readouterr().err
+    assert query.ranges(None, end) == []
+    assert query.end(end) == end
+    broker.create_topic(name)
+    produce(broker, name, [b"v"] * 3)
+    assert query.ranges(end, query.end(end)) == [(0, 0, 3)]
+    broker.delete_topic(name)
 
 
 def test_only_topics_that_match_a_pattern_are_waited_for(

@@ -1,6 +1,5 @@
 """Segment files read by executors: the rows of a consumer, and the broker where files are not what is meant."""
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,12 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headrace.client import Admin, NewTopic, Producer, TopicPartition
+from headrace.client.blocking.scans import Scans
+from headrace.client.scans import ScanManifest
 from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, ResourceType
-from headrace.spark import scan_reader
+from headrace.spark import said, scan_reader
 from headrace.spark.planning import OffsetRange
 from headrace.spark.scan_plan import ScanPiece, plan_scan
 from headrace.spark.scan_reader import read_piece
-from headrace.spark.source_options import parse_source_options
+from headrace.spark.source_options import SourceOptions, parse_source_options
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import as_columns, consume, load
 
@@ -81,13 +82,13 @@ def test_a_compacted_topic_is_scanned_as_a_consumer_reads_it(
         assert as_columns(rows) == found
 
 
-def options_of(broker: EmbeddedBroker, topic: str, **more: str) -> object:
+def options_of(broker: EmbeddedBroker, topic: str, **more: str) -> SourceOptions:
     return parse_source_options(
         {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic, "columns": "offset", **more}
     )
 
 
-def planned(broker: EmbeddedBroker, topic: str, begin: int, end: int, **more: str) -> tuple[list, object]:
+def planned(broker: EmbeddedBroker, topic: str, begin: int, end: int, **more: str) -> tuple[list, SourceOptions]:
     options = options_of(broker, topic, **more)
     return plan_scan([OffsetRange(TopicPartition(topic, 1), begin, end)], options), options
 
@@ -102,20 +103,19 @@ def test_closed_segments_come_from_files_and_the_tail_from_the_broker(broker: Em
     assert all(isinstance(each, ScanPiece) for each in whole)
 
 
-def test_any_part_of_a_segment_is_found_by_its_index(broker: EmbeddedBroker, segmented: str) -> None:
+def offsets_of(pieces: list, options: SourceOptions) -> list[int]:
     from pyspark.sql.types import LongType, StructField, StructType
 
     schema = StructType([StructField("offset", LongType())])
+    batches = [batch for piece in pieces for batch in read_piece(piece, options, schema)]
+    return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
+
+
+def test_any_part_of_a_segment_is_found_by_its_index(broker: EmbeddedBroker, segmented: str) -> None:
     every = [row[3] for row in consume(broker, segmented, [1])]
     for begin, end in ((0, 500), (7, 8), (50, 90), (101, 333)):
         pieces, options = planned(broker, segmented, begin, end, scan="direct", maxRecordsPerPartition="17")
-        found = [
-            offset
-            for piece in pieces
-            if isinstance(piece, ScanPiece)
-            for batch in read_piece(piece, options, schema)
-            for offset in batch.column("offset").to_pylist()
-        ]
+        found = offsets_of([each for each in pieces if isinstance(each, ScanPiece)], options)
         assert found == [offset for offset in every if begin <= offset < end]
 
 
@@ -156,17 +156,62 @@ def damage(piece: ScanPiece, how: str) -> ScanPiece:
     ],
 )
 def test_files_that_are_not_the_ones_meant_are_left_for_the_broker(
-    broker: EmbeddedBroker, segmented: str, how: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker,
+    segmented: str,
+    how: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from pyspark.sql.types import LongType, StructField, StructType
-
-    monkeypatch.setattr(scan_reader, "_told", set())
+    monkeypatch.setattr(said, "_said", {})
     pieces, options = planned(broker, segmented, 0, 300, scan="auto")
     piece = damage(pieces[0], how)
-    with caplog.at_level(logging.WARNING, "headrace.spark"):
-        batches = list(read_piece(piece, options, StructType([StructField("offset", LongType())])))
-    found = [offset for batch in batches for offset in batch.column("offset").to_pylist()]
+    for _ in range(2):
+        found = offsets_of([piece], options)
     wanted = range(piece.wanted.begin, piece.wanted.end)
     assert found == [row[3] for row in consume(broker, segmented, [1]) if row[3] in wanted]
     assert found
-    assert "a scan reads through the broker" in caplog.text
+    assert capsys.readouterr().err.count("headrace: a scan reads through the broker: ") == 1
+
+
+def test_a_broker_that_gives_no_files_is_read_through_and_that_is_said(
+    broker: EmbeddedBroker, segmented: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(said, "_said", {})
+    monkeypatch.setattr(Scans, "supported", lambda _: False)
+    for _ in range(2):
+        pieces, _options = planned(broker, segmented, 0, 300, scan="direct")
+        assert not any(isinstance(each, ScanPiece) for each in pieces)
+    assert capsys.readouterr().err == (
+        'headrace: option "scan" is direct, but this broker gives no files: reading through it\n'
+    )
+
+
+def test_a_job_of_many_short_pieces_keeps_its_files(
+    broker: EmbeddedBroker, segmented: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each piece takes less than the time after which a lease is renewed, and all of them far longer."""
+    pieces, options = planned(broker, segmented, 0, 300, scan="direct", maxRecordsPerPartition="20")
+    files = [each for each in pieces if isinstance(each, ScanPiece)]
+    assert len(files) > 5
+    renewed: list[ScanManifest] = []
+    clock = [files[0].place.planned_s]
+    monkeypatch.setattr(scan_reader, "_renewed_s", {})
+    monkeypatch.setattr(scan_reader, "time", lambda: clock[0])
+    monkeypatch.setattr(Scans, "renew", lambda _, manifest: renewed.append(manifest))
+    for piece in files:
+        offsets_of([piece], options)
+        clock[0] += scan_reader.RENEW_S * 0.6
+    assert len(renewed) == (len(files) - 1) // 2
+    assert renewed[0].leases == files[0].place.leases != ()
+
+
+@pytest.mark.parametrize("scan", ["direct", "auto"])
+def test_files_are_cut_into_as_many_tasks_as_asked_for(broker: EmbeddedBroker, segmented: str, scan: str) -> None:
+    few, _ = planned(broker, segmented, 0, 200, scan=scan)
+    pieces, options = planned(broker, segmented, 0, 200, scan=scan, minPartitions="12")
+    assert len(few) < 12 <= len(pieces) < 40
+    files = [each for each in pieces if isinstance(each, ScanPiece)]
+    begin, end = files[0].wanted.begin, files[-1].wanted.end
+    every = [row[3] for row in consume(broker, segmented, [1])]
+    assert offsets_of(files, options) == [offset for offset in every if begin <= offset < end]
+    assert [each.wanted.begin for each in pieces[1:]] == [each.wanted.end for each in pieces[:-1]]

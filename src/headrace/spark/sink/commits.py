@@ -10,6 +10,7 @@ from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import SinkOptions
 from headrace.spark.sink.tasks import TaskReport
+from headrace.spark.waiting import BrokersAway
 from headrace.spark.workers import settle
 
 ABORT_MS_MAX = 10_000
@@ -36,7 +37,7 @@ def commit(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
     except BrokerError as error:
         connections.drop("epochs", options.client)
         raise EpochNotCommitted(_explained(error, identity)) from error
-    except (ClientError, connections.BrokersAway):
+    except (ClientError, BrokersAway):
         connections.drop("epochs", options.client)
         raise
 

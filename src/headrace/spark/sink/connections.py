@@ -3,14 +3,12 @@
 import atexit
 import os
 from collections.abc import Callable
-from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from headrace.client.errors import BrokerError, BrokerUnreachable, ClientError, DeadlineExceeded
+from headrace.client.errors import ClientError
 from headrace.client.types import ConfigResource, ResourceType
-from headrace.model.errors import RETRIABLE, ErrorCode
-from headrace.spark.said import say_once
 from headrace.spark.sink.options import SinkOptions
+from headrace.spark.waiting import Patience
 
 if TYPE_CHECKING:
     from headrace.client.blocking.epochs import Epochs
@@ -19,13 +17,6 @@ KEPT_MAX = 4
 """Of each kind: as many clusters as one worker writes to in turn."""
 
 TOPIC_LIMIT = "max.message.bytes"
-RETRY_PAUSE_S = 0.25
-_PASSING = RETRIABLE - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-"""What a broker says that has just been started; a topic that does not exist is told at once."""
-
-
-class BrokersAway(RuntimeError):
-    """No broker answered for as long as a write may wait."""
 
 
 class Closable(Protocol):
@@ -75,21 +66,12 @@ def kept_epochs(options: SinkOptions) -> "Epochs":
 
 
 def patiently(options: SinkOptions, ask: Callable[[], T]) -> T:
-    """An answer, waited for as long as rows may wait for theirs: brokers that are away may come back."""
-    deadline_s = monotonic() + options.patience_ms / 1_000
-    while True:
-        try:
-            return ask()
-        except (BrokerUnreachable, DeadlineExceeded, BrokerError) as error:
-            if isinstance(error, BrokerError) and error.code not in _PASSING:
-                raise
-            if monotonic() >= deadline_s:
-                raise BrokersAway(
-                    f"the brokers of option kafka.bootstrap.servers ({dict(options.client)['bootstrap_servers']}) did "
-                    f"not answer within kafka.delivery.timeout.ms={options.patience_ms:g}: {error}"
-                ) from error
-            say_once(f"waiting for the brokers: {error}")
-            sleep(RETRY_PAUSE_S)
+    """An answer, waited for as long as rows may wait for theirs."""
+    config = options.producer_config()
+    patience = Patience(
+        servers=config.servers(), option="kafka.delivery.timeout.ms", limit_ms=config.delivery_timeout_ms
+    )
+    return patience.ask(ask)
 
 
 def topic_batch_bytes_max(options: SinkOptions, topic: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from headrace.client.config import AdminConfig, ClientConfig, ProducerConfig
 from headrace.spark.kafka_options import checked, client_settings
-from headrace.spark.option_names import SINK_NAMES, OptionError
+from headrace.spark.option_names import OWN_SOURCE_NAMES, SINK_NAMES, SOURCE_NAMES, OptionError, refuse_names
 from headrace.wire.records.compression import Compression
 
 Delivery = Literal["exactly-once", "at-least-once", "lanes"]
@@ -84,9 +84,10 @@ def is_sink(options: Mapping[str, str]) -> bool:
 
 def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
     """From the options as Spark gives them: names in lower case, with Spark's own among them."""
+    refuse_names(options, (*SOURCE_NAMES, *OWN_SOURCE_NAMES), "is for reading: a write does not take it")
     lower = {name.lower(): value for name, value in options.items()}
-    topic = lower.get("topic")
-    if topic is not None and not topic:
+    topic = lower["topic"].strip() if "topic" in lower else None
+    if topic == "":
         raise OptionError('option "topic" is empty: name a topic, or leave it out and give every row a column `topic`')
     key = lower.get("idempotencekey")
     if key is None and "idempotenceepoch" in lower:

@@ -24,10 +24,8 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
     return TopicWriter(_checked(options, schema))
 
 
-def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "TopicStreamWriter":
-    """For `df.writeStream.format("headrace")`."""
-    if overwrite:
-        raise OptionError('a topic is not overwritten: use outputMode("append") or outputMode("update")')
+def stream_writer(options: Mapping[str, str], schema: StructType) -> "TopicStreamWriter":
+    """For `df.writeStream.format("headrace")`; what `outputMode("complete")` gives is added to the topic."""
     return TopicStreamWriter(_checked(options, schema))
 
 

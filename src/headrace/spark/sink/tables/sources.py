@@ -2,7 +2,7 @@
 
 from collections.abc import MutableMapping
 
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, DataSourceStreamArrowWriter
 from pyspark.sql.types import StructType
 
 from headrace.spark.option_names import OptionError
@@ -11,6 +11,7 @@ from headrace.spark.sink.tables.options import parse_table_options
 
 class _FileSink(DataSource):
     KIND = ""
+    READ_WITH = ""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -22,6 +23,9 @@ class _FileSink(DataSource):
 
     def schema(self) -> StructType:
         return StructType([])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        raise OptionError(f'format "{self.name()}" is for writing: read the folder with {self.READ_WITH}')
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from headrace.spark.sink.tables.writers import FileWriter
@@ -43,7 +47,9 @@ def _refuse_overwrite(overwrite: bool) -> None:
 
 class DeltaSink(_FileSink):
     KIND = "delta"
+    READ_WITH = "deltalake.DeltaTable(path), or any other reader of Delta tables"
 
 
 class ParquetSink(_FileSink):
     KIND = "parquet"
+    READ_WITH = "spark.read.parquet(path)"
