@@ -10,7 +10,7 @@ import pytest
 
 from headrace.spark.batch_watermarks import watermark_before
 from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointError, CheckpointInUse, Note
-from headrace.spark.pipelines.identity import Identity
+from headrace.spark.pipelines.identity import Identity, digest
 
 IDENTITY = Identity(name="p", sources=("a",), shapes=("json(id)",), transform="SELECT 1", is_stateful=True)
 
@@ -21,6 +21,7 @@ def test_a_note_comes_back_as_it_was(tmp_path: Path) -> None:
     note = Note(identity=IDENTITY, generation=3, starts={"input": {"t": {"0": 5}}})
     checkpoint.write_note(note)
     assert checkpoint.note() == note
+    assert json.loads((tmp_path / "new" / "headrace.json").read_text())["definition"] == digest(IDENTITY)
     fresh = checkpoint.begin_generation({"input": {"t": {"0": 1}}})
     assert (fresh.generation, fresh.identity, fresh.starts) == (4, None, {"input": {"t": {"0": 1}}})
     assert checkpoint.note() == fresh

@@ -1,10 +1,14 @@
 """What is read off Spark's answers: progress, plans, and why a query ended."""
 
+from pathlib import Path
+
 import pytest
 
+from headrace.spark.pipelines.definition import Pipeline
 from headrace.spark.pipelines.failures import failure_of, is_stop
 from headrace.spark.pipelines.plans import stateful_operators
 from headrace.spark.pipelines.progress import batch_report, totals
+from headrace.spark.pipelines.reading import read_pipeline
 
 PROGRESS = {
     "id": "q",
@@ -120,10 +124,68 @@ FAILURES = [
 ]
 
 
+PIPELINE = """\
+name: n
+source: {topic: a, format: string}
+transform:
+  sql: |
+
+    SELECT value,
+      cast(value AS INT) AS n
+    FROM input
+sinks:
+  - topic_from: "CASE WHEN n > 1 THEN 'b' END"
+    topics: [b]
+    key: |
+      1 / n
+"""
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Pipeline:
+    (tmp_path / "pipeline.yml").write_text(PIPELINE)
+    return read_pipeline(tmp_path)
+
+
 @pytest.mark.parametrize(("message", "said", "final"), FAILURES)
-def test_the_line_that_matters_is_found(message: str, said: str, final: bool) -> None:
-    failure = failure_of(message)
+def test_the_line_that_matters_is_found(pipeline: Pipeline, message: str, said: str, final: bool) -> None:
+    failure = failure_of(message, pipeline)
     assert failure.said.startswith(said)
     assert failure.is_final is final
     assert not is_stop(message)
     assert is_stop("headrace.spark.pipelines.writing.StoppedAtBoundary\n")
+
+
+SPARKS_ERROR = (
+    'Traceback (most recent call last):\n  File "/somewhere/pyspark/sql/utils.py", line 166, in call\n    raise e\n'
+    "pyspark.errors.exceptions.captured.NumberFormatException: [CAST_INVALID] it cannot be cast. SQLSTATE: 22018\n"
+    "== SQL (line {line}, position 3) ==\n{shown}\n^^^^\n\n\n=== Streaming Query ===\nIdentifier: n-1\n"
+)
+PYTHON_ERROR = (
+    'Traceback (most recent call last):\n  File "/somewhere/pyspark/sql/utils.py", line 166, in call\n    raise e\n'
+    "pyspark.errors.exceptions.captured.PythonException: An exception was thrown from the Python worker:\n"
+    'Traceback (most recent call last):\n  File "{folder}/code.py", line 6, in f\n    return int(n)\n'
+    '  File "/somewhere/decimal.py", line 1, in g\nValueError: no number\n\n=== Streaming Query ===\n'
+)
+NO_TOPIC = "Traceback (most recent call last):\nheadrace.spark.sink.rows.RowError: a row has no topic: set the option\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "file", "line", "said"),
+    [
+        (SPARKS_ERROR.format(line=2, shown="  cast(value AS INT) AS n"), "pipeline.yml", 7, "transform.sql: it cannot"),
+        (SPARKS_ERROR.format(line=1, shown="1 / n"), "pipeline.yml", 13, "sinks[0].key: it cannot be cast."),
+        (PYTHON_ERROR, "code.py", 6, "ValueError: no number"),
+        (NO_TOPIC, "pipeline.yml", 10, "sinks[0].topic_from: RowError: a row has no topic"),
+    ],
+)
+def test_what_fails_on_a_row_is_told_by_its_place_in_the_files(
+    pipeline: Pipeline, message: str, file: str, line: int, said: str
+) -> None:
+    failure = failure_of(message.replace("{folder}", str(pipeline.folder)), pipeline)
+    assert failure.said.startswith(f"{pipeline.folder / file}:{line}: {said}"), failure.said
+
+
+def test_what_is_not_of_the_users_files_has_no_place(pipeline: Pipeline) -> None:
+    strange = SPARKS_ERROR.format(line=1, shown="SELECT something else")
+    assert failure_of(strange, pipeline).said == "it cannot be cast."

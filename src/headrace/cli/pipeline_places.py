@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from headrace.spark.pipelines.definition import Pipeline
     from headrace.spark.pipelines.projects import Project
 
+SUFFIXES = (".yml", ".yaml")
+"""Of files; anything else that is not there is taken for a name."""
 pipeline_argument = click.argument("place", metavar="[DIR|FILE]", type=click.Path(path_type=Path), default=".")
 named_argument = click.argument("place", metavar="[DIR|FILE|NAME]", type=click.Path(path_type=Path), default=".")
 
@@ -68,9 +70,9 @@ def find_target(ctx: click.Context, place: Path, *, by_name: bool = False) -> Ta
     from headrace.spark.pipelines.topics import client_settings
 
     given: str = ctx.params["bootstrap"]
-    if by_name and not place.exists() and len(place.parts) == 1 and not place.suffix:
-        return Target(name=str(place), bootstrap=given, settings=client_settings(given), file=place, state=place)
     file = find_file(place)
+    if by_name and not file.exists() and len(place.parts) == 1 and place.suffix not in SUFFIXES:
+        return Target(name=str(place), bootstrap=given, settings=client_settings(given), file=place, state=place)
     if is_project(file):
         project = load_project(file)
         return Target(

@@ -96,8 +96,9 @@ def backfill(
     that was cut off goes on where it was when it is called again.
     """
     from headrace.client import EARLIEST, Admin
-    from headrace.spark.pipelines.backfilling import LOCK, BackfillRefused, plan_backfill, run_backfill
+    from headrace.spark.pipelines.backfilling import LOCK, BackfillRefused, plan_backfill, refuse_state, run_backfill
     from headrace.spark.pipelines.checkpoints import Checkpoint
+    from headrace.spark.pipelines.sessions import own_session
     from headrace.spark.pipelines.topics import client_settings, prepare_topics
 
     from_ms = EARLIEST if begin == "earliest" else _time(begin)
@@ -108,12 +109,14 @@ def backfill(
         with told_failures(), checkpoint.locked(LOCK):
             with Admin(config=client_settings(address, pipeline)) as admin:
                 prepare_topics(admin, pipeline)
+                spark = own_session(spark_session(pipeline, master), pipeline)
+                refuse_state(spark, pipeline, address)
                 planned = plan_backfill(
                     admin, pipeline, checkpoint, from_ms=from_ms, chunk_records=chunk_records, again=again
                 )
             click.echo(f"backfill {planned.name}: {planned.chunks - planned.done} of {planned.chunks} chunks to do")
             run_backfill(
-                spark_session(pipeline, master).newSession(),
+                spark,
                 pipeline,
                 checkpoint,
                 planned,

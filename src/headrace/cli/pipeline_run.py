@@ -1,5 +1,6 @@
 """`headrace pipeline run` and `stop`."""
 
+import logging
 import signal
 import subprocess
 import sys
@@ -118,11 +119,21 @@ def started_session(
         from headrace.spark.java import JavaMissing
 
         quiet = {"spark.log.level": "OFF", "spark.ui.enabled": "false"}
-        return session(f"headrace-{name}", master=master, conf={**quiet, **settings})
+        started = session(f"headrace-{name}", master=master, conf={**quiet, **settings})
+        _hush()
+        return started
     except ImportError as error:
         raise Failure(f"Spark is not installed ({error}): pip install 'headrace[{extras}]'") from None
     except JavaMissing as error:
         raise Failure(str(error)) from None
+
+
+def _hush() -> None:
+    """Spark prints an error of a query as JSON too; it is told in our own words."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def batch_line(report: Mapping[str, Any]) -> str:
@@ -161,21 +172,33 @@ def _detach(target: Target, mode: list[str]) -> None:
 
 
 def _await_start(target: Target, process: "subprocess.Popen[bytes]", log: Path, said_before: int) -> None:
-    from headrace.spark.pipelines.records import State
+    from headrace.client import Admin
+    from headrace.spark.pipelines.bulletin import exists, opened
+    from headrace.spark.pipelines.records import UNBEGUN
 
     deadline = time.monotonic() + START_SECONDS_MAX
-    while time.monotonic() < deadline:
-        known = find_known(target)
-        holder = known.holder if known is not None else None
-        if holder is not None and holder.process_id == process.pid and holder.state is not State.STARTING:
-            click.echo(f'pipeline "{target.name}" runs as process {process.pid}, run {holder.run}; log in {log}')
-            return
-        if process.poll() is not None:
-            lines = log.read_bytes()[said_before:].decode(errors="replace").splitlines()
-            said = next((line for line in reversed(lines) if line.startswith("headrace: ")), "headrace: it ended")
-            raise Failure(f"{said.removeprefix('headrace: ')} (log in {log})")
-        time.sleep(LOOK_SECONDS)
-    raise Failure(f"it has not begun in {START_SECONDS_MAX:g} s: look into {log}")
+    with Admin(config=target.settings) as admin:
+        while not exists(admin):
+            _insist_it_lives(process, log, said_before, deadline)
+            time.sleep(LOOK_SECONDS)
+    with opened(target.settings) as bulletin:
+        while True:
+            bulletin.follow(LOOK_SECONDS * 1000)
+            known = bulletin.ledger.pipelines.get(target.name)
+            holder = known.holder if known is not None else None
+            if holder is not None and holder.process_id == process.pid and holder.state not in UNBEGUN:
+                click.echo(f'pipeline "{target.name}" runs as process {process.pid}, run {holder.run}; log in {log}')
+                return
+            _insist_it_lives(process, log, said_before, deadline)
+
+
+def _insist_it_lives(process: "subprocess.Popen[bytes]", log: Path, said_before: int, deadline: float) -> None:
+    if process.poll() is not None:
+        lines = log.read_bytes()[said_before:].decode(errors="replace").splitlines()
+        said = next((line for line in reversed(lines) if line.startswith("headrace: ")), "headrace: it ended")
+        raise Failure(f"{said.removeprefix('headrace: ')} (log in {log})")
+    if time.monotonic() > deadline:
+        raise Failure(f"it has not begun in {START_SECONDS_MAX:g} s: look into {log}")
 
 
 def find_known(target: Target) -> "Known | None":

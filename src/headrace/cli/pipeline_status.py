@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.console import print_json, print_table
-from headrace.cli.failures import Failure
+from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import bootstrap_option, json_option
 from headrace.cli.pipeline_places import find_target, load, named_argument, pipeline_argument, told_failures
@@ -24,18 +24,25 @@ NOTHING = "-"
 
 
 @click.command("status")
-@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.argument("places", metavar="[DIR|FILE|NAME]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
 @click.option("--prometheus", is_flag=True, help="Print Prometheus text instead of a table.")
 @bootstrap_option
 @json_option
-def status(bootstrap: str, names: tuple[str, ...], watch: bool, prometheus: bool, as_json: bool) -> None:
+@click.pass_context
+def status(
+    ctx: click.Context, bootstrap: str, places: tuple[Path, ...], watch: bool, prometheus: bool, as_json: bool
+) -> None:
     """Show what pipelines do, by what their runs told the broker; all of them if none is named."""
     from headrace.client import Admin
     from headrace.spark.pipelines.bulletin import exists, opened
     from headrace.spark.pipelines.topics import client_settings
 
-    settings = client_settings(bootstrap)
+    targets = [find_target(ctx, place, by_name=True) for place in places]
+    names = [target.name for target in targets]
+    settings = targets[0].settings if targets else client_settings(bootstrap)
+    if any(target.settings != settings for target in targets):
+        raise Misuse("these pipelines have different brokers: ask for them one by one")
     with Admin(config=settings) as admin:
         if not exists(admin):
             raise Failure("no pipeline has run with this broker yet")

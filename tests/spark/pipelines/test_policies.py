@@ -63,7 +63,7 @@ def test_a_transform_that_raises_is_tried_again(
     runner = runner_of(folder, spark, broker.bootstrap_servers)
     runner.on_state = told.append
     assert runner.run().state is State.DONE
-    assert "restart 1 of 2 in 0.1 s after: OSError: the service is away" in told, told
+    assert f"restart 1 of 2 in 0.1 s after: {folder}/code.py:12: OSError: the service is away" in told, told
     found = sorted(row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out")))
     assert found == list(range(1, 11))
     with Admin(broker.bootstrap_servers) as admin:

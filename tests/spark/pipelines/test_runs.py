@@ -5,19 +5,20 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
 
 from headrace.cli.main import cli
-from headrace.cli.pipeline_test import compare
+from headrace.spark.pipelines.backfilling import known_backfills
 from headrace.spark.pipelines.bulletin import opened
-from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointInUse
+from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointInUse, Note
 from headrace.spark.pipelines.claims import AlreadyRunning
 from headrace.spark.pipelines.problems import DefinitionError
-from headrace.spark.pipelines.reading import read_pipeline
+from headrace.spark.pipelines.progress import batch_report
 from headrace.spark.pipelines.records import RunRecord, State, run_message, stop_message
 from headrace.spark.pipelines.running import IncompatibleChange
 from headrace.testing.embedded import EmbeddedBroker
@@ -65,6 +66,19 @@ def name(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
     return broker.create_topic(broker.unused_topic_name(request.node.name[:40]), partitions=2)
 
 
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows Spark's readings of topics gave, batch by batch: a second reading counts them again."""
+    found: list[int] = []
+
+    def report(told: Mapping[str, Any], expectations: Mapping[str, str]) -> dict[str, Any]:
+        found.append(sum(source["numInputRows"] for source in told["sources"]))
+        return batch_report(told, expectations)
+
+    monkeypatch.setattr("headrace.spark.pipelines.running.batch_report", report)
+    return found
+
+
 def orders(seed: int) -> tuple[list[object], dict[str, int]]:
     """Records of four minutes, some of them late, bad or unpaid, and a last one that closes all windows."""
     random_numbers, base, made = random.Random(seed), 1_750_000_000, {"bad": 0, "unpaid": 0, "new": 0}
@@ -90,8 +104,8 @@ def orders(seed: int) -> tuple[list[object], dict[str, int]]:
     return [*found, marker, marker], made
 
 
-def test_every_row_is_aggregated_late_dead_or_kept_back(
-    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
+def test_every_row_is_read_once_and_aggregated_late_dead_or_kept_back(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path, fetched: list[int]
 ) -> None:
     folder = write_pipeline(tmp_path, WINDOWS.format(name=name))
     sent, made = orders(7)
@@ -104,6 +118,7 @@ def test_every_row_is_aggregated_late_dead_or_kept_back(
     late = rows(outcome, "late")
     assert sum(window["n"] for window in windows) + late + len(dead) + len(unpaid) == len(sent) - 2
     assert late > 0
+    assert sum(fetched) == len(sent)
     assert (len(dead), len(unpaid)) == (made["bad"], made["unpaid"])
     assert (rows(outcome, "dead"), rows(outcome, "drifted"), rows(outcome, "read")) == (
         made["bad"], made["new"], len(sent),
@@ -117,14 +132,24 @@ def test_every_row_is_aggregated_late_dead_or_kept_back(
     assert (again.state, rows(again, "read")) == (State.DONE, 0)
 
 
-def test_the_example_of_init_is_as_expected(spark: "SparkSession", tmp_path: Path) -> None:
-    CliRunner().invoke(cli, ["pipeline", "init", str(tmp_path / "p")], catch_exceptions=False)
-    found = compare(read_pipeline(tmp_path / "p"), lambda: spark)
-    assert found == {"orders-clean": [], "orders-dead": [], "orders-quarantine": []}
-    expected = tmp_path / "p" / "expected" / "orders-clean.jsonl"
+def test_the_example_of_init_is_as_expected(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.cli.pipeline_test.spark_session", lambda *_: spark)
+    folder = tmp_path / "p"
+    for command in ("init", "validate", "test"):
+        done = CliRunner().invoke(cli, ["pipeline", command, str(folder)], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [
+        "orders-clean: as expected", "orders-dead: as expected", "orders-quarantine: as expected",
+    ]  # fmt: skip
+    expected = folder / "expected" / "orders-clean.jsonl"
     expected.write_text(expected.read_text().replace('"DE"', '"AT"'))
-    found = compare(read_pipeline(tmp_path / "p"), lambda: spark)
-    assert [line.partition(":")[0] for line in found["orders-clean"]] == ["missing", "not expected"]
+    done = CliRunner().invoke(cli, ["pipeline", "test", str(folder)], catch_exceptions=False)
+    assert done.exit_code == 1
+    first, missing, unexpected, *_ = done.stdout.splitlines()
+    assert first == "orders-clean: 2 differences"
+    assert ('missing: {"key": "1"' in missing, 'not expected: {"key": "1"' in unexpected) == (True, True), done.stdout
 
 
 def test_a_run_is_told_and_stopped_from_elsewhere(
@@ -149,8 +174,9 @@ def test_a_run_is_told_and_stopped_from_elsewhere(
         refused = CliRunner().invoke(cli, ["pipeline", "rewind", str(folder), "--to-earliest", "--yes", *call])
         assert refused.exit_code == 1
         assert "in use by another run" in refused.output
-        told = CliRunner().invoke(cli, ["pipeline", "status", name, *call])
-        assert "running" in told.output, told.output
+        for meant in (name, str(elsewhere)):
+            told = CliRunner().invoke(cli, ["pipeline", "status", meant, *call])
+            assert "running" in told.output, told.output
         bulletin.tell_now(stop_message(name, runner.run_id))
     thread.join(STOP_SECONDS_MAX)
     assert states == [State.STOPPED]
@@ -227,12 +253,12 @@ def test_what_must_not_be_passed_over_ends_the_run(
 
 
 def test_mistakes_that_only_spark_sees_are_told_with_their_line(
-    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = CLEAN.format(name=name, more="")
     queries = {
-        '"SELECT id, nn AS doubled FROM input"': (3, "nn"),
-        "|\n    SELECT id,\n      n n n\n    FROM input": (5, "Syntax error"),
+        '"SELECT id, nn AS doubled FROM input"': (4, "nn"),
+        "|\n    SELECT id,\n      n n n\n    FROM input": (6, "Syntax error"),
     }
     for query, (line, said) in queries.items():
         changed = text.replace('{sql: "SELECT id, n * 2 AS doubled FROM input"}', f"\n  sql: {query}")
@@ -240,27 +266,32 @@ def test_mistakes_that_only_spark_sees_are_told_with_their_line(
         with pytest.raises(DefinitionError) as caught:
             run_once(folder, spark, broker.bootstrap_servers)
         (problem,) = caught.value.problems
-        assert problem.line >= line
-        assert said in problem.text
+        assert (problem.line, said in problem.text) == (line, True), problem
+    assert Checkpoint(folder / "checkpoint").note() == Note()
+    write_pipeline(tmp_path, text.replace("SELECT id, n * 2 AS doubled FROM input", "SELECT DISTINCT id FROM input"))
+    with pytest.raises(DefinitionError, match=r"pipeline.yml:3: transform.sql: .* Give the source a `watermark`"):
+        run_once(folder, spark, broker.bootstrap_servers)
     (tmp_path / "code.py").write_text("def change(rows):\n    return rows.select('nothing')\n")
     write_pipeline(
         tmp_path, text.replace('{sql: "SELECT id, n * 2 AS doubled FROM input"}', "{python: code.py:change}")
     )
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(DefinitionError, match=r"code.py:2: change raised AnalysisException"):
-        run_once(tmp_path, spark, broker.bootstrap_servers)
+        run_once(Path("."), spark, broker.bootstrap_servers)
     write_pipeline(tmp_path, text.replace(f"topic: {name},", f"topic: {name}-none,"))
     with pytest.raises(DefinitionError, match=r"pipeline.yml:2: source: there is no topic"):
         run_once(tmp_path, spark, broker.bootstrap_servers)
 
 
 def test_letters_sent_again_and_a_rewind_give_what_was_sent(
-    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path, fetched: list[int]
 ) -> None:
     dead_letters = f"bad_records: {{topic: {name}-dead}}"
     folder = write_pipeline(tmp_path, CLEAN.format(name=name, more=dead_letters))
     call = ["--bootstrap", broker.bootstrap_servers]
     send(broker.bootstrap_servers, name, [{"id": n, "n": n} if n % 10 else {"id": n, "n": str(n)} for n in range(40)])
     assert rows(run_once(folder, spark, broker.bootstrap_servers), "dead") == 4
+    assert sum(fetched) == 40
     fixed = (
         CLEAN.format(name=name, more=dead_letters).replace("n INT", "n STRING").replace("n * 2", "CAST(n AS INT) * 2")
     )
@@ -277,22 +308,24 @@ def test_letters_sent_again_and_a_rewind_give_what_was_sent(
     assert rewound.exit_code == 0, rewound.output
     outcome = run_once(folder, spark, broker.bootstrap_servers)
     assert (rows(outcome, "read"), rows(outcome, "written")) == (44, 44)
-    again = Counter(row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out")))
+    again = values(read_records(broker.bootstrap_servers, f"{name}-out"))
     # The topic has each letter twice, as it was first and as it was sent again; the mended schema reads both.
-    assert again == {n: 2 if n % 10 else 3 for n in range(40)}
+    assert Counter((row["id"], row["doubled"]) for row in again) == {(n, 2 * n): 2 if n % 10 else 3 for n in range(40)}
 
 
 def test_a_backfill_and_its_stream_have_every_record_once(
     spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = write_pipeline(tmp_path, CLEAN.format(name=name, more="trigger: 100 ms"))
+    zone = "Asia/Tokyo"
+    text = CLEAN.format(name=name, more=f"trigger: 100 ms\nspark: {{settings: {{spark.sql.session.timeZone: {zone}}}}}")
+    folder = write_pipeline(tmp_path, text.replace("AS doubled", "AS doubled, current_timezone() AS zone"))
     monkeypatch.setattr("headrace.cli.pipeline_rewind.spark_session", lambda *_: spark)
     send(broker.bootstrap_servers, name, ({"id": n, "n": n} for n in range(300)))
     is_live, sent = threading.Event(), [300]
 
     def produce() -> None:
         while not is_live.is_set():
-            send(broker.bootstrap_servers, name, [{"id": sent[0] + n, "n": 1} for n in range(10)])
+            send(broker.bootstrap_servers, name, [{"id": n, "n": n} for n in range(sent[0], sent[0] + 10)])
             sent[0] += 10
             time.sleep(0.01)
 
@@ -315,7 +348,27 @@ def test_a_backfill_and_its_stream_have_every_record_once(
     runner.stop.set()
     running.join()
     run_once(folder, spark, broker.bootstrap_servers)
-    found = sorted(row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out")))
-    assert found == list(range(sent[0]))
+    found = sorted(values(read_records(broker.bootstrap_servers, f"{name}-out")), key=lambda row: row["id"])
+    assert found == [{"id": n, "doubled": 2 * n, "zone": zone} for n in range(sent[0])]
     again = CliRunner().invoke(cli, arguments)
     assert (again.exit_code, "--again" in again.output) == (1, True)
+
+
+def test_a_backfill_that_is_refused_or_wrong_leaves_the_stream_where_it_was(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.cli.pipeline_rewind.spark_session", lambda *_: spark)
+    send(broker.bootstrap_servers, name, [{"id": n // 2, "n": n} for n in range(10)])
+    query = "SELECT id, n * 2 AS doubled FROM input"
+    for wrong, said in {
+        "SELECT DISTINCT id FROM input": "the transform keeps state (Distinct)",
+        "SELECT nothing FROM input": "pipeline.yml:3: transform.sql: A column",
+    }.items():
+        folder = write_pipeline(tmp_path, CLEAN.format(name=name, more="").replace(query, wrong))
+        call = ["pipeline", "backfill", str(folder), "--bootstrap", broker.bootstrap_servers]
+        refused = CliRunner().invoke(cli, call)
+        assert (refused.exit_code > 0, said in refused.output) == (True, True), refused.output
+        assert Checkpoint(folder / "checkpoint").note() == Note()
+        assert known_backfills(Checkpoint(folder / "checkpoint")) == []
+    write_pipeline(tmp_path, CLEAN.format(name=name, more=""))
+    assert rows(run_once(folder, spark, broker.bootstrap_servers), "written") == 10

@@ -125,7 +125,6 @@ def run_backfill(
     on_chunk: Callable[[Backfill], None],
 ) -> Backfill:
     """Bring in what is left of it; the caller holds the lock of backfills."""
-    _refuse_state(spark, pipeline, bootstrap)
     cuts = _cuts(planned.begins, planned.ends, planned.chunk_records)
     writer = BatchWriter(
         pipeline=pipeline,
@@ -138,6 +137,8 @@ def run_backfill(
         read = _chunk_of(spark, pipeline, bootstrap, cuts[number], cuts[number + 1])
         compiled = compile_pipeline(spark, pipeline, read)
         writer(compiled.output, number)
+        for rows in compiled.shared:
+            rows.unpersist()
         reach(Failpoint.CHUNK_WRITTEN)
         current = replace(current, done=number + 1)
         _write(checkpoint, [current if each.name == current.name else each for each in known_backfills(checkpoint)])
@@ -145,7 +146,8 @@ def run_backfill(
     return current
 
 
-def _refuse_state(spark: "SparkSession", pipeline: Pipeline, bootstrap: str) -> None:
+def refuse_state(spark: "SparkSession", pipeline: Pipeline, bootstrap: str) -> None:
+    """Before a backfill is planned: a plan settles where the stream begins, and that would stay."""
     read = stream_of(spark, pipeline, bootstrap=bootstrap, starts={}, with_headers=needs_headers(pipeline))
     operators = compile_pipeline(spark, pipeline, read).operators
     if operators:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headrace.spark.pipelines.identity import Identity
+from headrace.spark.pipelines.identity import Identity, digest
 
 NOTE_FILE = "headrace.json"
 LOCK_FILE = "lock"
@@ -103,7 +103,8 @@ class Checkpoint:
         )
 
     def write_note(self, note: Note) -> None:
-        self.write_json(NOTE_FILE, {"version": NOTE_VERSION, **asdict(note)})
+        known = digest(note.identity) if note.identity is not None else None
+        self.write_json(NOTE_FILE, {"version": NOTE_VERSION, "definition": known, **asdict(note)})
 
     def write_json(self, name: str, value: object) -> None:
         """Whole or not at all, and on the disk when this returns."""

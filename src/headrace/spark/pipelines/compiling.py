@@ -9,13 +9,11 @@ from headrace.spark.pipelines.definition import (
     INPUT_VIEW,
     Action,
     BadRecordAction,
-    ConsoleSink,
     Format,
     Pipeline,
     ReadAs,
     Source,
     Stage,
-    TopicSink,
     UnknownFields,
 )
 from headrace.spark.pipelines.durations import spark_interval
@@ -23,6 +21,7 @@ from headrace.spark.pipelines.late_rows import is_late
 from headrace.spark.pipelines.output_rows import ROW, has_tables, judged_rows, output_rows, rejected_rows
 from headrace.spark.pipelines.plans import stateful_operators
 from headrace.spark.pipelines.problems import DefinitionError
+from headrace.spark.pipelines.shared_rows import shared_rows, unpacked
 from headrace.spark.pipelines.source_rows import (
     DRIFT,
     ERROR,
@@ -34,7 +33,7 @@ from headrace.spark.pipelines.source_rows import (
     holds,
     routes_rejected,
 )
-from headrace.spark.pipelines.user_code import call, expression_problem, query
+from headrace.spark.pipelines.user_code import call, expression_problem, expression_texts, query
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -53,19 +52,24 @@ class Compiled:
     """Those that keep state."""
     counted: Mapping[str, str]
     """The names of expectations, by the columns in which the rows that break them are counted."""
+    shared: tuple["DataFrame", ...]
+    """Rows of which there are two uses; whoever writes the output of a batch job gives them up then."""
 
 
 def compile_pipeline(spark: "SparkSession", pipeline: Pipeline, read: Reader) -> Compiled:
-    views, rejected = [], []
+    views, rejected, shared = [], [], []
     for source in pipeline.sources:
         records = read(source)
         if source.read_as is ReadAs.TABLE:
             views.append(_table(records, source, pipeline))
             continue
         checked = checked_rows(records, source, pipeline)
-        views.append(_good_rows(checked, source, pipeline))
         if routes_rejected(pipeline, source):
-            rejected.append(checked)
+            both = shared_rows(checked)
+            shared.append(both)
+            rejected.append(unpacked(both, f"{progress.SHARED_METRICS}_letters_{source.name}"))
+            checked = unpacked(both, f"{progress.SHARED_METRICS}_{source.name}")
+        views.append(_good_rows(checked, source, pipeline))
     transformed = _transformed(spark, pipeline, views)
     columns = transformed.columns
     judged = _guarded(pipeline, lambda: judged_rows(transformed, pipeline))
@@ -74,7 +78,7 @@ def compile_pipeline(spark: "SparkSession", pipeline: Pipeline, read: Reader) ->
     for number, rows in enumerate(rejected):
         output = output.unionByName(_letters(rows, number, output, pipeline))
     plan: str = output._jdf.queryExecution().analyzed().toString()
-    return Compiled(output=output, operators=stateful_operators(plan), counted=_counted(pipeline))
+    return Compiled(output=output, operators=stateful_operators(plan), counted=_counted(pipeline), shared=tuple(shared))
 
 
 def _good_rows(checked: "DataFrame", source: Source, pipeline: Pipeline) -> "DataFrame":
@@ -215,12 +219,5 @@ def _guarded(pipeline: Pipeline, build: Callable[[], "DataFrame"]) -> "DataFrame
 
 def _guilty_path(pipeline: Pipeline, message: str) -> str:
     """The key whose text the message is about, as far as it can be seen from it."""
-    texts = {f"expectations[{number}].check": each.check for number, each in enumerate(pipeline.expectations)}
-    for sink in pipeline.sinks:
-        if isinstance(sink, TopicSink):
-            for key in ("key", "value", "headers", "partition", "topic_from"):
-                texts[f"{sink.name}.{key}"] = getattr(sink, key) or ""
-        elif not isinstance(sink, ConsoleSink):
-            texts[f"{sink.name}.partition_by"] = ",".join(sink.partition_by)
     named = message.partition("`")[2].partition("`")[0]
-    return next((path for path, text in texts.items() if named and named in text), "expectations")
+    return next((path for path, text in expression_texts(pipeline).items() if named and named in text), "expectations")

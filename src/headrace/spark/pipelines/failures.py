@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from headrace.spark.pipelines.definition import Pipeline
+from headrace.spark.pipelines.user_code import row_problem
 from headrace.spark.pipelines.writing import StoppedAtBoundary
 
 _ANNOUNCED = re.compile(r"terminated with exception: (?P<rest>.*)", re.DOTALL)
@@ -14,6 +16,8 @@ _PLAN = "\n=== Streaming Query ==="
 """Behind an error Spark describes the query, and our own words stand in its plan too."""
 _OWN_WORDS = re.compile(r'(?:\[USER_RAISED_EXCEPTION\] )?(?P<said>(?:bad record in topic|expectation ")[^\n]*)')
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
+_ERROR_CLASS = re.compile(r"\[[A-Z_.0-9]+\] ")
+"""Spark's own errors begin with it, and say more than the name of their Java class."""
 _NOISE = re.compile(r" SQLSTATE: \w+.*|^\[[A-Z_.0-9]+\] ")
 LENGTH_MAX = 2_000
 
@@ -28,8 +32,8 @@ def is_stop(message: str) -> bool:
     return StoppedAtBoundary.__name__ in message
 
 
-def failure_of(message: str) -> Failure:
-    """What a streaming query's exception says."""
+def failure_of(message: str, pipeline: Pipeline) -> Failure:
+    """What a streaming query's exception says, and where in the user's files what failed is."""
     message = message.partition(_PLAN)[0]
     own = _OWN_WORDS.search(message)
     if own is not None:
@@ -38,9 +42,13 @@ def failure_of(message: str) -> Failure:
         return Failure("the disk is full: free some space, then run it again; nothing is lost", is_final=True)
     errors = [found for found in _PYTHON_ERROR.finditer(message) if found["kind"] not in ("Traceback", "Caused")]
     if errors:
-        return Failure(_clean(f"{errors[-1]['kind']}: {errors[-1]['said']}"), is_final=False)
-    announced = _ANNOUNCED.search(message)
-    return Failure(_clean((announced["rest"] if announced else message).strip().partition("\n")[0]), is_final=False)
+        kind, text = errors[-1]["kind"], errors[-1]["said"]
+        said = _clean(text if _ERROR_CLASS.match(text) else f"{kind}: {text}")
+    else:
+        announced = _ANNOUNCED.search(message)
+        said = _clean((announced["rest"] if announced else message).strip().partition("\n")[0])
+    problem = row_problem(pipeline, message, said)
+    return Failure(said if problem is None else str(problem), is_final=False)
 
 
 def _clean(text: str) -> str:

@@ -63,8 +63,9 @@ def _listed(texts: tuple[str, ...]) -> str:
 
 def _source_text(pipeline: Pipeline, source: Source) -> str:
     what = f"pattern {source.pattern}" if source.pattern is not None else f"topics {', '.join(source.topics)}"
-    twice = ", read a second time for dead letters" if routes_rejected(pipeline, source) else ""
-    return f"{source.name} = {what} as {source.read_as}{twice}"
+    # Spark notes its offsets a second time for the branch of the letters.
+    letters = ", with dead letters" if routes_rejected(pipeline, source) else ""
+    return f"{source.name} = {what} as {source.read_as}{letters}"
 
 
 def _shape_text(source: Source) -> str:

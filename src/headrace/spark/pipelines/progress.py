@@ -11,6 +11,7 @@ INPUT_METRICS = f"{METRICS_PREFIX}input"
 LATE_METRICS = f"{METRICS_PREFIX}late"
 OUTPUT_METRICS = f"{METRICS_PREFIX}output"
 REJECTED_METRICS = f"{METRICS_PREFIX}rejected"
+SHARED_METRICS = f"{METRICS_PREFIX}shared"
 """Names under which a compiled query counts its rows while it works on them."""
 
 READ_COLUMN, WRITTEN_COLUMN, DEAD_COLUMN, QUARANTINED_COLUMN = "read", "written", "dead", "quarantined"

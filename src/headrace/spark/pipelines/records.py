@@ -36,6 +36,8 @@ class State(StrEnum):
     """Another run has the pipeline."""
 
 
+UNBEGUN = frozenset((State.STARTING, State.FAILED, State.REFUSED))
+"""Of a run that has not come to work, or told why it will not."""
 ENDED = frozenset((State.STOPPED, State.DONE, State.FAILED, State.REFUSED))
 
 

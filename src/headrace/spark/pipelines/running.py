@@ -20,11 +20,14 @@ from headrace.spark.pipelines.failpoints import Failpoint, reach
 from headrace.spark.pipelines.failures import failure_of, is_stop
 from headrace.spark.pipelines.identity import digest, identity_of, incompatibilities
 from headrace.spark.pipelines.lag import find_lags, summary
+from headrace.spark.pipelines.problems import DefinitionError
 from headrace.spark.pipelines.progress import batch_report
 from headrace.spark.pipelines.reading import TRIGGER_DEFAULT_MS
 from headrace.spark.pipelines.records import RunRecord, State
 from headrace.spark.pipelines.rewinding import first_starts
+from headrace.spark.pipelines.sessions import own_session
 from headrace.spark.pipelines.topics import client_settings, needs_headers, prepare_topics, stream_of
+from headrace.spark.pipelines.user_code import stream_problem
 from headrace.spark.pipelines.writing import BatchWriter
 
 if TYPE_CHECKING:
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
 
 LAG_SECONDS = 1.0
 """How often at most the lag is looked up."""
-SESSION_SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.streaming.numRecentProgressUpdates": "1000"}
 
 BATCHES_REMEMBERED_MAX = 10_000
 """Of one run; older ones are told and forgotten."""
@@ -84,12 +86,10 @@ class Runner:
     def _work(self, checkpoint: Checkpoint, claim: Claim, admin: Admin) -> Outcome:
         reach(Failpoint.CLAIMED)
         self.on_state("starting Spark")
-        spark = self.make_session().newSession()
-        for name, value in {**SESSION_SETTINGS, **_runtime_settings(self.pipeline)}.items():
-            spark.conf.set(name, value)
-        note = self._settle_starts(checkpoint, admin)
+        spark = own_session(self.make_session(), self.pipeline)
+        note = self._with_starts(checkpoint, admin)
         compiled = self._compile(spark, checkpoint, note)
-        note = self._settle_identity(checkpoint, claim, note, compiled)
+        note = self._settle(checkpoint, claim, note, compiled)
         restarts = 0
         while True:
             writer = BatchWriter(
@@ -103,7 +103,7 @@ class Runner:
                 return self._outcome(State.FAILED, OVERTAKEN)
             if error is None or is_stop(str(error)):
                 return self._outcome(State.STOPPED if self.stop.is_set() else State.DONE)
-            failure = failure_of(str(error))
+            failure = failure_of(str(error), self.pipeline)
             if failure.is_final or restarts >= self.pipeline.restart.attempts or self.stop.is_set():
                 self._keep(checkpoint, str(error))
                 return self._outcome(State.FAILED, failure.said)
@@ -122,14 +122,12 @@ class Runner:
             if claim.listen():
                 self.stop.set()
 
-    def _settle_starts(self, checkpoint: Checkpoint, admin: Admin) -> Note:
+    def _with_starts(self, checkpoint: Checkpoint, admin: Admin) -> Note:
         """Where a generation begins is found out once, before its first batch: `latest` is another place each time."""
         note = checkpoint.note()
         if note.starts or checkpoint.has_batches(note.generation):
             return note
-        note = replace(note, starts=first_starts(admin, self.pipeline))
-        checkpoint.write_note(note)
-        return note
+        return replace(note, starts=first_starts(admin, self.pipeline))
 
     def _compile(self, spark: "SparkSession", checkpoint: Checkpoint, note: Note) -> Compiled:
         folder = checkpoint.spark_folder(note.generation).as_posix()
@@ -144,8 +142,11 @@ class Runner:
         )
         return compile_pipeline(spark, self.pipeline, read)
 
-    def _settle_identity(self, checkpoint: Checkpoint, claim: Claim, note: Note, compiled: Compiled) -> Note:
-        """Refuse what cannot go on from this checkpoint, and note what now goes on from it."""
+    def _settle(self, checkpoint: Checkpoint, claim: Claim, note: Note, compiled: Compiled) -> Note:
+        """Refuse what cannot go on from this checkpoint, and note what now goes on from it, and from where.
+
+        Nothing is noted before the definition is known to be right: who mends it may also let it begin elsewhere.
+        """
         identity = identity_of(self.pipeline, is_stateful=bool(compiled.operators))
         if note.identity is not None and checkpoint.has_batches(note.generation):
             reasons = incompatibilities(note.identity, identity)
@@ -157,18 +158,22 @@ class Runner:
                 )
         claim.record = replace(claim.record, definition=digest(identity))
         fresh = replace(note, identity=identity)
-        if fresh != note:
+        if fresh != checkpoint.note():
             checkpoint.write_note(fresh)
         return fresh
 
     def _start(self, compiled: Compiled, writer: BatchWriter, folder: str) -> "StreamingQuery":
+        from pyspark.errors import AnalysisException
+
         stream = compiled.output.writeStream.foreachBatch(writer).outputMode("append")
         stream = stream.option("checkpointLocation", folder).queryName(f"{self.pipeline.name}-{self.run_id}")
         interval_ms = self.pipeline.trigger.interval_ms
-        if self.is_once:
-            return stream.trigger(availableNow=True).start()
-        every = TRIGGER_DEFAULT_MS if interval_ms is None else interval_ms
-        return stream.trigger(processingTime=spark_interval(every)).start()
+        every = spark_interval(TRIGGER_DEFAULT_MS if interval_ms is None else interval_ms)
+        stream = stream.trigger(availableNow=True) if self.is_once else stream.trigger(processingTime=every)
+        try:
+            return stream.start()
+        except AnalysisException as error:
+            raise DefinitionError([stream_problem(self.pipeline, str(error))]) from None
 
     def _watch(self, query: "StreamingQuery", compiled: Compiled, claim: Claim, admin: Admin) -> None:
         """Until the query has ended: tell its progress, and listen for those who want it stopped."""
@@ -215,8 +220,3 @@ def _done_since(query: "StreamingQuery", batch: int) -> Iterator[dict[str, Any]]
         found = json.loads(progress.json)
         if found["batchId"] > batch and "addBatch" in found["durationMs"]:
             yield found
-
-
-def _runtime_settings(pipeline: Pipeline) -> dict[str, str]:
-    """Those that a session takes after it was made; the others are given when it is made."""
-    return {name: value for name, value in pipeline.spark.settings.items() if name.startswith("spark.sql.")}

@@ -30,7 +30,7 @@ UNPARSABLE = "the value is not JSON that fits the schema"
 
 
 def routes_rejected(pipeline: Pipeline, source: Source) -> bool:
-    """Whether records of this source may have to go elsewhere: then it is read a second time for them."""
+    """Whether records of this source may have to go elsewhere: then the query has a second branch for them."""
     is_checked = source.format is not Format.BINARY and source.read_as is ReadAs.STREAM
     writes_letters = pipeline.bad_records.action is BadRecordAction.DEAD_LETTER and is_checked
     return writes_letters or any(

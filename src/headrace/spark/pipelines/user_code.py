@@ -4,10 +4,11 @@ import importlib.util
 import re
 import sys
 import traceback
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from headrace.spark.pipelines.definition import Pipeline, PythonFunction
+from headrace.spark.pipelines.definition import ConsoleSink, Pipeline, PythonFunction, TopicSink
 from headrace.spark.pipelines.problems import DefinitionError, Problem
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ _SQL_LINE = re.compile(r"line (\d+)")
 _SQL_ECHO = re.compile(r"\n== SQL.*", re.DOTALL)
 _ERROR_CLASS = re.compile(r"^\[([A-Z_.0-9]+)\] ")
 _PLAN_ECHO = re.compile(r";?\n['+:~ A-Z].*", re.DOTALL)
+_FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in ', re.MULTILINE)
+_SQL_FRAGMENT = re.compile(r"^== SQL \(line (?P<line>\d+), position \d+\) ==\n(?P<text>[^\n]*)", re.MULTILINE)
+"""Where in a text the expression stands that failed on a row."""
+_NO_TOPIC = "a row has no topic"
+NEEDS_WATERMARK = "Give the source a `watermark`, and group by a window of its column or by the column itself."
 
 
 def query(spark: "SparkSession", pipeline: Pipeline) -> "DataFrame":
@@ -31,25 +37,73 @@ def query(spark: "SparkSession", pipeline: Pipeline) -> "DataFrame":
 
 
 def _sql_problem(pipeline: Pipeline, message: str) -> Problem:
-    transform = pipeline.transform
-    # The line is counted in the text without the lines that were stripped off its beginning.
-    text = transform.sql or ""
-    skipped = text[: len(text) - len(text.lstrip())].count("\n")
     found = _SQL_LINE.search(message)
-    line = (int(found[1]) - 1 if found else 0) + skipped
+    return _problem_of_query(pipeline, int(found[1]) if found else 1, _short(message))
+
+
+def _short(message: str) -> str:
+    """What Spark says of a wrong query, in one line and without what it repeats of it."""
     said = _SQL_ECHO.sub("", message).strip()
     said = " ".join(_PLAN_ECHO.sub("", _ERROR_CLASS.sub("", said)).split())
-    said = re.sub(r" SQLSTATE: \w+( \(line .*)?| \(line \d+, pos \d+\)", "", said)
+    return re.sub(r" SQLSTATE: \w+( \(line .*)?| \(line \d+, pos \d+\)", "", said)
+
+
+def stream_problem(pipeline: Pipeline, message: str) -> Problem:
+    """For a query that Spark can compile and cannot run as a stream."""
+    said = _short(message)
+    if "watermark" in said:
+        said = f"{said} {NEEDS_WATERMARK}"
+    transform = pipeline.transform
+    if transform.sql is None and transform.python is not None:
+        return Problem(transform.python.file, 0, f"{transform.python.function}: {said}")
+    return _problem_of_query(pipeline, 1, said)
+
+
+def _problem_of_query(pipeline: Pipeline, line: int, said: str) -> Problem:
+    """`line` is counted from 1, in the text without the lines that were stripped off its beginning."""
+    transform = pipeline.transform
+    text = transform.sql or ""
+    below = line - 1 + text[: len(text) - len(text.lstrip())].count("\n")
     if transform.sql_file is not None:
-        return Problem(transform.sql_file, 1 + line, said)
-    return Problem(pipeline.file, pipeline.line_of("transform.sql") + line, f"transform.sql: {said}")
+        return Problem(transform.sql_file, 1 + below, said)
+    return Problem(pipeline.file, pipeline.line_of("transform.sql") + below, f"transform.sql: {said}")
+
+
+def row_problem(pipeline: Pipeline, message: str, said: str) -> Problem | None:
+    """Where what failed on a row stands, if it is the user's and Spark's `message` tells; `said` is its short form."""
+    folder = pipeline.folder.resolve()
+    frames = [found for found in _FRAME.finditer(message) if Path(found["file"]).resolve().is_relative_to(folder)]
+    if frames:
+        return Problem(Path(frames[-1]["file"]), int(frames[-1]["line"]), said)
+    texts = expression_texts(pipeline)
+    if _NO_TOPIC in said:
+        path = next((path for path in texts if path.endswith(".topic_from")), None)
+        return None if path is None else Problem(pipeline.file, pipeline.line_of(path), f"{path}: {said}")
+    fragment = _SQL_FRAGMENT.search(message)
+    if fragment is None:
+        return None
+    shown, line = fragment["text"].strip().strip("."), int(fragment["line"])
+    if shown in (pipeline.transform.sql or ""):
+        return _problem_of_query(pipeline, line, said)
+    path = next((path for path, text in texts.items() if shown in text), None)
+    return None if path is None else Problem(pipeline.file, pipeline.line_of(path) + line - 1, f"{path}: {said}")
+
+
+def expression_texts(pipeline: Pipeline) -> dict[str, str]:
+    """The expressions of the file, by the paths of their keys."""
+    texts = {f"expectations[{number}].check": each.check for number, each in enumerate(pipeline.expectations)}
+    for sink in pipeline.sinks:
+        if isinstance(sink, TopicSink):
+            given = {key: getattr(sink, key) for key in ("key", "value", "headers", "partition", "topic_from")}
+            texts |= {f"{sink.name}.{key}": text for key, text in given.items() if text is not None}
+        elif not isinstance(sink, ConsoleSink):
+            texts[f"{sink.name}.partition_by"] = ",".join(sink.partition_by)
+    return texts
 
 
 def expression_problem(pipeline: Pipeline, path: str, error: Exception) -> Problem:
     """For an expression of the file that Spark does not take."""
-    said = _SQL_ECHO.sub("", str(error)).strip()
-    said = " ".join(_PLAN_ECHO.sub("", _ERROR_CLASS.sub("", said)).split())
-    return Problem(pipeline.file, pipeline.line_of(path), f"{path}: {re.sub(r' SQLSTATE: .*', '', said)}")
+    return Problem(pipeline.file, pipeline.line_of(path), f"{path}: {_short(str(error))}")
 
 
 def call(function: PythonFunction, frames: list["DataFrame"]) -> "DataFrame":
@@ -89,7 +143,8 @@ def _load(function: PythonFunction) -> ModuleType:
 
 
 def _python_problem(function: PythonFunction, error: Exception) -> Problem:
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(function.file)]
+    file = function.file.resolve()
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).resolve() == file]
     line = (frames[-1].lineno or 0) if frames else 0
     said = str(error).partition("\n")[0]
     return Problem(function.file, line, f"{function.function} raised {type(error).__name__}: {said}")
