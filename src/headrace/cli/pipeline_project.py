@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.console import clean
+from headrace.cli.console import clean, count_text
 from headrace.cli.failures import Failure
 from headrace.cli.pipeline_places import load_project, told_failures
 
@@ -45,7 +45,7 @@ def run_project(file: Path, bootstrap: str, *, is_once: bool, master: str | None
         outcome = runner.run()
     if outcome.state is State.FAILED:
         raise Failure(f'project "{project.name}" failed: {outcome.message}')
-    click.echo(f'project "{project.name}" {outcome.state} after {outcome.count} runs', err=True)
+    click.echo(f'project "{project.name}" {outcome.state} after {count_text(outcome.count, "run")}', err=True)
 
 
 def _insist_on_packages() -> None:

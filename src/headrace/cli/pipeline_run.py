@@ -95,7 +95,11 @@ def _run_here(pipeline: "Pipeline", bootstrap: str, *, is_once: bool, master: st
         outcome = runner.run()
     if outcome.state is State.FAILED:
         raise Failure(f'pipeline "{pipeline.name}" failed: {outcome.message} (more in {pipeline.checkpoint}/run.log)')
-    click.echo(f'pipeline "{pipeline.name}" {outcome.state} after {outcome.count} batches', err=True)
+    click.echo(f'pipeline "{pipeline.name}" {outcome.state} after {_batches(outcome.count)}', err=True)
+
+
+def _batches(count: int) -> str:
+    return "1 batch" if count == 1 else f"{count} batches"
 
 
 def _interruptible(session: "SparkSession", runner: "Runner") -> "SparkSession":

@@ -13,7 +13,7 @@ from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import bootstrap_option, json_option
 from headrace.cli.pipeline_places import find_target, load, named_argument, pipeline_argument, told_failures
-from headrace.cli.times import time_text
+from headrace.cli.times import duration_text, time_text
 
 if TYPE_CHECKING:
     from headrace.spark.pipelines.records import Known
@@ -72,7 +72,7 @@ def _show(found: "Mapping[str, Known]", *, as_json: bool, prometheus: bool, with
         last = {name: known.last_batch() for name, known in found.items()}
         print_json([{**row, "last_batch": last[row["pipeline"]]} for row in rows])
         return
-    columns = ("pipeline", "state", "run", "host", "heard", "batch", "rows/s", "lag", "lag s", "watermark")
+    columns = ("pipeline", "state", "heard", "batch", "rows/s", "lag", "lag s")
     print_table(
         columns, ([row[column] for column in columns] for row in rows), right=("batch", "rows/s", "lag", "lag s"),
         empty="no pipeline is known",
@@ -81,8 +81,10 @@ def _show(found: "Mapping[str, Known]", *, as_json: bool, prometheus: bool, with
         if row["message"]:
             click.echo(f"{row['pipeline']}: {row['message']}")
     if with_batches:
-        for known in found.values():
-            click.echo()
+        for row, known in zip(rows, found.values(), strict=True):
+            click.echo(f"\n{row['pipeline']}: run {row['run']} on {row['host']}")
+            if row["watermark"] != NOTHING:
+                click.echo(f"watermark: {row['watermark']}")
             _print_batches(known)
 
 
@@ -99,7 +101,7 @@ def _status(name: str, known: "Known", now_ms: int) -> dict[str, Any]:
         "state": state,
         "run": holder.run if holder is not None else NOTHING,
         "host": f"{holder.host}:{holder.process_id}" if holder is not None else NOTHING,
-        "heard": f"{max(now_ms - known.seen_ms, 0) / 1000:.0f} s ago",
+        "heard": f"{duration_text(max(now_ms - known.seen_ms, 0))} ago",
         "batch": batch.get("batch", NOTHING),
         "rows/s": _cell(batch.get("rows_per_second")),
         "lag": lag.get("records", NOTHING),
@@ -115,25 +117,34 @@ def _cell(value: Any) -> Any:
 
 
 def _print_batches(known: "Known") -> None:
+    """What became of the rows, and below it where the time went: both fit a terminal of 80 columns."""
     newest = [known.batches[number] for number in sorted(known.batches)[-BATCHES_SHOWN:]]
     counts = ("read", "written", "late", "bad", "dead", "quarantined")
-    times = ("plan", "read", "process", "commit")
-    print_table(
-        ("batch", "began", *counts, "rows/s", "seconds", *(f"{name} ms" for name in times)),
+    rows = (
         (
-            (
-                batch["batch"],
-                batch["began"],
-                *(_cell(batch["rows"][name]) for name in counts),
-                _cell(batch["rows_per_second"]),
-                batch["seconds"],
-                *(_cell(batch["times_ms"].get(name)) for name in times),
-            )
-            for batch in newest
-        ),
-        right=("batch", *counts, "rows/s", "seconds", *(f"{name} ms" for name in times)),
-        empty="no batch is done yet",
+            batch["batch"],
+            _clock(batch["began"]),
+            *(_cell(batch["rows"][name]) for name in counts),
+            _cell(batch["rows_per_second"]),
+        )
+        for batch in newest
     )
+    right = ("batch", *counts, "rows/s")
+    print_table(("batch", "began", *counts, "rows/s"), rows, right=right, empty="no batch is done yet")
+    if not newest:
+        return
+    parts = ("plan", "read", "process", "commit")
+    columns = ("batch", "seconds", *(f"{part} ms" for part in parts))
+    times = (
+        (batch["batch"], batch["seconds"], *(_cell(batch["times_ms"].get(part)) for part in parts)) for batch in newest
+    )
+    click.echo()
+    print_table(columns, times, right=columns)
+
+
+def _clock(moment: str) -> str:
+    """The time of the day of a moment as Spark tells it."""
+    return moment.partition("T")[2].partition(".")[0] or moment
 
 
 @click.command("lag")

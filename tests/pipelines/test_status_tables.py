@@ -1,0 +1,54 @@
+"""`headrace pipeline status` as people see it: everything fits a terminal of 80 columns, also with large numbers."""
+
+import time
+
+import pytest
+
+from headrace.cli.pipeline_status import _show
+from headrace.spark.pipelines.progress import ROW_COUNTS
+from headrace.spark.pipelines.records import Known, RunRecord, State
+
+WIDTH = 80
+
+
+def told(batch: int) -> dict[str, object]:
+    return {
+        "batch": batch,
+        "began": "2026-05-31T12:00:01.250Z",
+        "rows": dict.fromkeys(ROW_COUNTS, 250_000),
+        "rows_per_second": 123_456.7,
+        "seconds": 12.345,
+        "times_ms": {"plan": 1_234, "read": 123, "process": 23_456, "commit": 1_234},
+        "watermark": "2026-05-31T11:00:00.000Z",
+        "lag": {"records": 12_345_678, "seconds": 1_234.567, "partitions": []},
+    }
+
+
+@pytest.fixture
+def known() -> dict[str, Known]:
+    record = RunRecord(
+        pipeline="orders-by-country",
+        run="c13a571dfb02",
+        state=State.RUNNING,
+        host="worker-17",
+        process_id=21658,
+        started_ms=0,
+    )
+    return {
+        record.pipeline: Known(
+            holder=record, seen_ms=round(time.time() * 1000), batches={n: told(n) for n in (998_999, 999_000)}
+        )
+    }
+
+
+def test_the_tables_fit_a_terminal(known: dict[str, Known], capsys: pytest.CaptureFixture[str]) -> None:
+    _show(known, as_json=False, prometheus=False, with_batches=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= WIDTH, lines
+    assert lines[0].split() == ["PIPELINE", "STATE", "HEARD", "BATCH", "ROWS/S", "LAG", "LAG", "S"]
+    assert lines[3:5] == [
+        "orders-by-country: run c13a571dfb02 on worker-17:21658",
+        "watermark: 2026-05-31T11:00:00.000Z",
+    ]
+    assert lines[7].split() == ["999000", "12:00:01", *["250000"] * 6, "123456.7"]
+    assert lines[11].split() == ["999000", "12.345", "1234", "123", "23456", "1234"]
