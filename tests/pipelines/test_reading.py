@@ -130,6 +130,7 @@ MISTAKES = [
     pytest.param("trigger: [1]", 4, "a text is needed here, not a list", id="wrong kind"),
     pytest.param("restart: {attempts: many}", 4, 'whole number is needed here, not "many"', id="not a number"),
     pytest.param("restart: {attempts: -1}", 4, "-1 is not between 0 and 1000", id="number too small"),
+    pytest.param("checkpoint: s3a://bucket/state", 4, "is an address, and a folder is needed", id="checkpoint"),
     pytest.param("restart:\n  backoff: soon", 5, '"soon" is not a duration', id="duration"),
     pytest.param("restart: 3", 4, "keys of its own are needed", id="text for a section"),
     pytest.param("expectations: {name: x}", 4, "a list is needed here", id="mapping for a list"),
@@ -203,6 +204,8 @@ SINK_MISTAKES = [
     ("{delta: t, mode: upsert}", "lacks `keys`"),
     ("{delta: t, mode: upsert, keys: [a]}", "lacks `order_by`"),
     ("{delta: t, keys: [a]}", "`mode: upsert` only"),
+    ("{parquet: 'hdfs://host/files'}", "is an address"),
+    ("{delta: 'file:/tmp/t'}", "is an address"),
     ("{console: true, rows: 0}", "0 is not between 1"),
 ]
 

@@ -1,5 +1,6 @@
 """One Spark session and one broker for all tests of a process; those that use them run in one worker."""
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WORKER_GROUP = "spark"
+FAST_START = "-XX:TieredStopAtLevel=1"
+"""Tests end before Java's best code has paid for its making: without it they take a third less processor time."""
+for name in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
+    os.environ.setdefault(name, FAST_START)
 TEST_SECONDS_MAX = 400
 """The first test also waits for Spark's start, which a busy machine draws out."""
 

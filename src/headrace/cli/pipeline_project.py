@@ -79,6 +79,6 @@ def _listen_to_signals(runner: "ProjectRunner") -> None:
 
 
 def _session(project: "Project", master: str | None, settings: Mapping[str, str]) -> "SparkSession":
-    from headrace.cli.pipeline_run import started_session
+    from headrace.cli.pipeline_session import LOG_FILE, started_session
 
-    return started_session(project.name, master, settings, extras=EXTRAS)
+    return started_session(project.name, master, settings, project.state / LOG_FILE, extras=EXTRAS)

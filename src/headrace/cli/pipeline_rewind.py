@@ -11,7 +11,8 @@ from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
 from headrace.cli.pipeline_places import chosen_bootstrap, find_target, load, pipeline_argument, told_failures
-from headrace.cli.pipeline_run import find_known, spark_session
+from headrace.cli.pipeline_run import find_known
+from headrace.cli.pipeline_session import spark_session
 from headrace.cli.times import EXAMPLES, parse_time
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """`headrace pipeline run` and `stop`."""
 
-import logging
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from headrace.cli.pipeline_places import (
     pipeline_argument,
     told_failures,
 )
+from headrace.cli.pipeline_session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,37 +107,6 @@ def _interruptible(session: "SparkSession", runner: "Runner") -> "SparkSession":
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: runner.stop.set())
     return session
-
-
-def spark_session(pipeline: "Pipeline", master: str | None) -> "SparkSession":
-    """As the file asks for it."""
-    return started_session(pipeline.name, master or pipeline.spark.master, pipeline.spark.settings)
-
-
-def started_session(
-    name: str, master: str | None, settings: Mapping[str, str], *, extras: str = "spark"
-) -> "SparkSession":
-    """Spark, or what is missing for it."""
-    try:
-        from headrace.spark import session
-        from headrace.spark.java import JavaMissing
-
-        quiet = {"spark.log.level": "OFF", "spark.ui.enabled": "false"}
-        started = session(f"headrace-{name}", master=master, conf={**quiet, **settings})
-        _hush()
-        return started
-    except ImportError as error:
-        raise Failure(f"Spark is not installed ({error}): pip install 'headrace[{extras}]'") from None
-    except JavaMissing as error:
-        raise Failure(str(error)) from None
-
-
-def _hush() -> None:
-    """Spark prints an error of a query as JSON too; it is told in our own words."""
-    from pyspark.logger import PySparkLogger
-
-    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def batch_line(report: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ import click
 from headrace.cli.console import count_text
 from headrace.cli.failures import EXIT_FAILED, Failure
 from headrace.cli.pipeline_places import load, pipeline_argument, told_failures
-from headrace.cli.pipeline_run import spark_session
+from headrace.cli.pipeline_session import LOG_FILE, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,8 +34,8 @@ def test(ctx: click.Context, place: Path) -> None:
     folder is read or written: the broker is one of its own.
     """
     pipeline = load(place)
-    with told_failures():
-        found = compare(pipeline, lambda: spark_session(pipeline, None))
+    with told_failures(), tempfile.TemporaryDirectory(prefix="headrace-test-") as folder:
+        found = compare(pipeline, lambda: spark_session(pipeline, None, Path(folder, LOG_FILE)))
     for name, lines in found.items():
         click.echo(f"{name}: {'as expected' if not lines else count_text(len(lines), 'difference')}")
         for line in lines[:DIFFERENCES_SHOWN]:

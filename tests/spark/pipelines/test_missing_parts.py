@@ -72,3 +72,25 @@ def test_without_java_it_says_where_one_comes_from(broker: EmbeddedBroker, folde
     assert "Spark needs Java 17 or newer, and none was found" in last
     assert "pip install headrace[jvm]" in last
     assert "Traceback" not in ran.stderr
+
+
+def test_a_master_that_cannot_be_is_told_in_one_line(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    name = broker.create_topic(broker.unused_topic_name("nowhere"))
+    folder = write_pipeline(tmp_path / "p", PIPELINE.format(name=name) + "spark: {master: sparkk://nowhere}\n")
+    log = folder / "checkpoint" / "spark.log"
+    command = [
+        sys.executable,
+        "-m",
+        "headrace",
+        "pipeline",
+        "run",
+        str(folder),
+        "--bootstrap",
+        broker.bootstrap_servers,
+    ]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_SECONDS_MAX)
+    assert ran.returncode == 1
+    made, starting, last = ran.stderr.splitlines()
+    assert (made, starting) == (f'made topic "{name}-out"', "starting Spark")
+    assert last == f"headrace: Spark cannot start: Could not parse Master URL: 'sparkk://nowhere' (more in {log})"
+    assert "sparkk://nowhere" in log.read_text()

@@ -84,7 +84,8 @@ class Checkpoint:
         return self.folder / LOG_FILE
 
     def spark_folder(self, generation: int) -> Path:
-        return self.folder / f"spark-{generation}"
+        """Whole, as workers have other current folders."""
+        return self.folder.absolute() / f"spark-{generation}"
 
     def note(self) -> Note:
         file = self.folder / NOTE_FILE

@@ -30,7 +30,7 @@ from headrace.spark.pipelines.projects import PROJECT_FILES
 from headrace.spark.pipelines.python_text import check_function, parse_reference
 from headrace.spark.pipelines.reading_sinks import read_sinks
 from headrace.spark.pipelines.reading_sources import read_sources
-from headrace.spark.pipelines.reading_values import topic_name
+from headrace.spark.pipelines.reading_values import folder_path, topic_name
 from headrace.spark.pipelines.sql_text import Mistake, check_expression, check_query
 
 CHECKPOINT_DEFAULT = "checkpoint"
@@ -73,7 +73,7 @@ def read_pipeline(place: Path) -> Pipeline:
         bad_records=_bad_records(root, sources),
         sinks=read_sinks(root),
         trigger=_trigger(root),
-        checkpoint=file.parent / (root.text("checkpoint") or CHECKPOINT_DEFAULT),
+        checkpoint=file.parent / (root.parsed("checkpoint", folder_path) or CHECKPOINT_DEFAULT),
         restart=_restart(root),
         spark=_engine(root),
         lines=lines,

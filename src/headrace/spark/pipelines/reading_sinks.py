@@ -12,7 +12,7 @@ from headrace.spark.pipelines.definition import (
 )
 from headrace.spark.pipelines.nodes import Section
 from headrace.spark.pipelines.problems import nearest
-from headrace.spark.pipelines.reading_values import OPTIONS_OF_RUNNER, topic_name
+from headrace.spark.pipelines.reading_values import OPTIONS_OF_RUNNER, folder_path, topic_name
 from headrace.spark.pipelines.sql_text import check_expression
 
 KINDS = ("topic", "topic_from", "parquet", "delta", "console")
@@ -80,7 +80,7 @@ def _topic(section: Section) -> Sink | None:
 
 
 def _parquet(section: Section) -> Sink | None:
-    path = section.text("parquet")
+    path = section.parsed("parquet", folder_path)
     partition_by, options = section.texts("partition_by"), section.pairs("options")
     if path is None:
         return None
@@ -88,7 +88,7 @@ def _parquet(section: Section) -> Sink | None:
 
 
 def _delta(section: Section) -> Sink | None:
-    path = section.text("delta")
+    path = section.parsed("delta", folder_path)
     mode, keys = section.choice("mode", DeltaMode, DeltaMode.APPEND), section.texts("keys")
     partition_by, options = section.texts("partition_by"), section.pairs("options")
     order_by = section.text("order_by")

@@ -27,6 +27,7 @@ OPTIONS_OF_RUNNER = {
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _MILLISECONDS = re.compile(r"[0-9]{11,15}")
 
 
@@ -35,6 +36,13 @@ def topic_name(text: str) -> str:
         raise ValueError(
             f'no topic can be called "{text}": letters, digits, ".", "_" and "-", at most {TOPIC_NAME_LENGTH_MAX}'
         )
+    return text
+
+
+def folder_path(text: str) -> str:
+    """A path of the file system; an address would be taken for a strange path below the pipeline's own folder."""
+    if _ADDRESS.match(text):
+        raise ValueError(f'"{text}" is an address, and a folder is needed here: mount it where all workers reach it')
     return text
 
 

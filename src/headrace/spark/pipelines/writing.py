@@ -84,7 +84,7 @@ class BatchWriter:
                 rows.show(sink.rows, truncate=False)
                 return
             assert isinstance(sink, ParquetSink | DeltaSink)
-            path = str(self.pipeline.folder / sink.path)
+            path = str(self.pipeline.folder.absolute() / sink.path)  # workers have other current folders
             identity = self._identity(sink.name.replace("[", "-").replace("]", ""), number)
             if isinstance(sink, DeltaSink) and sink.mode is DeltaMode.UPSERT:
                 history = self.epoch_key or _query_id(rows)

@@ -1,0 +1,93 @@
+"""Spark for the commands of pipelines: started quietly, or what is missing or wrong in one line."""
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.cli.failures import Failure
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headrace.spark.pipelines.definition import Pipeline
+
+LOG_FILE = "spark.log"
+"""Beside the checkpoint: what Java and the workers say while Spark runs; of the newest run only."""
+_STDERR = 2
+_CAUSE = re.compile(r"(?:^|: )(?:[\w.$]+\.)*\w*(?:Exception|Error): (?P<said>.+)", re.MULTILINE)
+
+
+def spark_session(pipeline: "Pipeline", master: str | None, log: Path | None = None) -> "SparkSession":
+    """As the file asks for it."""
+    chosen = master or pipeline.spark.master
+    return started_session(pipeline.name, chosen, pipeline.spark.settings, log or pipeline.checkpoint / LOG_FILE)
+
+
+def started_session(
+    name: str, master: str | None, settings: Mapping[str, str], log: Path, *, extras: str = "spark"
+) -> "SparkSession":
+    """Spark, or what is missing for it."""
+    try:
+        from headrace.spark import session
+        from headrace.spark.java import JavaMissing
+    except ImportError as error:
+        raise _not_installed(error, extras) from None
+    quiet = {"spark.log.level": "OFF", "spark.ui.enabled": "false"}
+    try:
+        with _said_to(log):
+            started = session(f"headrace-{name}", master=master, conf={**quiet, **settings})
+    except ImportError as error:
+        raise _not_installed(error, extras) from None
+    except JavaMissing as error:
+        raise Failure(str(error)) from None
+    except Exception as error:
+        cause = _cause(str(error), log)
+        with suppress(OSError), log.open("a", encoding="utf-8") as file:
+            file.write(f"{error}\n")
+        raise Failure(f"Spark cannot start: {cause} (more in {log})") from error
+    _hush()
+    return started
+
+
+def _not_installed(error: ImportError, extras: str) -> Failure:
+    return Failure(f"Spark is not installed ({error}): pip install 'headrace[{extras}]'")
+
+
+@contextmanager
+def _said_to(log: Path) -> Iterator[None]:
+    """Java and all that it starts keep what is standard error now: their talk would hide the pipeline's own."""
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        file = log.open("w")
+    except OSError as error:
+        raise Failure(f"{log} cannot be written: {error.strerror}") from None
+    kept = os.dup(_STDERR)
+    with file:
+        os.dup2(file.fileno(), _STDERR)
+    try:
+        yield
+    finally:
+        os.dup2(kept, _STDERR)
+        os.close(kept)
+
+
+def _cause(message: str, log: Path) -> str:
+    """Of an error of Java's; one that ended it at once is in the log only."""
+    found = _CAUSE.search(message.partition("\n")[2])
+    if found is not None:
+        return found["said"].strip()
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    errors = [line for line in lines if re.match(r"(?:Error|Invalid|Exception)\b", line)]
+    return (errors or lines or [message])[-1]
+
+
+def _hush() -> None:
+    """Spark prints an error of a query as JSON too; it is told in our own words."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)

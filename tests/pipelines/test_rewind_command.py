@@ -1,0 +1,101 @@
+"""`headrace pipeline rewind`: where each way of saying it leads, and what is refused. None of it needs Spark."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from headrace.cli.main import cli
+from headrace.client import Admin, Producer
+from headrace.spark.pipelines.bulletin import make_topic, opened
+from headrace.spark.pipelines.checkpoints import Checkpoint
+from headrace.spark.pipelines.records import RunRecord, State, run_message
+from headrace.testing.embedded import EmbeddedBroker
+
+TOPIC = "orders"
+MOMENT_MS = 1_780_228_800_000
+PER_PARTITION = 4
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    """Its topic has a record a second, in both partitions."""
+    with EmbeddedBroker() as started:
+        started.create_topic(TOPIC, partitions=2)
+        with Producer(started.bootstrap_servers) as producer:
+            for number in range(PER_PARTITION):
+                for partition in (0, 1):
+                    producer.send(TOPIC, b"x", partition=partition, timestamp=MOMENT_MS + number * 1_000)
+        yield started
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "pipeline.yml").write_text(f"name: {tmp_path.name}\nsource: {{topic: {TOPIC}}}\nsink: {{topic: out}}\n")
+    offsets = tmp_path / "checkpoint" / "spark-0" / "offsets"
+    offsets.mkdir(parents=True)
+    metadata = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 5, "conf": {}})
+    (offsets / "3").write_text(f'v1\n{metadata}\n{{"{TOPIC}": {{"0": 1, "1": 3}}, "hr:ids": {{}}}}')
+    return tmp_path
+
+
+def rewind(folder: Path, broker: EmbeddedBroker, *arguments: str) -> Result:
+    call = ["pipeline", "rewind", str(folder), "--bootstrap", broker.bootstrap_servers, *arguments]
+    return CliRunner().invoke(cli, call)
+
+
+@pytest.mark.parametrize(
+    ("target", "starts"),
+    [
+        (("--to-earliest",), {"0": 0, "1": 0}),
+        (("--to-latest",), {"0": PER_PARTITION, "1": PER_PARTITION}),
+        (("--to-time", "2026-05-31T12:00:02Z"), {"0": 2, "1": 2}),
+        (("--to-time", "2100-01-01"), {"0": PER_PARTITION, "1": PER_PARTITION}),
+        (("--to-batch", "3"), {"0": 1, "1": 3}),
+    ],
+)
+def test_the_next_run_begins_where_it_was_told(
+    broker: EmbeddedBroker, folder: Path, target: tuple[str, ...], starts: dict[str, int]
+) -> None:
+    before = Checkpoint(folder / "checkpoint").note()
+    shown = rewind(folder, broker, *target, "--dry-run", "--json")
+    assert json.loads(shown.output) == {"input": {TOPIC: starts}}
+    assert Checkpoint(folder / "checkpoint").note() == before
+    done = rewind(folder, broker, *target, "--yes")
+    assert (done.exit_code, "begins there with its next run (generation 1)" in done.output) == (0, True), done.output
+    note = Checkpoint(folder / "checkpoint").note()
+    assert (note.generation, note.starts) == (1, {"input": {TOPIC: starts}})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ((), 2, "say where to"),
+        (("--to-earliest", "--to-latest"), 2, "say where to"),
+        (("--to-time", "soon"), 2, '"soon" is not a time'),
+        (("--to-batch", "9"), 1, "batch 9 is not in the checkpoint any more: there are 3 to 3"),
+        (("--to-earliest",), 1, "nothing was changed, as standard input holds no answer"),
+    ],
+)
+def test_what_says_nothing_useful_changes_nothing(
+    broker: EmbeddedBroker, folder: Path, arguments: tuple[str, ...], status: int, said: str
+) -> None:
+    refused = rewind(folder, broker, *arguments)
+    assert (refused.exit_code, said in refused.output) == (status, True), refused.output
+    assert Checkpoint(folder / "checkpoint").note().generation == 0
+
+
+def test_a_run_on_another_machine_is_not_rewound(broker: EmbeddedBroker, folder: Path) -> None:
+    record = RunRecord(
+        pipeline=folder.name, run="r", state=State.RUNNING, host="elsewhere", process_id=17, started_ms=0
+    )
+    with Admin(broker.bootstrap_servers) as admin:
+        make_topic(admin)
+    with opened({"bootstrap.servers": broker.bootstrap_servers}) as bulletin:
+        bulletin.tell_now(run_message(record))
+    refused = rewind(folder, broker, "--to-earliest", "--yes")
+    assert refused.exit_code == 1
+    assert "runs on elsewhere as process 17: stop it first" in refused.output
+    assert Checkpoint(folder / "checkpoint").note().generation == 0
