@@ -170,6 +170,13 @@ def test_a_job_runs_on_a_cluster_of_two_workers(
     assert "no cluster was up" in runner.invoke(cli, ["spark", "down", "--folder", folder]).output
 
 
+def test_a_size_that_spark_does_not_know_is_told_at_once(tmp_path: Path) -> None:
+    arguments = ["spark", "up", "--memory", "lots", "--folder", str(tmp_path / "cluster")]
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 1
+    assert 'a size such as 512m or 2g, not "lots"' in done.output
+
+
 def test_a_process_that_was_given_the_number_of_an_ended_one_is_left_alone(tmp_path: Path) -> None:
     other = standalone.Process(name="master", process_id=os.getpid(), start_ticks=1)
     (tmp_path / "cluster.json").write_text(

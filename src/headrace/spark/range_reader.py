@@ -1,7 +1,6 @@
 """What an executor does: fetch a range of offsets and give its rows as Arrow batches, without an object per row."""
 
 import atexit
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import InputPartition
 
 from headrace.model.ids import TopicPartition
-from headrace.spark.data_loss import DataLost, lost_text
+from headrace.spark.data_loss import lost_text, settle_loss
 from headrace.spark.planning import OffsetRange
 from headrace.spark.source_options import SourceOptions
 from headrace.spark.workers import settle
@@ -31,7 +30,6 @@ FETCHERS_MAX = 4
 PARTITION_FETCH_BYTES = 8 * 1024 * 1024
 """How much is asked for at once unless `kafka.max.partition.fetch.bytes` says it."""
 
-logger = logging.getLogger("headrace.spark")
 _fetchers: dict[tuple[Any, ...], "RawFetcher"] = {}
 """Python workers are used again by later tasks, and so are their connections."""
 
@@ -75,12 +73,9 @@ def read_range(
             return
         except DeadlineExceeded as error:
             raise DeadlineExceeded(f'{error} (option "kafkaConsumer.pollTimeoutMs" says how long)') from error
-        except OffsetOutOfRange as gone:
+        except OffsetOutOfRange:
             first = _first_left(wanted, begin, options)
-            lost = [(wanted.partition, begin, first)]
-            if options.data_loss == "fail":
-                raise DataLost(lost_text(lost)) from gone
-            logger.warning("%s", lost_text(lost))
+            settle_loss(lost_text([(wanted.partition, begin, first)]), options.data_loss)
             begin = first
 
 

@@ -6,6 +6,7 @@ those processes and never one that was given the same number later.
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -29,6 +30,7 @@ _MASTER_CLASS = "org.apache.spark.deploy.master.Master"
 _WORKER_CLASS = "org.apache.spark.deploy.worker.Worker"
 _REGISTERED = "Successfully registered with master"
 _STATE_FILE = "cluster.json"
+_SIZE = re.compile(r"[0-9]+[kmgt]b?")
 _HOST = "127.0.0.{}"
 """Of the loopback network, all of which is this machine."""
 
@@ -55,6 +57,8 @@ def up(folder: Path, *, workers: int, cores: int = 1, memory: str = WORKER_MEMOR
     """Start a master and workers; all are up and have found each other when this returns."""
     if not 1 <= workers <= WORKERS_MAX:
         raise ClusterError(f"a cluster has 1 to {WORKERS_MAX} workers, not {workers}")
+    if not _SIZE.fullmatch(memory.lower()):
+        raise ClusterError(f'the memory of a worker is a size such as 512m or 2g, not "{memory}"')
     running = current(folder)
     if running is not None:
         raise ClusterError(f"a cluster is up already at {running.master}: headrace spark down ends it")

@@ -1,6 +1,5 @@
 """The end of the next micro-batch: what is there, how much of it may be taken, and what has changed or gone since."""
 
-import logging
 import time
 from collections.abc import Mapping
 from math import inf
@@ -8,8 +7,16 @@ from typing import Any
 
 from headrace.model.ids import TopicPartition
 from headrace.spark.bounds import resolve
-from headrace.spark.data_loss import ADVICE, DataLost, lost_text
-from headrace.spark.offset_vectors import OffsetVector, StreamOffset, ends_text, from_json, is_initial, to_json
+from headrace.spark.data_loss import lost_text, settle_loss
+from headrace.spark.offset_vectors import (
+    OffsetVector,
+    StreamOffset,
+    ends_text,
+    from_json,
+    is_initial,
+    ranges_text,
+    to_json,
+)
 from headrace.spark.option_names import OptionError
 from headrace.spark.planning import count_between, limited, offsets_within
 from headrace.spark.said import say_once
@@ -20,8 +27,6 @@ START_BOUND = Bound(option="startingOffsets", place="latest")
 BACKWARDS_TRIES_MAX = 10
 """How often an end that went backwards is asked for again: a new leader may only be about to know it."""
 BACKWARDS_PAUSE_MS = 300
-
-logger = logging.getLogger("headrace.spark")
 
 
 class StreamPlanner:
@@ -48,9 +53,8 @@ class StreamPlanner:
             say_once('progress is not shown as a group: set option "commitGroup" or "kafka.group.id" for that')
 
     def fix_ends(self) -> None:
-        seen = self._view.topics()
-        require_topics(seen, self._options.selection)
-        self._fixed = self._view.latest(seen.partitions)
+        """Topics that are missing are a matter of the first batch, and later of the policy for losses."""
+        self._fixed = self._view.latest(self._view.topics().partitions)
 
     def newest(self) -> dict[str, Any] | None:
         """The ends as they were at the last look, to compute a lag from."""
@@ -71,7 +75,7 @@ class StreamPlanner:
             names = ", ".join(f'"{each}"' for each in sorted(gone))
             self._lose(
                 f"a batch that is replayed up to {ends_text(after.ends, gone)} cannot be read again, as {names} was "
-                f"deleted or created again since, or is not read any more; {ADVICE}"
+                f"deleted or created again since, or is not read any more"
             )
         return gone
 
@@ -184,7 +188,7 @@ class StreamPlanner:
                     "is in the checkpoint, and the options do not name it: is it the checkpoint of another query? give "
                     'this one its own "checkpointLocation"'
                 )
-            self._lose(f"{places} {why}; {ADVICE}")
+            self._lose(f"{places} {why}")
             begun.forget(gone)
 
     def _settle_recreated(self, begun: "_Begun") -> None:
@@ -192,7 +196,7 @@ class StreamPlanner:
         if again:
             names = ", ".join(f'"{each}"' for each in sorted({each.topic for each in again}))
             places = ", ".join(f"{each} from offset {begun.starts[each]} on" for each in again)
-            self._lose(f"topic {names} was deleted and created again, so {places} is lost; {ADVICE}")
+            self._lose(f"topic {names} was deleted and created again, so {places} is lost")
             begun.begin(self._begin_again(again))
 
     def _settle_backwards(self, begun: "_Begun") -> None:
@@ -207,18 +211,23 @@ class StreamPlanner:
             if not back:
                 return
         places = ", ".join(f"{each} ends at offset {ends[each]}, and was read up to {read[each]}" for each in back)
-        self._lose(f"records are lost that were read before: {places}; {ADVICE}")
+        self._lose(f"records are lost that were read before: {places}")
         begun.ends = {}
         begun.begin(self._begin_again(back))
 
     def _begin_again(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        is_earliest = self._options.data_loss == "earliest"
-        return self._view.earliest(partitions) if is_earliest else self._view.latest(partitions)
+        """Also what is passed over is reported: a topic that was made anew may have records already."""
+        first = self._view.earliest(partitions)
+        if self._options.data_loss == "earliest":
+            return first
+        last = self._view.latest(partitions)
+        passed = [(each, first[each], last[each]) for each in partitions if first[each] < last[each]]
+        if passed:
+            self._lose(f"records are passed over to go on behind them: {ranges_text(passed)}")
+        return last
 
     def _lose(self, text: str) -> None:
-        if self._options.data_loss == "fail":
-            raise DataLost(text)
-        logger.warning("%s", text)
+        settle_loss(text, self._options.data_loss)
 
 
 class _Begun:

@@ -1,6 +1,5 @@
 """What the brokers say about the topics of a source: partitions, ids, and offsets. Waits while they are away."""
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import NamedTuple
@@ -14,14 +13,12 @@ from headrace.core.groups.topic_patterns import TopicPattern
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.spark.option_names import OptionError
-from headrace.spark.said import say_once
+from headrace.spark.said import say, say_once
 from headrace.spark.source_options import Selection, SourceOptions
 from headrace.spark.waiting import PASSING, Patience
 
 NO_OFFSET = -1
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-logger = logging.getLogger("headrace.spark")
 
 
 class TopicsSeen(NamedTuple):
@@ -106,9 +103,9 @@ class TopicView:
             outcomes = self._admin.commit_group_offsets(group, offsets)
             failed = next((each for each in outcomes.values() if each.error), None)
             if failed is not None:
-                logger.warning('progress is not shown as group "%s": %s', group, failed.error.name)
+                say(f'progress is not shown as group "{group}": {failed.error.name}')
         except ClientError as error:
-            logger.warning('progress is not shown as group "%s": %s', group, error)
+            say(f'progress is not shown as group "{group}": {error}')
 
     def close(self) -> None:
         self._admin.close()

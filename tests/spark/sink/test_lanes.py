@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -74,6 +74,12 @@ def test_rows_of_another_lane_are_refused(place: Place) -> None:
     with pytest.raises(LanesMixed, match="as it is"):
         write_rows_of_lane(rows(1, range(10)), options(place), identity(place, 0), 0)
     assert read(place) == Counter()
+
+
+@pytest.mark.parametrize("lanes", [0, -1, 1_001, "2", True])
+def test_a_wrong_number_of_lanes_is_named(lanes: Any) -> None:
+    with pytest.raises(OptionError, match="there are 1 to 1000 lanes, not"):
+        write_lanes(None, lanes=lanes)  # type: ignore[arg-type]  # it is not looked at
 
 
 def test_another_number_of_lanes_is_refused(place: Place) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMinRows
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from headrace.client import Admin, Producer, TopicPartition
 from headrace.client.types import TopicDescription
@@ -16,7 +16,8 @@ from headrace.spark import said, stream_planner
 from headrace.spark.data_loss import DataLost
 from headrace.spark.offset_vectors import CheckpointError
 from headrace.spark.option_names import OptionError
-from headrace.spark.range_reader import RangePartition
+from headrace.spark.planning import OffsetRange
+from headrace.spark.range_reader import RangePartition, read_range
 from headrace.spark.source_options import parse_source_options
 from headrace.spark.stream_reader import StreamReader
 from headrace.spark.topic_view import TopicView
@@ -142,12 +143,80 @@ def test_a_replay_does_not_read_another_topic_of_the_same_name(
     broker.delete_topic(other)
 
 
+@pytest.mark.parametrize("policy", ["fail", "skip-and-report", "earliest"])
+@pytest.mark.parametrize("is_available_now", [True, False])
+def test_a_topic_that_was_deleted_is_a_matter_of_the_policy(
+    broker: EmbeddedBroker,
+    topic: str,
+    planning: Any,
+    capsys: pytest.CaptureFixture[str],
+    policy: str,
+    is_available_now: bool,
+) -> None:
+    produce(broker, topic, [b"old"] * 5, partition=1)
+    end = planning().end()
+    broker.delete_topic(topic)
+    query = planning(dataLossPolicy=policy)
+    if is_available_now:
+        query.fix_ends()
+    lost = (
+        f"{topic}-0 from offset 0 on, {topic}-1 from offset 5 on cannot be read any more, as the topic or partition was"
+    )
+    if policy == "fail":
+        with pytest.raises(DataLost, match=f"{lost} deleted; set option"):
+            query.end(end)
+        return
+    without = query.end(end)
+    assert f'{lost} deleted; the query goes on, as option "dataLossPolicy" is {policy}' in capsys.readouterr().err
+    assert query.ranges(end, without) == []
+    broker.create_topic(topic, partitions=2)
+    produce(broker, topic, [b"new"] * 3, partition=1)
+    again = planning(dataLossPolicy=policy)
+    assert again.ranges(without, again.end(without)) == [(1, 0, 3)]
+
+
+def test_a_topic_made_anew_is_passed_over_with_its_ranges(
+    broker: EmbeddedBroker, topic: str, planning: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    produce(broker, topic, [b"old"] * 5, partition=1)
+    end = planning().end()
+    broker.delete_topic(topic)
+    broker.create_topic(topic, partitions=2)
+    produce(broker, topic, [b"new"] * 3, partition=1)
+    query = planning(dataLossPolicy="skip-and-report")
+    assert query.ranges(end, query.end(end)) == []
+    reported = capsys.readouterr().err
+    assert f'topic "{topic}" was deleted and created again, so {topic}-0 from offset 0 on, {topic}-1 from' in reported
+    assert f"records are passed over to go on behind them: {topic}-1 offsets 0 to 2; the query goes on" in reported
+
+
+@pytest.mark.parametrize("policy", ["skip-and-report", "earliest"])
+def test_ranges_that_are_gone_are_reported_exactly(
+    broker: EmbeddedBroker, topic: str, capsys: pytest.CaptureFixture[str], policy: str
+) -> None:
+    produce(broker, topic, [b"v"] * 20, partition=0)
+    place = TopicPartition(topic, 0)
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.delete_records({place: 12})
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic, "columns": "offset"}
+    options = parse_source_options({**given, "dataLossPolicy": policy})
+    schema = StructType([StructField("offset", LongType())])
+    for begin, end, reported, left in ((5, 20, "5 to 11", range(12, 20)), (2, 7, "2 to 6", range(0))):
+        batches = read_range(RangePartition(OffsetRange(place, begin, end)), options, schema)
+        assert [each for batch in batches for each in batch.column("offset").to_pylist()] == [*left]
+        assert capsys.readouterr().err == (
+            f"headrace: records are lost before they were read: {topic}-0 offsets {reported} (retention or a deletion "
+            f'removed them); the query goes on, as option "dataLossPolicy" is {policy}\n'
+        )
+
+
 @pytest.mark.parametrize(("policy", "begin"), [("fail", None), ("skip-and-report", 3), ("earliest", 0)])
 def test_a_log_that_became_shorter(
     broker: EmbeddedBroker,
     topic: str,
     planning: Any,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
     policy: str,
     begin: int | None,
 ) -> None:
@@ -161,6 +230,9 @@ def test_a_log_that_became_shorter(
             query.end(read)
         return
     end = query.end(read)
+    reported = capsys.readouterr().err
+    assert f"{topic}-0 ends at offset 3, and was read up to 9; the query goes on, as option" in reported
+    assert (f"records are passed over to go on behind them: {topic}-0 offsets 0 to 2;" in reported) == (begin == 3)
     assert query.ranges(read, end) == ([(0, begin, 3)] if begin < 3 else [])
     produce(broker, topic, [b"w"] * 2, partition=0)
     assert query.ranges(end, query.end(end)) == [(0, 3, 5)]

@@ -167,10 +167,12 @@ def test_delta_commits_that_meet_are_decided_one_after_the_other(tmp_path: Path)
     assert second.committed(OWNER) == (1, "run2", "run2-1")
 
 
-def test_files_are_about_as_large_as_asked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1_000, 20_000])
+def test_files_are_about_as_large_as_asked_for(tmp_path: Path, count: int) -> None:
+    """However many rows come at a time."""
     files = RollingFiles(str(tmp_path), target_bytes=20_000, partition_columns=(), compression="none")
-    for first in range(0, 20_000, 1_000):
-        values = pa.array(range(first, first + 1_000), pa.int64())
+    for first in range(0, 20_000, count):
+        values = pa.array(range(first, first + count), pa.int64())
         files.write(pa.record_batch([values], names=["number"]))
     done = files.close()
     assert len(done) > 3

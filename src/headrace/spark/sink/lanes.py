@@ -18,7 +18,7 @@ from headrace.spark.option_names import OptionError
 from headrace.spark.said import say_once
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
-from headrace.spark.sink.options import LANES, SinkOptions
+from headrace.spark.sink.options import LANES, LANES_MAX, SinkOptions
 from headrace.spark.sink.rows import chunks
 from headrace.spark.sink.schemas import LANE_COLUMN
 from headrace.spark.sink.tasks import Sending, TaskReport
@@ -41,6 +41,8 @@ def write_lanes(rows: "DataFrame", *, lanes: int = LANES_DEFAULT) -> "DataFrameW
     """The writer of these rows, for `.option(...)`, then `.start()` or `.save()`. At most as many as partitions."""
     from pyspark.sql import functions
 
+    if type(lanes) is not int or not 1 <= lanes <= LANES_MAX:
+        raise OptionError(f"there are 1 to {LANES_MAX} lanes, not {lanes!r}")
     columns = set(rows.columns)
     if "value" not in columns:
         raise OptionError(f"a column `value` is needed; the rows have {', '.join(rows.columns) or 'no columns'}")

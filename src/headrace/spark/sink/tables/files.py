@@ -51,17 +51,27 @@ class RollingFiles:
 
     def write(self, rows: "pa.RecordBatch") -> None:
         for values, part in self._parts(rows):
-            opened = self._open.pop(values, None)
-            if opened is None:
-                if len(self._open) >= OPEN_FILES_MAX:
-                    self._finish(self._open.pop(next(iter(self._open))))
-                opened = self._begin(values, part.schema)
-            opened.writer.write_batch(part)
-            self._counts[opened.path] += part.num_rows
-            if opened.file.tell() >= self._target_bytes:
-                self._finish(opened)
-            else:
-                self._open[values] = opened
+            for piece in self._pieces(part):
+                self._write(values, piece)
+
+    def _write(self, values: PartitionValues, rows: "pa.RecordBatch") -> None:
+        opened = self._open.pop(values, None)
+        if opened is None:
+            if len(self._open) >= OPEN_FILES_MAX:
+                self._finish(self._open.pop(next(iter(self._open))))
+            opened = self._begin(values, rows.schema)
+        opened.writer.write_batch(rows)
+        self._counts[opened.path] += rows.num_rows
+        if opened.file.tell() >= self._target_bytes:
+            self._finish(opened)
+        else:
+            self._open[values] = opened
+
+    def _pieces(self, rows: "pa.RecordBatch") -> Iterator["pa.RecordBatch"]:
+        """None is larger than a file is to be, so that no file is twice as large."""
+        count = max(1, rows.num_rows * self._target_bytes // max(1, rows.nbytes))
+        for first in range(0, rows.num_rows, count):
+            yield rows.slice(first, count)
 
     def close(self) -> list[WrittenFile]:
         for opened in self._open.values():
