@@ -176,6 +176,9 @@ SOURCE_MISTAKES = [
     ("{topic: a, start: yesterday}", "is no start"),
     ("{topic: a, rows_per_batch: 0}", "0 is not between 1"),
     ("{topic: a, options: {subscribe: b}}", "the key `topic` is for"),
+    ("{topic: a, options: {scann: direct}}", 'source.options.scann: unknown option "scann"'),
+    ("{topic: a, options: {minPartitions: few}}", "source.options.minPartitions: "),
+    ("{topic: a, options: {kafka.secruity.protocol: SSL}}", "source.options.kafka.secruity.protocol: "),
     ("{topic: a, read_as: table}", "must be read as a stream"),
     ("{topic: a, unknown_fields: reject}", "format binary has no fields"),
     ("{pattern: 'a['}", "not a regular expression"),
@@ -206,6 +209,11 @@ SINK_MISTAKES = [
     ("{delta: t, keys: [a]}", "`mode: upsert` only"),
     ("{parquet: 'hdfs://host/files'}", "is an address"),
     ("{delta: 'file:/tmp/t'}", "is an address"),
+    ("{topic: b, options: {kafka.compresion.type: lz4}}", "sink.options.kafka.compresion.type: "),
+    ("{topic: b, options: {subscribePattern: c}}", "the key `pattern` is for"),
+    ("{parquet: f, options: {targetFileByte: '1'}}", 'did you mean "targetFileBytes"?'),
+    ("{delta: t, mode: upsert, keys: [a], order_by: b, options: {compression: zstd}}", "an upsert takes none"),
+    ("{console: false}", "write true, or leave the sink out"),
     ("{console: true, rows: 0}", "0 is not between 1"),
 ]
 
@@ -274,3 +282,8 @@ def test_no_text_does_more_than_be_refused(tmp_path_factory: pytest.TempPathFact
     file.write_text(WHOLE[:cut] + noise)
     with suppress(DefinitionError):
         read_pipeline(file)
+
+
+def test_two_tables_are_not_in_one_folder(tmp_path: Path) -> None:
+    found = problems(tmp_path, "name: n\nsource: {topic: a}\nsinks:\n  - {parquet: f}\n  - {delta: ./f}\n")
+    assert found == [(5, 'sinks[1].delta: "./f" is the folder of sinks[0] already')]

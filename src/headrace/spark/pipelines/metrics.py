@@ -11,7 +11,10 @@ _Value = Callable[[Mapping[str, Any]], float | None]
 _OF_LAST_BATCH: Mapping[str, tuple[str, _Value]] = {
     "headrace_pipeline_last_batch": ("Number of the newest batch that is done.", lambda batch: batch["batch"]),
     "headrace_pipeline_batch_seconds": ("Time that the newest batch took.", lambda batch: batch["seconds"]),
-    "headrace_pipeline_rows_per_second": ("Rows read in the newest batch.", lambda batch: batch["rows_per_second"]),
+    "headrace_pipeline_rows_per_second": (
+        "Rows read a second in the newest batch.",
+        lambda batch: batch["rows_per_second"],
+    ),
     "headrace_pipeline_state_rows": ("Rows kept from batch to batch.", lambda batch: batch["state_rows"]),
 }
 

@@ -1,5 +1,7 @@
 """The sinks of a pipeline file: one under `sink`, or several in a list under `sinks`."""
 
+import os
+
 from headrace.spark.pipelines.definition import (
     SINKS_MAX,
     ConsoleSink,
@@ -12,7 +14,8 @@ from headrace.spark.pipelines.definition import (
 )
 from headrace.spark.pipelines.nodes import Section
 from headrace.spark.pipelines.problems import nearest
-from headrace.spark.pipelines.reading_values import OPTIONS_OF_RUNNER, folder_path, topic_name
+from headrace.spark.pipelines.reading_options import table_options, topic_options
+from headrace.spark.pipelines.reading_values import folder_path, topic_name
 from headrace.spark.pipelines.sql_text import check_expression
 
 KINDS = ("topic", "topic_from", "parquet", "delta", "console")
@@ -28,12 +31,24 @@ def read_sinks(root: Section) -> tuple[Sink, ...]:
         root.missing("sink", "sink: {topic: orders-clean}")
     found = [_sink(section) for section in ([single] if single is not None else several)]
     sinks = tuple(sink for sink in found if sink is not None)
+    _refuse_shared_folders(root, sinks)
     topics = [sink for sink in sinks if isinstance(sink, TopicSink)]
     for sink in topics[1:]:
         if (sink.delivery, sink.options) != (topics[0].delivery, topics[0].options):
             text = "all topics are written together: give them the same delivery and options"
             root.findings.add(root.lines.get(f"{sink.name}.delivery", root.lines.get(sink.name, 0)), text)
     return sinks
+
+
+def _refuse_shared_folders(root: Section, sinks: tuple[Sink, ...]) -> None:
+    """Two tables in one folder would be one with every row twice."""
+    owners: dict[str, str] = {}
+    for sink in sinks:
+        if isinstance(sink, ParquetSink | DeltaSink):
+            first = owners.setdefault(os.path.normpath(sink.path), sink.name)
+            if first != sink.name:
+                kind = "parquet" if isinstance(sink, ParquetSink) else "delta"
+                root.wrong(f"{sink.name}.{kind}", f'"{sink.path}" is the folder of {first} already')
 
 
 def _sink(section: Section) -> Sink | None:
@@ -61,10 +76,6 @@ def _topic(section: Section) -> Sink | None:
     if topic is not None and topics:
         section.wrong("topics", "this lists what topic_from may name: with one topic leave it out")
     value = _expression(section, "value")
-    options = section.pairs("options")
-    for name in options:
-        if name in OPTIONS_OF_RUNNER:
-            section.wrong(f"options.{name}", f"this is what the key `{OPTIONS_OF_RUNNER[name]}` is for")
     return TopicSink(
         name=section.path,
         topic=topic,
@@ -75,13 +86,13 @@ def _topic(section: Section) -> Sink | None:
         headers=_expression(section, "headers"),
         partition=_expression(section, "partition"),
         delivery=section.choice("delivery", Delivery, Delivery.EXACTLY_ONCE),
-        options=options,
+        options=topic_options(section),
     )
 
 
 def _parquet(section: Section) -> Sink | None:
     path = section.parsed("parquet", folder_path)
-    partition_by, options = section.texts("partition_by"), section.pairs("options")
+    partition_by, options = section.texts("partition_by"), table_options(section)
     if path is None:
         return None
     return ParquetSink(name=section.path, path=path, partition_by=partition_by, options=options)
@@ -90,12 +101,14 @@ def _parquet(section: Section) -> Sink | None:
 def _delta(section: Section) -> Sink | None:
     path = section.parsed("delta", folder_path)
     mode, keys = section.choice("mode", DeltaMode, DeltaMode.APPEND), section.texts("keys")
-    partition_by, options = section.texts("partition_by"), section.pairs("options")
+    partition_by, options = section.texts("partition_by"), table_options(section)
     order_by = section.text("order_by")
     if mode is DeltaMode.UPSERT and not keys:
         section.missing("keys", "keys: [id]")
     if mode is DeltaMode.UPSERT and order_by is None:
         section.missing("order_by", "order_by: changed_at")
+    if mode is DeltaMode.UPSERT and options:
+        section.wrong("options", "an upsert takes none: leave them out")
     if mode is DeltaMode.APPEND:
         for key in ("keys", "order_by"):
             if key in section:
@@ -114,7 +127,8 @@ def _delta(section: Section) -> Sink | None:
 
 
 def _console(section: Section) -> Sink:
-    section.boolean("console")
+    if section.boolean("console") is False:
+        section.wrong("console", "write true, or leave the sink out")
     rows = section.integer("rows", least=1, most=CONSOLE_ROWS_MAX)
     return ConsoleSink(name=section.path) if rows is None else ConsoleSink(name=section.path, rows=rows)
 

@@ -17,7 +17,8 @@ from headrace.spark.pipelines.definition import (
 from headrace.spark.pipelines.durations import parse_duration
 from headrace.spark.pipelines.nodes import Section
 from headrace.spark.pipelines.problems import nearest
-from headrace.spark.pipelines.reading_values import OPTIONS_OF_RUNNER, start_of, topic_name, view_name
+from headrace.spark.pipelines.reading_options import source_options
+from headrace.spark.pipelines.reading_values import start_of, topic_name, view_name
 from headrace.spark.pipelines.schema_text import parse_schema
 
 
@@ -56,7 +57,7 @@ def _source(name: str, section: Section) -> Source:
         rows_per_batch=section.integer("rows_per_batch", least=1, most=ROWS_PER_BATCH_MAX),
         watermark=watermark,
         read_as=section.choice("read_as", ReadAs, ReadAs.STREAM),
-        options=section.pairs("options"),
+        options=source_options(section),
     )
     section.finish()
     _contradictions(section, source)
@@ -155,6 +156,3 @@ def _contradictions(section: Section, source: Source) -> None:
                 section.wrong(key, "a table is read whole: leave this out, or read it as a stream")
     if source.format is not Format.JSON and source.unknown_fields is not UnknownFields.ALLOW:
         section.wrong("unknown_fields", f"format {source.format} has no fields")
-    for name in source.options:
-        if name in OPTIONS_OF_RUNNER:
-            section.wrong(f"options.{name}", f"this is what the key `{OPTIONS_OF_RUNNER[name]}` is for")

@@ -1,0 +1,56 @@
+"""Options that a pipeline file hands on to the data source and the sinks: those who take them say what is wrong."""
+
+from collections.abc import Callable, Mapping
+
+from headrace.spark.option_names import OptionError
+from headrace.spark.pipelines.nodes import Section
+from headrace.spark.pipelines.reading_values import OPTIONS_OF_RUNNER
+
+_ANYWHERE = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
+"""Stands for what the runner adds."""
+
+
+def source_options(section: Section) -> Mapping[str, str]:
+    def parse(options: Mapping[str, str]) -> None:
+        from headrace.spark.source_options import parse_source_options
+
+        parse_source_options({**_ANYWHERE, "subscribe": "any", **options})
+
+    return _checked(section, parse)
+
+
+def topic_options(section: Section) -> Mapping[str, str]:
+    def parse(options: Mapping[str, str]) -> None:
+        from headrace.spark.option_names import check_names
+        from headrace.spark.sink.options import parse_sink_options
+
+        check_names(options)
+        parse_sink_options({**_ANYWHERE, "topic": "any", **options})
+
+    return _checked(section, parse)
+
+
+def table_options(section: Section) -> Mapping[str, str]:
+    def parse(options: Mapping[str, str]) -> None:
+        from headrace.spark.sink.tables.options import parse_table_options
+
+        parse_table_options({"path": "any", **options})
+
+    return _checked(section, parse)
+
+
+def _checked(section: Section, parse: Callable[[Mapping[str, str]], None]) -> Mapping[str, str]:
+    """The options; what is wrong with them is told in the line of the one it is about."""
+    options = section.pairs("options")
+    own = [name for name in options if name in OPTIONS_OF_RUNNER]
+    for name in own:
+        section.wrong(f"options.{name}", f"this is what the key `{OPTIONS_OF_RUNNER[name]}` is for")
+    if not options or own:
+        return options
+    try:
+        parse(options)
+    except OptionError as error:
+        told = str(error).lower()
+        guilty = next((name for name in options if name.lower().removeprefix("kafka.") in told), None)
+        section.wrong("options" if guilty is None else f"options.{guilty}", str(error))
+    return options
