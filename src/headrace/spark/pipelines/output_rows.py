@@ -37,7 +37,7 @@ def output_rows(judged: "DataFrame", columns: list[str], pipeline: Pipeline) -> 
     """`records` for topics and `row` for tables."""
     from pyspark.sql import functions as sql
 
-    whole = sql.struct(*(sql.col(_quoted(name)) for name in columns))
+    whole = sql.struct(*(sql.col(quoted(name)) for name in columns))
     sinks = [sink for sink in pipeline.sinks if isinstance(sink, TopicSink)]
     good = sql.array(*(_record(judged, columns, sink) for sink in sinks)) if sinks else _no_records()
     kept_back = sql.struct(
@@ -85,7 +85,7 @@ def _record(judged: "DataFrame", columns: list[str], sink: TopicSink) -> "Column
     """The record that a good row is in the topic of one sink."""
     from pyspark.sql import functions as sql
 
-    whole = sql.struct(*(sql.col(_quoted(name)) for name in columns))
+    whole = sql.struct(*(sql.col(quoted(name)) for name in columns))
     # As in Spark's Kafka connector, columns called value, key and headers are what a record is made of.
     is_record = sink.value is None and "value" in columns
     value = sql.to_json(whole) if sink.value is None else sql.expr(sink.value)
@@ -130,5 +130,5 @@ def _no_records() -> "Column":
     return sql.array().cast(f"array<{RECORD_TYPE}>")
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"

@@ -9,6 +9,7 @@ In a batch job Spark never takes two readings for the same; there the rows are k
 
 from typing import TYPE_CHECKING
 
+from headrace.spark.pipelines.output_rows import quoted
 from headrace.spark.pipelines.source_rows import ERROR, QUARANTINE, RECORD
 
 if TYPE_CHECKING:
@@ -25,13 +26,15 @@ def shared_rows(checked: "DataFrame") -> "DataFrame":
 
     may_be_letter = sql.col(ERROR).isNotNull() | sql.col(QUARANTINE).isNotNull()
     columns = [
-        sql.when(may_be_letter, sql.col(name)).alias(name) if name == RECORD else sql.col(f"`{name}`")
+        sql.when(may_be_letter, sql.col(name)).alias(name) if name == RECORD else sql.col(quoted(name))
         for name in checked.columns
     ]
     packed = checked.select(sql.struct(*columns).alias(PACKED), sql.spark_partition_id().alias(TASK))
     if not checked.isStreaming:
         return packed.select(PACKED).persist()
-    places = int(checked.sparkSession.conf.get(SHUFFLE_PARTITIONS) or 1)
+    session = checked.sparkSession
+    wanted = session.conf.get(SHUFFLE_PARTITIONS) or ""  # a number, or a word where Spark's host chooses it
+    places = int(wanted) if wanted.isdecimal() else session.sparkContext.defaultParallelism
     return packed.repartitionById(places, TASK)
 
 
