@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from headrace.cli.main import cli
 from headrace.cli.spark_checks import check_spark, interpreter_findings, package_finding
-from headrace.spark import java, standalone
+from headrace.spark import java, launching, standalone
 from headrace.spark.java import JavaMissing, find_java, shimmed
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import produce
@@ -78,6 +78,26 @@ def test_the_first_java_that_is_new_enough_is_taken(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("JAVA_HOME", str(old))
     with pytest.raises(JavaMissing, match=r"Java 17 or newer.*JAVA_HOME has Java 8.*pip install headrace\[jvm\]"):
         find_java()
+
+
+def test_the_processes_of_spark_have_this_interpreter_and_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark would take the first python3 of the PATH, which is seldom the one that Headrace is installed in."""
+    monkeypatch.setattr(launching, "find_java", lambda: java.Java(home=Path("/jdk"), version=17, origin="PATH"))
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME", "SPARK_LOCAL_IP"):
+        monkeypatch.delenv(name, raising=False)
+    found = launching.spark_environment(is_local=True)
+    assert Path(found.pop("SPARK_HOME"), "bin", "spark-submit").exists()
+    assert found == {
+        "JAVA_HOME": "/jdk",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    monkeypatch.setenv("PYSPARK_PYTHON", "/mine/python")
+    assert launching.spark_environment(is_local=False)["PYSPARK_PYTHON"] == "/mine/python"
+    assert "SPARK_LOCAL_IP" not in launching.spark_environment(is_local=False)
+    assert int(launching.default_conf(is_local=True)["spark.sql.shuffle.partitions"]) == max(2, os.cpu_count() or 1)
+    assert "spark.driver.host" not in launching.default_conf(is_local=False)
 
 
 def test_the_shim_leaves_out_one_argument_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

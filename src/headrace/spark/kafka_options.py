@@ -30,6 +30,9 @@ _RENAMED = {
     "sasl.mechanisms": "sasl.mechanism",
 }
 
+_JAVA_STORES = (".jks", ".p12", ".pfx", ".keystore", ".truststore")
+_PEM_ONLY = "only PEM files can be read; convert it with keytool and openssl"
+
 _SAID_BY_JAAS = ("sasl.username", "sasl.password")
 _JAAS_MODULES = ("PlainLoginModule", "ScramLoginModule")
 
@@ -71,10 +74,10 @@ def _translated(name: str, text: str) -> dict[str, Any]:
         return {"ssl.check.hostname": str(text.strip().lower() == "https").lower()}
     if name in ("ssl.truststore.type", "ssl.keystore.type"):
         if text.strip().upper() != "PEM":
-            raise OptionError(
-                f'option "{KAFKA_PREFIX}{name}" is "{text}": only PEM files can be read; convert the store'
-            )
+            raise OptionError(f'option "{KAFKA_PREFIX}{name}" is "{text}": {_PEM_ONLY}')
         return {}
+    if name in ("ssl.truststore.location", "ssl.keystore.location") and text.strip().lower().endswith(_JAVA_STORES):
+        raise OptionError(f'option "{KAFKA_PREFIX}{name}" is "{text}", a store of Java: {_PEM_ONLY}')
     return {_RENAMED.get(name, name): text}
 
 

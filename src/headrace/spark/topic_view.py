@@ -13,7 +13,7 @@ from headrace.core.groups.topic_patterns import TopicPattern
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.spark.option_names import OptionError
-from headrace.spark.said import say, say_once
+from headrace.spark.said import say_once
 from headrace.spark.source_options import Selection, SourceOptions
 from headrace.spark.waiting import PASSING, Patience
 
@@ -103,9 +103,9 @@ class TopicView:
             outcomes = self._admin.commit_group_offsets(group, offsets)
             failed = next((each for each in outcomes.values() if each.error), None)
             if failed is not None:
-                say(f'progress is not shown as group "{group}": {failed.error.name}')
+                say_once(f'progress is not shown as group "{group}": {failed.error.name}')
         except ClientError as error:
-            say(f'progress is not shown as group "{group}": {error}')
+            say_once(f'progress is not shown as group "{group}": {error}')
 
     def close(self) -> None:
         self._admin.close()

@@ -83,6 +83,14 @@ def test_defaults_are_the_connectors_but_for_the_isolation() -> None:
         ({"kafka.auto.offset.reset": "latest"}, 'use "startingOffsets"'),
         ({"kafka.enable.auto.commit": "true"}, 'option "kafka.enable.auto.commit" cannot be set'),
         ({"kafka.ssl.truststore.type": "JKS"}, "only PEM files can be read"),
+        (
+            {"kafka.ssl.truststore.location": "/etc/kafka.client.truststore.jks"},
+            "a store of Java: only PEM files can be",
+        ),
+        (
+            {"kafka.ssl.keystore.location": "me.P12"},
+            'option "kafka.ssl.keystore.location" is "me.P12", a store of Java',
+        ),
         ({"kafka.sasl.jaas.config": "com.example.Other required;"}, 'option "kafka.sasl.jaas.config" is understood'),
         ({"kafka.sasl.kerberos.service.name": "kafka"}, "sasl.kerberos.service.name"),
         ({"topic": "t"}, 'option "topic" is for writing and "subscribe" for reading: leave one of them out'),
