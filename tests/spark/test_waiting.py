@@ -1,6 +1,5 @@
 """Brokers that are away: waited for, said early with the option that says how long, and told when the time is over."""
 
-import threading
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +9,6 @@ from headrace.model.errors import ErrorCode
 from headrace.spark import waiting
 from headrace.spark.waiting import BrokersAway, Patience
 
-ANSWER_S_MAX = 30
 PATIENCE = Patience(servers="a:1,b:2", option="kafka.delivery.timeout.ms", limit_ms=60_000)
 
 
@@ -45,22 +43,6 @@ def test_brokers_that_come_back_are_waited_for_and_each_wait_is_said_once(capsys
             'headrace: waiting for the brokers of option "kafka.bootstrap.servers" (a:1,b:2), at most 60000 ms (option '
             '"kafka.delivery.timeout.ms"): gone\n'
         )
-
-
-def test_a_client_that_waits_by_itself_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may take minutes to say that no broker is there."""
-    monkeypatch.setattr(waiting, "SILENCE_S", 0.01)
-    said: list[str] = []
-    is_said = threading.Event()
-
-    def say(line: str) -> None:
-        said.append(line)
-        is_said.set()
-
-    monkeypatch.setattr(waiting, "say", say)
-    assert PATIENCE.ask(lambda: is_said.wait(ANSWER_S_MAX))
-    assert len(said) == 1
-    assert '(a:1,b:2), at most 60000 ms (option "kafka.delivery.timeout.ms"): no answer for' in said[0]
 
 
 def test_the_end_of_patience_names_the_option_and_the_last_reason() -> None:

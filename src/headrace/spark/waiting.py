@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Timer
 from time import monotonic, sleep
 from typing import TypeVar
 
@@ -11,9 +10,6 @@ from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.spark.said import say
 
 RETRY_PAUSE_S = 0.25
-SILENCE_S = 10.0
-"""A question that is not answered for so long is told of: a client may wait for minutes by itself."""
-
 PASSING = RETRIABLE - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 """What a broker says that has just been started; a topic that does not exist is told at once."""
 
@@ -33,31 +29,27 @@ class Patience:
     limit_ms: float
 
     def ask(self, question: Callable[[], T]) -> T:
-        """An answer, however often it takes: brokers that are away may come back."""
+        """An answer, however often it takes: brokers that are away may come back.
+
+        The clients themselves give a question up within some ten seconds when no broker can be reached.
+        """
         deadline_s = monotonic() + self.limit_ms / 1_000
         is_said = False
-        notice = Timer(SILENCE_S, self._say, (f"no answer for {SILENCE_S:g} s",))
-        notice.daemon = True
-        notice.start()
-        try:
-            while True:
-                try:
-                    return question()
-                except (BrokerUnreachable, DeadlineExceeded, BrokerError) as error:
-                    if isinstance(error, BrokerError) and error.code not in PASSING:
-                        raise
-                    if monotonic() >= deadline_s:
-                        raise BrokersAway(
-                            f'the brokers of option "kafka.bootstrap.servers" ({self.servers}) did not answer within '
-                            f'option "{self.option}" ({self.limit_ms:g} ms): {error}'
-                        ) from error
-                    if not is_said:
-                        notice.cancel()
-                        self._say(str(error))
-                        is_said = True
-                    sleep(RETRY_PAUSE_S)
-        finally:
-            notice.cancel()
+        while True:
+            try:
+                return question()
+            except (BrokerUnreachable, DeadlineExceeded, BrokerError) as error:
+                if isinstance(error, BrokerError) and error.code not in PASSING:
+                    raise
+                if monotonic() >= deadline_s:
+                    raise BrokersAway(
+                        f'the brokers of option "kafka.bootstrap.servers" ({self.servers}) did not answer within '
+                        f'option "{self.option}" ({self.limit_ms:g} ms): {error}'
+                    ) from error
+                if not is_said:
+                    self._say(str(error))
+                    is_said = True
+                sleep(RETRY_PAUSE_S)
 
     def _say(self, why: str) -> None:
         say(
