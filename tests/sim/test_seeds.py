@@ -32,7 +32,7 @@ def all_results(tmp_path_factory, worker_id):
     return add
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
 def test_what_the_broker_promises_holds(first, all_results, virtual_world):
     with virtual_world():
@@ -43,7 +43,7 @@ def test_what_the_broker_promises_holds(first, all_results, virtual_world):
     assert len(results) < SEEDS or not Report(results).rare(), "these faults are hardly met"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("virtual_world_only")
 @pytest.mark.parametrize("play", OTHER_PLAYS)
 def test_what_is_promised_in_other_plays_holds(play):
