@@ -1,6 +1,7 @@
 """Every option has a meaning, a default, or an error that names it; all without a broker or a session."""
 
 import json
+from pathlib import Path
 
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
@@ -10,9 +11,10 @@ from headrace.model.ids import TopicPartition
 from headrace.spark import said
 from headrace.spark.data_source import HeadraceDataSource
 from headrace.spark.offset_vectors import CheckpointError, from_json
-from headrace.spark.option_names import OptionError
+from headrace.spark.option_names import OWN_SOURCE_NAMES, SINK_NAMES, SOURCE_NAMES, OptionError
 from headrace.spark.source_options import DEFAULT_COLUMNS, SourceOptions, latest_is_not_a_start, parse_source_options
 
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide"
 NEEDED = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "orders"}
 
 
@@ -165,6 +167,12 @@ def test_a_batch_read_says_which_options_are_for_streams(
 )
 def test_schemas_as_spark_writes_them(schema: str) -> None:
     assert parsed(valueFormat="json", schema=schema).values.spark_type == f"STRUCT<{schema}>"
+
+
+def test_the_guide_has_every_option() -> None:
+    text = "".join((GUIDE / name).read_text() for name in ("spark.md", "spark-sink.md"))
+    names = (*SOURCE_NAMES, *OWN_SOURCE_NAMES, *SINK_NAMES)
+    assert [name for name in names if f"`{name}`" not in text] == []
 
 
 def test_what_spark_adds_is_no_mistake() -> None:
