@@ -61,10 +61,16 @@ def checked(kind: type[ClientConfig], settings: Mapping[str, Any]) -> ClientConf
     try:
         return kind.from_names(settings)
     except InvalidArgument as error:
-        text = str(error)
-        places = {name: max(text.find(name), text.find(name.replace(".", "_"))) for name in settings}
-        named = min((name for name in settings if places[name] >= 0), key=lambda name: places[name], default="*")
-        raise OptionError(f'option "{KAFKA_PREFIX}{named}" is not taken by this client: {text}') from None
+        meant = _meant_by(str(error), settings)
+        raise OptionError(f'option "{KAFKA_PREFIX}{meant}" is not taken by this client: {error}') from None
+
+
+def _meant_by(text: str, settings: Mapping[str, Any]) -> str:
+    """Which setting a message of the client is about: the one it names first, else one whose value it quotes."""
+    places = {name: max(text.find(name), text.find(name.replace(".", "_"))) for name in settings}
+    named = [name for name in settings if places[name] >= 0]
+    quoted = [name for name, value in settings.items() if any(repr(part) in text for part in str(value).split(","))]
+    return min(named, key=lambda name: places[name]) if named else next(iter(quoted), "*")
 
 
 def _translated(name: str, text: str) -> dict[str, Any]:

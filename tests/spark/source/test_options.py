@@ -101,6 +101,10 @@ def test_defaults_are_the_connectors_but_for_the_isolation() -> None:
         ({"kafka.sasl.kerberos.service.name": "kafka"}, 'option "kafka.sasl.kerberos.service.name" is not taken'),
         ({"kafka.ssl.engine.factory.class": "x"}, 'option "kafka.ssl.engine.factory.class" is not taken'),
         ({"kafka.security.protocol": "SASL"}, 'option "kafka.security.protocol" is not taken'),
+        (
+            {"kafka.bootstrap.servers": "a:1,b:x"},
+            "option \"kafka.bootstrap.servers\" is not taken by this client: 'b:x' is",
+        ),
         ({"kafka.sasl.username": "me"}, 'option "kafka.sasl.username" is not taken'),
         ({"subscribe": "", "subscribePattern": "a"}, "subscribe and subscribePattern are given"),
     ],
