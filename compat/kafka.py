@@ -12,6 +12,7 @@ from pathlib import Path
 from compat.environments import jars_from_maven
 from compat.segments import ARTIFACTS, KAFKA_VERSION
 from headrace.client import Admin, NewTopic
+from headrace.ports.real.processes import stop
 
 START_S_MAX = 60.0
 STOP_S_MAX = 30.0
@@ -74,12 +75,7 @@ def apache_kafka(settings: Mapping[str, str]) -> Iterator[ApacheKafka]:
         _wait_for(port)
         yield ApacheKafka(f"127.0.0.1:{port}")
     finally:
-        process.terminate()
-        try:
-            process.wait(STOP_S_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        stop(process, STOP_S_MAX)
         shutil.rmtree(folder)
 
 
