@@ -10,7 +10,7 @@ import pytest
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.pipelines.helpers import write_pipeline
 
-COMMAND_SECONDS_MAX = 120
+COMMAND_SECONDS_MAX = 280
 HIDING = """\
 import importlib.util
 import sys
