@@ -1,5 +1,6 @@
 """Dead and lying brokers: a clear exception by the deadline, and no thread or socket left behind."""
 
+import gc
 import socket
 import struct
 import threading
@@ -177,6 +178,13 @@ def use_fetcher(servers: str) -> None:
         list(fetcher.fetch({("t", 0): (0, 1)}, timeout_ms=100))
 
 
+@pytest.fixture(scope="module")
+def without_strangers() -> None:
+    """Stock clients that other tests have left to the collector open sockets in the background until it comes."""
+    gc.collect()
+
+
+@pytest.mark.usefixtures("without_strangers")
 @pytest.mark.parametrize(
     "use",
     [use_admin, use_producer, use_transactions, use_consumer, use_member, use_fetcher],
