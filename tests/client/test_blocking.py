@@ -10,13 +10,14 @@ import pytest
 
 import headrace
 from headrace.client import Admin, Consumer, Producer, TopicPartition
-from headrace.client.errors import ClientClosed
+from headrace.client.errors import ClientClosed, InvalidArgument
 from headrace.testing import EmbeddedBroker
 from tests.reserved_ports import reserved_address
 
 from .leftovers import client_threads
 
 WAIT_MS = 60_000
+MOMENT_S = 0.1
 PARTITIONS = 3
 
 
@@ -47,6 +48,34 @@ def test_the_package_offers_the_classes() -> None:
     assert (headrace.Admin, headrace.Producer, headrace.Consumer) == (Admin, Producer, Consumer)
     with pytest.raises(AttributeError):
         headrace.Nonsense  # noqa: B018
+
+
+def test_a_flush_ends_when_the_callbacks_have_run(broker: EmbeddedBroker, topic: str) -> None:
+    begun, may_end, is_flushed = threading.Event(), threading.Event(), threading.Event()
+    refused: list[str] = []
+    with Producer(broker.bootstrap_servers) as producer:
+
+        def take_long(_delivery: object) -> None:
+            try:
+                producer.flush()
+            except InvalidArgument as error:
+                refused.append(str(error))
+            begun.set()
+            assert may_end.wait(WAIT_MS / 1000)
+
+        def flush() -> None:
+            producer.flush(WAIT_MS)
+            is_flushed.set()
+
+        producer.send(topic, b"v", on_delivery=take_long)
+        flushing = threading.Thread(target=flush)
+        flushing.start()
+        assert begun.wait(WAIT_MS / 1000)
+        assert not is_flushed.wait(MOMENT_S), "the callback of a record is still running"
+        may_end.set()
+        flushing.join()
+    assert is_flushed.is_set()
+    assert refused == ["a callback of a delivery cannot flush: it would wait for itself"]
 
 
 def test_several_threads_send(broker: EmbeddedBroker, topic: str) -> None:

@@ -13,7 +13,7 @@ from headrace.client.blocking.transaction import Transaction
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
 from headrace.client.core.accumulator import NOW, Appended
 from headrace.client.core.calls import Operation
-from headrace.client.errors import BufferFull, ClientClosed, TransactionFailed
+from headrace.client.errors import BufferFull, ClientClosed, InvalidArgument, TransactionFailed
 from headrace.client.producing import AnyProducer, GivenBatch, check_timestamp, given_batch, make_core, serialized
 from headrace.client.serializers import serializer
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
@@ -53,6 +53,8 @@ class Producer(AnyProducer):
         self._key_serializer = serializer(self.config.key_serializer)
         self._value_serializer = serializer(self.config.value_serializer)
         self._is_closing = False
+        self._is_calling = False
+        """Callbacks of deliveries run, or are about to."""
         self._fault: BaseException | None = None
         self._thread = threading.Thread(target=self._send_for_ever, name="headrace-producer", daemon=True)
         self._thread.start()
@@ -219,14 +221,23 @@ class Producer(AnyProducer):
     # Life
 
     def flush(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
-        """Wait until every record handed over is delivered or given up; `Delivery.result` says which."""
+        """Wait until every record handed over is delivered or given up, and the callbacks that tell of it have run.
+
+        `Delivery.result` says which.
+        """
+        if threading.current_thread() is self._thread:
+            raise InvalidArgument("a callback of a delivery cannot flush: it would wait for itself")
         with self._changed:
             self._check_usable()
             self._core.fill()
             self._session.network.wake()
-            if not self._changed.wait_for(lambda: not self._core.unsettled() or self._fault, timeout_ms / 1000):
+            if not self._changed.wait_for(self._is_flushed, timeout_ms / 1000):
                 raise self._flush_overdue(self._session.engine.trouble, timeout_ms)
             self._check_usable()
+
+    def _is_flushed(self) -> bool:
+        core = self._core
+        return self._fault is not None or not (core.unsettled() or core.settled or self._is_calling)
 
     def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Deliver what was handed over, then stop; what is not delivered by then is given up."""
@@ -243,8 +254,7 @@ class Producer(AnyProducer):
             with self._changed:
                 self._core.abandon(ClientClosed("the producer was closed before the record was delivered"))
                 callbacks = self._settle()
-            for callback in callbacks:
-                callback()
+            self._call(callbacks)
             self._session.close()
 
     def __enter__(self) -> Self:
@@ -278,8 +288,7 @@ class Producer(AnyProducer):
                     self._wakeup_ms = wakeup_ms
                     wait_ms = links.wait_ms(wakeup_ms - self._clock.monotonic_ms())
                     callbacks = self._settle()
-                for callback in callbacks:
-                    callback()
+                self._call(callbacks)
                 events = session.network.poll(0 if callbacks else wait_ms)
                 with self._changed:
                     self._wakeup_ms = NOW
@@ -287,8 +296,7 @@ class Producer(AnyProducer):
                     callbacks = self._settle()
                     if events:
                         self._changed.notify_all()
-                for callback in callbacks:
-                    callback()
+                self._call(callbacks)
         except BaseException as fault:
             with self._changed:
                 self._fault = fault
@@ -303,5 +311,14 @@ class Producer(AnyProducer):
             return []
         callbacks = [callback for batch in settled if batch.callbacks is not None for callback in batch.callbacks]
         settled.clear()
+        self._is_calling = bool(callbacks)
         self._changed.notify_all()
         return callbacks
+
+    def _call(self, callbacks: Sequence[Callable[[], None]]) -> None:
+        for callback in callbacks:
+            callback()
+        if callbacks:
+            with self._changed:
+                self._is_calling = False
+                self._changed.notify_all()
