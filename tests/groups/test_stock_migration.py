@@ -186,6 +186,9 @@ class OtherClients:
             "heartbeat_interval_ms": 200,
         }
         self.plain = kafka.KafkaConsumer(topic, **options)
+        # kafka-python that joins before it knows the topic joins again when it does, and forgets what it is then
+        # assigned if that comes between two short polls.
+        assert self.plain.partitions_for_topic(topic) == set(range(PARTITIONS))
         self.asynchronous = AIOKafkaConsumer(topic, **options)
         self.newer = None
         self.topic, self.broker = topic, broker
