@@ -112,6 +112,24 @@ def test_a_seek_within_an_iteration(broker: EmbeddedBroker, topic: str, producer
     assert seen == [0, 1, 2, 8, 9]
 
 
+def test_batches_begin_behind_the_last_record_that_was_given(
+    broker: EmbeddedBroker, topic: str, producer: Producer
+) -> None:
+    for number in range(10):
+        producer.send(topic, b"%d" % number, partition=0)
+    producer.flush(WAIT_MS)
+    seen: list[bytes | None] = []
+    with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        seen.append(next(consumer).value)
+        producer.send(topic, b"10", partition=0).result(WAIT_MS)
+        for batch in consumer.batches(timeout_ms=WAIT_MS):
+            seen += batch.values()
+            if seen[-1] == b"10":
+                break
+        assert consumer.position((topic, 0)) == 11
+    assert seen == [b"%d" % number for number in range(11)]
+
+
 def test_answers_larger_than_a_buffer_begins_with(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
     size, count = 700_000, 4
     for number in range(3 * count):

@@ -104,16 +104,21 @@ class Handover:
         left = length_hint(self.left)
         return (self._given[-left:] if left else []) + self._raw[::-1]
 
-    def position(self, place: TopicPartition) -> int | None:
-        """Of the first record of that partition that is not given yet."""
-        return next((r.offset for r in self.not_given() if (r.topic, r.partition) == place), None)
+    def held(self) -> dict[TopicPartition, int]:
+        """Of each partition the first offset that was taken and is not given yet."""
+        return {TopicPartition(each.topic, each.partition): each.offset for each in reversed(self.not_given())}
 
     def positions(self, group: "GroupCore") -> dict[TopicPartition, OffsetAndMetadata]:
         """What can be committed: behind all that the application was given, and not committed yet."""
-        found = group.uncommitted()
-        for record in reversed(self.not_given()):
-            found[TopicPartition(record.topic, record.partition)] = OffsetAndMetadata(record.offset)
-        return found
+        held = {place: OffsetAndMetadata(offset) for place, offset in self.held().items()}
+        return {**group.uncommitted(), **held}
+
+    def give_back(self, core: ConsumerCore) -> None:
+        """Who goes on with whole batches gets from the core what was taken and is not given yet."""
+        held = self.held()
+        self.forget()
+        for place in held.keys() & frozenset(core.assignment()):
+            core.seek(place, held[place])
 
     def forget(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Of these partitions or all: what was taken before a seek is not what is wanted after it."""

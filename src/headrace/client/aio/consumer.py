@@ -138,6 +138,8 @@ class Consumer(AnyConsumer):
         if timeout_ms is None:
             timeout_ms = self.config.consumer_timeout_ms
         while True:
+            if self._handover.not_given():
+                self._handover.give_back(self._core)
             fetched = await self._await(
                 self._core.take_batches, ITERATION_POLL_MS if timeout_ms is None else timeout_ms
             )
@@ -186,7 +188,7 @@ class Consumer(AnyConsumer):
     async def position(self, partition: Place) -> int:
         """The offset of the next record to be given."""
         (place,) = await self._assigned([partition])
-        held = self._handover.position(place)
+        held = self._handover.held().get(place)
         if held is not None:
             return held
         await self._wait_until(

@@ -146,6 +146,9 @@ class Consumer(AnyConsumer):
         if timeout_ms is None:
             timeout_ms = self.config.consumer_timeout_ms
         while True:
+            if self._handover.not_given():
+                with self._driver:
+                    self._handover.give_back(self._core)
             fetched = self._next_fetched() or self._await(
                 self._core.take_batches, ITERATION_POLL_MS if timeout_ms is None else timeout_ms
             )
@@ -214,7 +217,7 @@ class Consumer(AnyConsumer):
     def position(self, partition: Place) -> int:
         """The offset of the next record to be given."""
         (place,) = self._assigned([partition])
-        held = self._handover.position(place)
+        held = self._handover.held().get(place)
         if held is not None:
             return held
         with self._driver:
