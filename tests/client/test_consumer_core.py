@@ -216,6 +216,16 @@ def test_by_time() -> None:
     assert world.core.position(T0) == 3, "after the last record is the end"
 
 
+def test_what_comes_while_a_time_is_looked_up_is_not_passed_over() -> None:
+    world = World()
+    world.logs[0] = [batch(0, b"a", b"b"), batch(2, b"c")]
+    world.read()
+    world.core.seek_to_time(T0, 1004)
+    world.step()
+    world.logs[0].append(batch(3, b"d", b"e"))
+    assert values(world.read()) == [b"e"], "the record of that time came before the end was asked for"
+
+
 def test_partitions_take_turns() -> None:
     world = World(partitions=2)
     world.logs[0] = [batch(0, *[b"zero"] * 4)]

@@ -32,6 +32,8 @@ def _at_times(bound: Bound, partitions: Sequence[TopicPartition], view: TopicVie
     else:
         _require_same(bound, partitions)
         times = dict(bound.offsets)
+    # The end is asked for first: what comes meanwhile lies behind it, and is not passed over.
+    latest = view.latest(times) if bound.else_latest else {}
     found = view.at(times)
     late = sorted(each for each, offset in found.items() if offset == NO_OFFSET)
     if late and not bound.else_latest:
@@ -40,7 +42,7 @@ def _at_times(bound: Bound, partitions: Sequence[TopicPartition], view: TopicVie
             f'option "{bound.option}": no record of {names} is as new as that; choose an earlier time, or set '
             '"startingOffsetsByTimestampStrategy" to latest'
         )
-    return found | view.latest(late)
+    return found | {each: latest[each] for each in late}
 
 
 def _require_same(bound: Bound, partitions: Sequence[TopicPartition]) -> None:

@@ -52,10 +52,16 @@ class Positions:
                 self._begin(reading, at)
 
     def _begin(self, reading: Reading, at: OffsetAt) -> None:
-        if at.offset >= 0:
+        start, is_found = reading.start, at.offset >= 0
+        if is_found and start == LATEST and reading.since is not None:
+            # What has come between the two questions lies before this end: the time is asked for again.
+            reading.end, reading.start = at.offset, reading.since
+        elif is_found:
             reading.position = at.offset
-        else:
-            reading.start = LATEST  # Nothing is as new as the time asked for.
+        elif reading.end is not None:
+            reading.position = reading.end
+        else:  # Nothing is as new as the time asked for.
+            reading.since, reading.start = start if start is not None and start >= 0 else None, LATEST
 
     def needs_check(self, partition: TopicPartition, reading: Reading) -> bool:
         epoch = self._cluster.leader_epoch(partition)

@@ -101,6 +101,7 @@ class Reading:
         "_partition",
         "_waiting",
         "checked_epoch",
+        "end",
         "fetched_bytes",
         "fetched_epoch",
         "generation",
@@ -116,6 +117,7 @@ class Reading:
         "preferred_until_ms",
         "redirected_ms",
         "resume_ms",
+        "since",
         "start",
     )
 
@@ -124,6 +126,10 @@ class Reading:
         """The next offset to give; None while it is looked up."""
         self.start = start
         """What to look up: a time, EARLIEST or LATEST."""
+        self.since: int | None = None
+        """The time that nothing was as new as, while it is looked up where the partition ends."""
+        self.end: int | None = None
+        """Where it ended then: the position, if still nothing is as new."""
         self.needs_committed = needs_committed
         """The position is what the group committed, or `start` if that is nothing."""
         self.generation = next(_GENERATIONS)
@@ -156,6 +162,7 @@ class Reading:
     def move(self, position: int | None, start: int | None, *, epoch: int = -1) -> None:
         """Go on from there; `epoch` is that of the record before, where it is known."""
         self.position, self.start, self.needs_committed = position, start, False
+        self.since = self.end = None
         self.last_epoch = self.fetched_epoch = epoch
         self.generation = next(_GENERATIONS)
         self.is_asking = False

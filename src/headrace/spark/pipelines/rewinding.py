@@ -40,14 +40,15 @@ def first_starts(admin: Admin, pipeline: Pipeline) -> dict[str, Vector]:
 
 def vector_at(admin: Admin, partitions: list[TopicPartition], time_ms: int) -> dict[str, dict[str, int]]:
     """The offsets at a time; behind the last record where nothing is as new."""
-    found = admin.offsets(dict.fromkeys(partitions, time_ms))
+    # The ends are asked for first: what comes meanwhile lies behind them, and is not passed over.
     ends = admin.offsets(dict.fromkeys(partitions, LATEST))
+    found = admin.offsets(dict.fromkeys(partitions, time_ms))
     vector: dict[str, dict[str, int]] = {}
-    for place, at in sorted(found.items()):
+    for place, asked in sorted(found.items()):
+        at = asked if asked.error or asked.offset >= 0 else ends[place]
         if at.error is not ErrorCode.NONE:
             raise BrokerError(at.error, f"where {place} was at that time is not known")
-        offset = at.offset if at.offset >= 0 else ends[place].offset
-        vector.setdefault(place.topic, {})[str(place.partition)] = offset
+        vector.setdefault(place.topic, {})[str(place.partition)] = at.offset
     return vector
 
 
