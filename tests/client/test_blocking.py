@@ -99,6 +99,25 @@ def test_several_threads_send(broker: EmbeddedBroker, topic: str) -> None:
         assert own == [b"%d:%d" % (thread_number, number) for number in range(50)]
 
 
+def test_who_waits_for_a_transaction_is_told_of_a_close() -> None:
+    producer = Producer(reserved_address(), transactional_id="t")
+    told: list[BaseException] = []
+
+    def begin() -> None:
+        try:
+            producer.transaction()
+        except BaseException as error:
+            told.append(error)
+
+    waiting = threading.Thread(target=begin, daemon=True)
+    waiting.start()
+    while not producer._session.engine._running:
+        waiting.join(MOMENT_S)
+    producer.close()
+    waiting.join(WAIT_MS / 1000)
+    assert [type(error) for error in told] == [ClientClosed]
+
+
 def test_a_fork_is_refused(broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Producer(broker.bootstrap_servers) as producer:
         with monkeypatch.context() as other_process:

@@ -3,7 +3,9 @@
 import pytest
 
 from headrace.client import LATEST, Admin, Consumer, ConsumerRecord, Producer, TopicPartition
+from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
+from headrace.client.core.transactions import Transactions
 from headrace.client.errors import (
     ClientError,
     DeadlineExceeded,
@@ -167,6 +169,33 @@ def test_a_transaction_is_opened_here_written_there_and_ended_elsewhere(broker: 
     with Admin(broker.bootstrap_servers) as admin:
         admin.end_transaction(written, commit=True)
     assert values(broker, topic) == [b"written"]
+
+
+def test_nothing_is_taken_while_a_transaction_ends(
+    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may send just then: such a record would be delivered into no transaction, and be lost with it."""
+    refused: list[str] = []
+    end = Transactions.end
+
+    def told(transactions: Transactions, *, commit: bool) -> Operation[None]:
+        try:
+            transactions.check_may_send()
+        except InvalidArgument as error:
+            refused.append(str(error))
+        yield from end(transactions, commit=commit)
+
+    monkeypatch.setattr(Transactions, "end", told)
+    with transactional(broker, topic) as producer:
+        with producer.transaction():
+            producer.send(topic, b"first", partition=0)
+        with producer.transaction() as transaction:
+            producer.send(topic, b"aborted", partition=0).result(WAIT_MS)
+            transaction.abort()
+        with producer.transaction():
+            producer.send(topic, b"last", partition=0)
+    assert refused == ["the transaction is being ended: send within the next one"] * 3
+    assert values(broker, topic) == [b"first", b"last"]
 
 
 def test_what_is_out_of_place(broker: EmbeddedBroker, topic: str) -> None:

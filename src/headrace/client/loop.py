@@ -155,6 +155,7 @@ class LoopProducer(AnyProducer):
             self._core.fill()
             while self._core.unsettled():
                 yield Pause(SETTLED_LOOK_MS)
+            transactions.seal()
             yield from transactions.end(commit=commit)
 
         self._run(end(), ended)

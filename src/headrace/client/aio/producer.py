@@ -218,6 +218,7 @@ class Producer(AnyProducer):
         else:
             self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
         await self.flush(self.config.max_block_ms)
+        transactions.seal()
         await self._session.run(transactions.end(commit=commit), self.config.max_block_ms)
 
     async def hand_over_transaction(self) -> PreparedTransaction:

@@ -189,13 +189,14 @@ class Producer(AnyProducer):
                 transactions.check_may_commit()
             else:
                 self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
-        self.flush(self.config.max_block_ms)
+            self.flush(self.config.max_block_ms)
+            transactions.seal()
         self._run(transactions.end(commit=commit), self.config.max_block_ms)
 
     def hand_over_transaction(self) -> PreparedTransaction:
         transactions = self._require_transactions()
-        self.flush(self.config.max_block_ms)
         with self._changed:
+            self.flush(self.config.max_block_ms)
             return transactions.hand_over()
 
     def _run(self, operation: Operation[T], timeout_ms: float) -> T:
@@ -255,7 +256,8 @@ class Producer(AnyProducer):
                 self._core.abandon(ClientClosed("the producer was closed before the record was delivered"))
                 callbacks = self._settle()
             self._call(callbacks)
-            self._session.close()
+            with self._changed:  # Those who wait for an operation are told of its end.
+                self._session.close()
 
     def __enter__(self) -> Self:
         return self

@@ -76,6 +76,8 @@ class Transactions:
         self._add_ms = 0.0
         self._has_offsets = False
         self._needs_new_epoch = False
+        self._is_sealed = False
+        """All of it is delivered, and it is being ended: a record that came now would be in no transaction."""
         self.is_implicit = False
         """Whether the leaders add the partitions of this transaction (KIP-890)."""
 
@@ -96,7 +98,7 @@ class Transactions:
             raise InvalidArgument("the producer's transaction was handed over: make another producer, with another id")
         if self.state != State.READY:
             raise InvalidArgument("a transaction is open already: commit or abort it first")
-        self.state, self.error = State.OPEN, None
+        self.state, self.error, self._is_sealed = State.OPEN, None, False
         self.is_implicit = is_implicit(self._cluster)
 
     def adopt(self, prepared: PreparedTransaction) -> Operation[None]:
@@ -114,6 +116,11 @@ class Transactions:
         self.begin()
 
     def check_may_send(self) -> None:
+        self.check_may_commit()
+        if self._is_sealed:
+            raise InvalidArgument("the transaction is being ended: send within the next one")
+
+    def check_may_commit(self) -> None:
         if self.state == State.BROKEN:
             raise self._broken()
         if self.state == State.DOOMED:
@@ -121,8 +128,9 @@ class Transactions:
         if self.state != State.OPEN:
             raise InvalidArgument("a transactional producer sends within `with producer.transaction():`")
 
-    def check_may_commit(self) -> None:
-        self.check_may_send()
+    def seal(self) -> None:
+        """Take nothing more; all batches are settled when this is called."""
+        self._is_sealed = True
 
     def _broken(self) -> ClientError:
         return self.error or ProducerFenced("the producer cannot go on: make a new one")
