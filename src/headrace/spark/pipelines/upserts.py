@@ -34,7 +34,7 @@ def upsert(rows: "DataFrame", path: str, sink: DeltaSink, *, owner: str, epoch: 
         write_deltalake(path, newest.schema.empty_table(), mode="ignore", partition_by=list(sink.partition_by) or None)
     noted = CommitProperties(app_transactions=[Transaction(app_id=owner, version=epoch)])
     same = " AND ".join(f"target.`{key}` = source.`{key}`" for key in sink.keys)
-    newer = f"source.`{sink.order_by}` >= target.`{sink.order_by}`"
+    newer = f"target.`{sink.order_by}` IS NULL OR source.`{sink.order_by}` >= target.`{sink.order_by}`"
     for attempt in range(1, MERGE_ATTEMPTS_MAX + 1):
         table = DeltaTable(path)
         done = table.transaction_version(owner)
@@ -50,9 +50,10 @@ def upsert(rows: "DataFrame", path: str, sink: DeltaSink, *, owner: str, epoch: 
 
 
 def _newest(rows: "DataFrame", sink: DeltaSink) -> "DataFrame":
-    """One row for each key, the newest of the batch."""
+    """One row for each key, the newest of the batch; rows without anything to order them by are the oldest."""
     from pyspark.sql import functions as sql
 
     whole = sql.struct(*(sql.col(f"`{name}`") for name in rows.columns))
-    grouped = rows.groupBy(*sink.keys).agg(sql.max_by(whole, sql.col(str(sink.order_by))).alias("newest"))
+    order = sql.struct(sql.col(str(sink.order_by)))  # which is never null: Spark gives nothing for a null
+    grouped = rows.groupBy(*sink.keys).agg(sql.max_by(whole, order).alias("newest"))
     return grouped.select("newest.*")
