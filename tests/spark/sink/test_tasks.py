@@ -233,6 +233,17 @@ def test_what_is_in_force_is_said_once(
         write_rows(rows(0, 1), options(place, delivery="exactly-once"), None)
 
 
+def test_an_epoch_that_is_passed_over_is_said(
+    place: tuple[EmbeddedBroker, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(options(place), [task(place, 0, 5, attempt=1, epoch=3)])
+    assert "nothing was written" not in capsys.readouterr().err
+    commit(options(place), [task(place, 5, 5, attempt=2, epoch=2, run="r2")])
+    told = f"headrace: nothing was written: epoch 2 of spark.q.{place[1]}, or one above it, was committed before\n"
+    assert told in capsys.readouterr().err
+    assert sorted(read(place)) == list(range(5))
+
+
 def test_brokers_without_the_feature(
     place: tuple[EmbeddedBroker, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

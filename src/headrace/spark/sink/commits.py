@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
-from headrace.spark.said import say_once
+from headrace.spark.said import say, say_once
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import SinkOptions
@@ -40,6 +40,10 @@ def commit(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
     except (ClientError, BrokersAway):
         connections.drop("epochs", options.client)
         raise
+    if not members:
+        say(
+            f"nothing was written: epoch {identity.batch_id} of {identity.owner}, or one above it, was committed before"
+        )
 
 
 def _explained(error: BrokerError, identity: Identity) -> str:
