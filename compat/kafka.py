@@ -11,6 +11,7 @@ from pathlib import Path
 
 from compat.environments import jars_from_maven
 from compat.segments import ARTIFACTS, KAFKA_VERSION
+from headrace.bench.brokers import free_ports
 from headrace.client import Admin, NewTopic
 from headrace.ports.real.processes import stop
 
@@ -60,7 +61,7 @@ def apache_kafka(settings: Mapping[str, str]) -> Iterator[ApacheKafka]:
     """
     classpath = f"{jars_from_maven(f'kafka-{KAFKA_VERSION}', ARTIFACTS)}/*"
     folder = Path(tempfile.mkdtemp(prefix="compat-kafka-"))
-    port, controller = _free_ports()
+    port, controller = free_ports(2)
     properties = folder / "server.properties"
     needed = PROPERTIES.format(port=port, controller=controller, folder=folder)
     added = "".join(f"{name}={text}\n" for name, text in settings.items())
@@ -77,11 +78,6 @@ def apache_kafka(settings: Mapping[str, str]) -> Iterator[ApacheKafka]:
     finally:
         stop(process, STOP_S_MAX)
         shutil.rmtree(folder)
-
-
-def _free_ports() -> tuple[int, int]:
-    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
-        return first.getsockname()[1], second.getsockname()[1]
 
 
 def _wait_for(port: int) -> None:

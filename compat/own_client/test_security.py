@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 
 from compat.kafka import apache_kafka
 from headrace import Admin, Consumer, Producer, aio
+from headrace.bench.brokers import free_ports
 from headrace.client import NewScramUser, ScramMechanism
 from headrace.client.errors import AuthenticationFailed
 from tests.client.certificates import make_certificate
@@ -23,14 +23,6 @@ SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 VISIBLE_S = 1.0
 SESSION_MS = 2_000
 """After so long Kafka closes the connection of a client that has not said again who it is (KIP-368)."""
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 def settings(folder: Path, ports: dict[str, int]) -> dict[str, str]:

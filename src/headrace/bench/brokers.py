@@ -14,6 +14,7 @@ from headrace.bench import processes
 from headrace.bench.errors import BenchError
 from headrace.bench.links import Link, host_and_port
 from headrace.bench.topics import LOOK_AGAIN_SECONDS
+from headrace.ports.real.held_ports import held_port
 from headrace.wire.messages import metadata
 
 START_SECONDS_MAX = 120
@@ -145,12 +146,9 @@ _held: list[socket.socket] = []
 
 def free_ports(count: int) -> list[int]:
     """Ports that nobody else is given as long as this process lives; what listens there sets SO_REUSEADDR."""
-    for _ in range(count):
-        holder = socket.socket()
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        _held.append(holder)
-    return [holder.getsockname()[1] for holder in _held[-count:]]
+    holders = [held_port() for _ in range(count)]
+    _held.extend(holders)
+    return [holder.getsockname()[1] for holder in holders]
 
 
 def _listens(address: str) -> bool:

@@ -11,12 +11,12 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from headrace.ports.real.held_ports import held_port
 from headrace.spark.launching import LOOPBACK, default_conf, spark_environment
 
 START_SECONDS_MAX = 120
@@ -66,7 +66,8 @@ def up(folder: Path, *, workers: int, cores: int = 1, memory: str = WORKER_MEMOR
     environment = {**os.environ, **spark_environment(is_local=True)}
     started: list[Process] = []
     try:
-        with _reserved_port() as port:
+        with held_port() as holder:  # while Java starts
+            port = holder.getsockname()[1]
             master = f"spark://{LOOPBACK}:{port}"
             at = ("--host", LOOPBACK, "--port", str(port), "--webui-port", "0")
             started.append(_start(folder, "master", (_MASTER_CLASS, *at), environment))
@@ -200,12 +201,3 @@ def _is_open(port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-@contextmanager
-def _reserved_port() -> Iterator[int]:
-    """One that nobody else is given while Java starts; the master can listen there all the same."""
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind((LOOPBACK, 0))
-        yield holder.getsockname()[1]

@@ -33,15 +33,12 @@ GROUP_BYTES = 4 * 1024 * 1024
 
 _OFFSET_MAX = (1 << 63) - 1
 _RECORD_BYTES_MIN = 7
-_HEAD = numpy.dtype(
-    {
-        "names": ["base_offset", "crc", "attributes", "last_delta", "base_timestamp", "max_timestamp", "record_count"],
-        "formats": [">i8", ">u4", ">i2", ">i4", ">i8", ">i8", ">i4"],
-        "offsets": [0, 17, 21, 23, 27, 35, 57],
-        "itemsize": HEADER_SIZE,
-    }
+_FIELDS = (
+    *("base_offset", "length", "leader_epoch", "magic", "crc", "attributes", "last_delta"),
+    *("base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count"),
 )
-"""What is needed of a header."""
+_HEAD = numpy.dtype([(name, f">{code}") for name, code in zip(_FIELDS, HEADER.format[1:], strict=True)])
+"""A header, as `HEADER` has it."""
 
 Int64s = NDArray[numpy.int64]
 Heads = NDArray[Any]
