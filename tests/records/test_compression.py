@@ -1,6 +1,5 @@
 import random
 import struct
-import tracemalloc
 import zlib
 
 import cramjam
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from headrace.wire.errors import CorruptBatch, InflationLimit
 from headrace.wire.records.compression import Compression, compress, decompress
+from tests.peak_memory import allocates_less_than, allocations_traced
 
 PACKED = (Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD)
 MIB = 1024 * 1024
@@ -70,15 +70,14 @@ def zstd_bomb() -> bytes:
 )
 def test_a_bomb_is_refused_within_the_limit(codec: Compression, bomb: object) -> None:
     packed = bomb()  # type: ignore[operator]
-    tracemalloc.start()
-    try:
+
+    def refused() -> None:
         with pytest.raises(InflationLimit):
             decompress(codec, packed, 4 * MIB)
-        _now, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+
     # Two copies of the compressed bytes and two of the plain ones at most are alive at once.
-    assert peak < 2 * len(packed) + 2 * 4 * MIB + MIB
+    with allocations_traced():
+        assert allocates_less_than(2 * len(packed) + 2 * 4 * MIB + MIB, refused)
 
 
 def test_the_lz4_bomb_is_well_formed() -> None:

@@ -1,6 +1,7 @@
 """Damaged and hostile bytes: always a ProtocolError, and never an allocation beyond what was received."""
 
-import tracemalloc
+from contextlib import suppress
+from functools import partial
 from random import Random
 
 import pytest
@@ -11,6 +12,7 @@ from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import TAGGED_FIELD_BYTES_MAX, TAGGED_FIELDS_MAX
 from headrace.wire.primitives.writing import unsigned_varint
 from headrace.wire.schemas.notation import Message
+from tests.peak_memory import allocates_less_than, allocations_traced
 from tests.wire import samples
 
 EVERY_MESSAGE = [pytest.param(message, id=name) for name, message in samples.MESSAGES.items()]
@@ -31,6 +33,11 @@ def small_sample(message: Message, version: int) -> bytes:
         samples.encode(message, samples.sample(message, version, Random(seed), width=1), version) for seed in range(6)
     ]
     return max(bodies, key=len)
+
+
+def decoded_or_refused(message: Message, body: bytes, version: int) -> None:
+    with suppress(ProtocolError):
+        samples.decode(message, body, version)
 
 
 @pytest.mark.parametrize("message", EVERY_MESSAGE)
@@ -57,31 +64,19 @@ def test_hostile_lengths_are_refused_or_harmless(message: Message) -> None:
         for position in range(len(body)):
             for hostile in HOSTILE:
                 damaged = body[:position] + hostile + body[position + len(hostile) :]
-                try:
-                    samples.decode(message, damaged, version)
-                except ProtocolError:
-                    pass
+                decoded_or_refused(message, damaged, version)
 
 
 @pytest.mark.parametrize("message", EVERY_MESSAGE)
 def test_nothing_is_allocated_for_bytes_that_are_not_there(message: Message) -> None:
     for version in {message.versions.first, message.versions.last}:
         body = small_sample(message, version)
-        tracemalloc.start()
-        try:
+        with allocations_traced():
             for position in range(len(body)):
                 for hostile in HOSTILE[:2] + HOSTILE[4:6]:
                     damaged = body[:position] + hostile + body[position + len(hostile) :]
-                    tracemalloc.reset_peak()
-                    before, _ = tracemalloc.get_traced_memory()
-                    try:
-                        samples.decode(message, damaged, version)
-                    except ProtocolError:
-                        pass
-                    _, peak = tracemalloc.get_traced_memory()
-                    assert peak - before < BYTES_ALLOCATED_MAX
-        finally:
-            tracemalloc.stop()
+                    read = partial(decoded_or_refused, message, damaged, version)
+                    assert allocates_less_than(BYTES_ALLOCATED_MAX, read)
 
 
 @pytest.mark.parametrize("message", EVERY_MESSAGE)
@@ -89,10 +84,7 @@ def test_nothing_is_allocated_for_bytes_that_are_not_there(message: Message) -> 
 @given(body=st.binary(max_size=200))
 def test_noise_is_refused_or_harmless(message: Message, body: bytes) -> None:
     for version in samples.versions_of(message):
-        try:
-            samples.decode(message, body, version)
-        except ProtocolError:
-            pass
+        decoded_or_refused(message, body, version)
 
 
 @pytest.mark.parametrize("message", EVERY_MESSAGE)

@@ -1,5 +1,6 @@
 """Brokers to measure: started here as processes in folders of their own, or already running somewhere."""
 
+import atexit
 import os
 import re
 import signal
@@ -141,13 +142,11 @@ def wait_for_metadata(
     raise BenchError(f"no broker answers at {address}")
 
 
-_held: list[socket.socket] = []
-
-
 def free_ports(count: int) -> list[int]:
     """Ports that nobody else is given as long as this process lives; what listens there sets SO_REUSEADDR."""
     holders = [held_port() for _ in range(count)]
-    _held.extend(holders)
+    for holder in holders:
+        atexit.register(holder.close)
     return [holder.getsockname()[1] for holder in holders]
 
 
