@@ -9,9 +9,10 @@ from headrace.client.core.cluster import Cluster
 from headrace.client.core.fetch_requests import FetchSettings
 from headrace.client.core.ranges import FetchedBytes, RangeReader
 from headrace.client.errors import BadAnswer, BrokerError, BrokerUnreachable, UnsupportedByBroker
+from headrace.client.types import EARLIEST_LOCAL
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
-from headrace.wire.messages import fetch, metadata
+from headrace.wire.messages import fetch, list_offsets, metadata
 from headrace.wire.records.builder import NewRecord, build_batch
 
 TOPIC_ID = bytes(range(16))
@@ -34,6 +35,14 @@ class Leaders:
         self.now_ms = 0.0
         self.fetches: list[tuple[int, fetch.FetchRequest]] = []
         self.epoch = 0
+        self.local_starts: dict[int, int] = {}
+        """Of partitions whose beginning is in remote storage."""
+        self.unread = 0
+        """How often nothing will be read from remote storage in time."""
+        self.followers: dict[int, int] = {}
+        """By partition the node that those with a rack are sent to."""
+        self.look_ups: list[tuple[int, list_offsets.ListOffsetsRequest]] = []
+        self.look_up_errors: list[Any] = []
 
     def reader(self, ranges: dict[int, tuple[int, int]], held_bytes_max: int = 10_000) -> RangeReader:
         wanted = {TopicPartition("t", index): bounds for index, bounds in ranges.items()}
@@ -57,6 +66,12 @@ class Leaders:
         if isinstance(message, metadata.MetadataRequest):
             errand.completed(self.metadata(), self.now_ms)
             return
+        if isinstance(message, list_offsets.ListOffsetsRequest):
+            assert errand.call.min_version == 8
+            self.look_ups.append((errand.call.target, message))
+            wrong = self.look_up_errors.pop(0) if self.look_up_errors else None
+            errand.completed(wrong or self.looked_up(message), self.now_ms)
+            return
         self.fetches.append((errand.call.target, message))
         errand.completed(self.fetched(errand.call.target, message), self.now_ms)
 
@@ -69,6 +84,16 @@ class Leaders:
         topic = metadata.MetadataResponseTopic(name="t", topic_id=TOPIC_ID, partitions=partitions)
         return metadata.MetadataResponse(brokers=brokers, topics=(topic,))
 
+    def looked_up(self, request: list_offsets.ListOffsetsRequest) -> list_offsets.ListOffsetsResponse:
+        (asked,) = request.topics[0].partitions
+        assert asked.timestamp == EARLIEST_LOCAL
+        found = list_offsets.ListOffsetsResponsePartition(
+            partition_index=asked.partition_index, offset=self.local_starts.get(asked.partition_index, 0)
+        )
+        return list_offsets.ListOffsetsResponse(
+            topics=(list_offsets.ListOffsetsResponseTopic(name="t", partitions=(found,)),)
+        )
+
     def fetched(self, node: int, request: fetch.FetchRequest) -> Any:
         room, answers = request.max_bytes, []
         for wanted in request.topics[0].partitions:
@@ -79,12 +104,22 @@ class Leaders:
                     return wrong
                 answers.append(fetch.FetchResponsePartition(partition_index=index, error_code=wrong))
                 continue
-            if self.leaders[index] != node:
+            follower = self.followers.get(index, -1)
+            if self.leaders[index] == node and follower >= 0 and request.rack_id:
+                sent_on = fetch.FetchResponsePartition(
+                    partition_index=index, high_watermark=self.ends[index], preferred_read_replica=follower
+                )
+                answers.append(sent_on)
+                continue
+            if node not in (self.leaders[index], follower):
                 code = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 answers.append(fetch.FetchResponsePartition(partition_index=index, error_code=code))
                 continue
             found = b""
-            for base_offset, data in self.logs[index].items():
+            is_remote = wanted.fetch_offset < self.local_starts.get(index, 0)
+            self.unread -= is_remote
+            is_unread = (is_remote and self.unread >= 0) or node == follower
+            for base_offset, data in () if is_unread else self.logs[index].items():
                 last = base_offset + int.from_bytes(data[23:27], "big")
                 if last < wanted.fetch_offset:
                     continue
@@ -199,3 +234,56 @@ def test_an_answer_without_what_was_asked_for_is_refused() -> None:
     world.logs[0] = {5: whole[:8] + bytes(4) + whole[12:]}
     with pytest.raises(BadAnswer):
         world.read(reader)
+
+
+def test_what_does_not_come_from_remote_storage_in_time_is_not_taken_for_read() -> None:
+    world = Leaders({0: {0: batch(0, 2), 2: batch(2, 2)}}, {0: 4})
+    world.local_starts[0], world.unread = 2, 3
+    assert bounds_of(world.read(world.reader({0: (0, 4)}))) == {0: [(0, 4)]}
+    assert [node for node, _request in world.look_ups] == [1] * 3
+
+
+def test_nothing_from_remote_storage_is_no_end() -> None:
+    world = Leaders({0: {0: batch(0, 2), 2: batch(2, 2)}}, {0: 4})
+    world.local_starts[0], world.unread = 2, STEPS_MAX
+    with pytest.raises(AssertionError, match="t-0 from 0 to 4"):
+        world.read(world.reader({0: (0, 4)}))
+    assert len(world.fetches) < STEPS_MAX / 2, "it is asked again without a pause"
+
+
+def test_what_a_follower_does_not_have_is_asked_of_the_leader() -> None:
+    world = Leaders({0: {0: batch(0, 2)}}, {0: 4}, rack="r")
+    world.followers[0] = 2
+    assert bounds_of(world.read(world.reader({0: (0, 4)}))) == {0: [(0, 2)]}
+    asked = [(node, request.rack_id) for node, request in world.fetches]
+    assert asked == [(1, "r"), (2, "r"), (1, ""), (1, "r"), (2, "r"), (1, "")]
+    assert [node for node, _request in world.look_ups] == [1]
+
+
+def test_an_empty_place_beside_a_full_one_is_no_end() -> None:
+    """As in an answer that was put together while it waited: what came last found no room."""
+    world = Leaders({0: {0: batch(0, 1, bytes(900))}, 2: {0: batch(0, 1)}}, {0: 1, 2: 1})
+    reader = world.reader({0: (0, 1), 2: (0, 1)})
+    held_back = world.logs[0].pop(0)
+    while not world.fetches:
+        for errand in reader.poll(world.now_ms)[0]:
+            world.answer(errand)
+    world.logs[0] = {0: held_back}
+    assert bounds_of(world.read(reader)) == {0: [(0, 1)], 2: [(0, 1)]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "look_ups"),
+    [(UnsupportedByBroker("too old"), 1), (BrokerUnreachable("cut"), 2), (list_offsets.ListOffsetsResponse(), 2)],
+)
+def test_an_end_that_cannot_be_asked_about(wrong: Any, look_ups: int) -> None:
+    world = Leaders({0: {0: batch(0, 1)}}, {0: 9})
+    world.look_up_errors = [wrong]
+    assert bounds_of(world.read(world.reader({0: (0, 9)}))) == {0: [(0, 1)]}
+    assert len(world.look_ups) == look_ups
+
+
+def test_a_known_end_is_not_waited_for() -> None:
+    world = Leaders({0: {0: batch(0, 1)}}, {0: 9})
+    world.read(world.reader({0: (0, 9)}))
+    assert [request.max_wait_ms for _node, request in world.fetches] == [500, 0]

@@ -14,6 +14,9 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3
 """Instead of a time in milliseconds: the end of the partition, its beginning, and its newest record."""
 
+EARLIEST_LOCAL = -4
+"""The beginning of what the leader has on its own disk; before that, the partition is in remote storage."""
+
 
 class IsolationLevel(IntEnum):
     """Which records of transactions are given: all, or only those of committed ones."""

@@ -85,7 +85,9 @@ class RawFetcher:
 
     def _trouble(self) -> str:
         trouble = self._session.engine.trouble
-        return str(trouble) if trouble is not None else "the log ends before, or a transaction in it is open"
+        if trouble is not None:
+            return str(trouble)
+        return "the log ends before, a transaction in it is open, or its broker does not get it from remote storage"
 
     def close(self) -> None:
         self._session.close()

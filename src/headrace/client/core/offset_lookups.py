@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from headrace.client.core.admin.routing import by_topic
 from headrace.client.core.calls import Call
 from headrace.client.core.cluster import Cluster, error_code
-from headrace.client.types import MAX_TIMESTAMP, IsolationLevel, OffsetAt
+from headrace.client.types import EARLIEST_LOCAL, MAX_TIMESTAMP, IsolationLevel, OffsetAt
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import list_offsets as list_offsets_api
 
 _CONSUMER = -1
 _ISOLATION_FROM_VERSION = 2
-_MAX_TIMESTAMP_FROM_VERSION = 7
+_FROM_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8}
 
 
 def list_offsets_call(
@@ -42,11 +42,9 @@ def list_offsets_call(
         ),
         timeout_ms=timeout_ms,
     )
-    needs_newest = any(time <= MAX_TIMESTAMP for time in times.values())
-    min_version = _ISOLATION_FROM_VERSION if isolation else 1
-    return Call(
-        list_offsets_api, request, leader, min_version=_MAX_TIMESTAMP_FROM_VERSION if needs_newest else min_version
-    )
+    plain_version = _ISOLATION_FROM_VERSION if isolation else 1
+    min_version = max((_FROM_VERSION.get(time, plain_version) for time in times.values()), default=plain_version)
+    return Call(list_offsets_api, request, leader, min_version=min_version)
 
 
 def offsets_in(response: list_offsets_api.ListOffsetsResponse) -> dict[TopicPartition, OffsetAt]:

@@ -2,6 +2,9 @@
 
 Like the other cores it knows no clock and no socket: `poll` gives errands, their replies come back, `take` gives
 pieces. Nothing is decoded but the headers of batches. What is held and what is on its way stays within a limit.
+
+An empty answer ends a range only if its leader had all of it on its own disk. What a leader keeps in remote storage
+(KIP-405) it may fail to get in time, and then it gives nothing, with the same high watermark as ever.
 """
 
 import math
@@ -15,6 +18,7 @@ from headrace.client.core.admin.routing import LEADER_ERRORS
 from headrace.client.core.calls import Errand
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call, wanted_from
+from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
 from headrace.client.errors import (
     AuthenticationFailed,
     BadAnswer,
@@ -23,7 +27,7 @@ from headrace.client.errors import (
     OffsetOutOfRange,
     UnsupportedByBroker,
 )
-from headrace.client.types import IsolationLevel
+from headrace.client.types import EARLIEST_LOCAL, IsolationLevel
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.wire.errors import ProtocolError
@@ -32,6 +36,8 @@ from headrace.wire.records.header import BASE_OFFSET, HEADER, LAST_OFFSET_DELTA
 from headrace.wire.records.reader import batches
 
 RETRY_PAUSE_MS = 100
+LOOK_UP_MS_MAX = 1_000
+"""How long a broker may look for where its own part of a log begins."""
 NAMED_MAX = 3
 """Ranges that a message names."""
 
@@ -51,11 +57,27 @@ class FetchedBytes(NamedTuple):
 
 
 class _Range:
-    __slots__ = ("end", "is_asking", "position", "preferred_node", "redirected_ms", "resume_ms")
+    __slots__ = (
+        "empty_at",
+        "end",
+        "is_asking",
+        "known_end",
+        "needs_leader",
+        "position",
+        "preferred_node",
+        "redirected_ms",
+        "resume_ms",
+    )
 
     def __init__(self, start: int, end: int) -> None:
         self.position = start
         self.end = end
+        self.known_end = -1
+        """Where the records that can be read end, as the last answer said."""
+        self.empty_at: int | None = None
+        """The leader that gave nothing of what is left; it is asked whether all of that is on its disk."""
+        self.needs_leader = False
+        """A follower gave nothing: only the leader can be asked why."""
         self.is_asking = False
         self.resume_ms = 0.0
         self.preferred_node: int | None = None
@@ -120,6 +142,9 @@ class RangeReader:
             if wanted.resume_ms > now_ms:
                 wakeup_ms = min(wakeup_ms, wanted.resume_ms)
                 continue
+            if wanted.empty_at is not None:
+                errands.append(self._look_up(place, wanted, wanted.empty_at))
+                continue
             node = self._node_for(place, wanted)
             if node is None:
                 self._cluster.mark_wrong()
@@ -139,10 +164,16 @@ class RangeReader:
         return self._cluster.leader(place)
 
     def _fetch(self, node: int, positions: dict[TopicPartition, int], room: int) -> Errand:
-        settings = replace(self._settings, bytes_max=min(self._settings.bytes_max, room))
+        asked = [self._ranges[place] for place in positions]
+        settings = replace(
+            self._settings,
+            bytes_max=min(self._settings.bytes_max, room),
+            wait_ms_max=0 if all(each.known_end >= each.end for each in asked) else self._settings.wait_ms_max,
+            rack="" if any(each.needs_leader for each in asked) else self._settings.rack,
+        )
         self._asked_bytes[node] = settings.bytes_max
-        for place in positions:
-            self._ranges[place].is_asking = True
+        for each in asked:
+            each.is_asking = True
         call = fetch_call(node, wanted_from(self._cluster, positions, settings.partition_bytes_max), None, settings)
         return Errand(call, partial(self._fetched, node, positions))
 
@@ -164,6 +195,8 @@ class RangeReader:
         else:
             self._cluster.learn_endpoints(reply.node_endpoints)
             answers = answers_in(self._cluster, reply)
+        # Whatever the limits, the first partition with records gets some: the first one has none if none come at all.
+        is_empty = not any(answer.records for answer in answers.values())
         for number, place in enumerate(positions):
             wanted = self._ranges[place]
             wanted.is_asking = False
@@ -174,7 +207,11 @@ class RangeReader:
             elif answer.error_code:
                 self._refused(place, wanted, answer, now_ms)
             else:
-                self._advance(place, wanted, answer, is_first=number == 0)
+                wanted.known_end = answer.last_stable_offset if self._is_committed else answer.high_watermark
+                if answer.records:
+                    self._advance(place, wanted, answer, memoryview(answer.records), is_first=number == 0)
+                else:
+                    self._got_nothing(node, wanted, answer, now_ms, had_room=number == 0 and is_empty)
 
     def _refused(
         self, place: TopicPartition, wanted: _Range, answer: fetch.FetchResponsePartition, now_ms: float
@@ -194,26 +231,62 @@ class RangeReader:
         if not may_hurry:
             wanted.resume_ms = now_ms + RETRY_PAUSE_MS
 
-    def _advance(
-        self, place: TopicPartition, wanted: _Range, answer: fetch.FetchResponsePartition, *, is_first: bool
+    def _got_nothing(
+        self, node: int, wanted: _Range, answer: fetch.FetchResponsePartition, now_ms: float, *, had_room: bool
     ) -> None:
         if answer.preferred_read_replica >= 0:
-            wanted.preferred_node = answer.preferred_read_replica
-        if not answer.records:
-            known_end = answer.last_stable_offset if self._is_committed else answer.high_watermark
-            # Only the first partition of a request gets its records whatever the limits: it has none if none come.
-            if is_first and known_end >= wanted.end and answer.preferred_read_replica < 0:
-                self._finish(place)
+            if wanted.needs_leader:
+                wanted.resume_ms = now_ms + RETRY_PAUSE_MS
+            else:
+                wanted.preferred_node = answer.preferred_read_replica
+        elif had_room and wanted.known_end >= wanted.end:
+            if wanted.preferred_node is None:
+                wanted.empty_at = node
+            else:
+                wanted.preferred_node, wanted.needs_leader = None, True
+
+    def _look_up(self, place: TopicPartition, wanted: _Range, node: int) -> Errand:
+        wanted.is_asking = True
+        call = list_offsets_call(self._cluster, node, {place: EARLIEST_LOCAL}, timeout_ms=LOOK_UP_MS_MAX)
+        return Errand(call, partial(self._looked_up, place, wanted))
+
+    def _looked_up(self, place: TopicPartition, wanted: _Range, reply: Any, now_ms: float) -> None:
+        """Where the log on a leader's disk begins now; when it gave nothing, that was not further on."""
+        wanted.is_asking, wanted.empty_at = False, None
+        if isinstance(reply, UnsupportedByBroker):
+            self._finish(place)  # Brokers without this question have no remote storage either.
             return
+        if isinstance(reply, AuthenticationFailed):
+            self._error = reply
+        told = None if isinstance(reply, ClientError) else offsets_in(reply).get(place)
+        if told is None or told.error in LEADER_ERRORS or told.error in RETRIABLE:
+            self._cluster.mark_wrong()
+        elif told.error is not ErrorCode.NONE:
+            self._error = BrokerError(told.error, f"where {place} begins cannot be asked")
+        elif 0 <= told.offset <= wanted.position:
+            self._finish(place)
+            return
+        wanted.resume_ms = now_ms + RETRY_PAUSE_MS
+
+    def _advance(
+        self,
+        place: TopicPartition,
+        wanted: _Range,
+        answer: fetch.FetchResponsePartition,
+        records: memoryview,
+        *,
+        is_first: bool,
+    ) -> None:
         try:
-            size, behind = _bounds(answer.records, wanted.end)
+            size, behind = _bounds(records, wanted.end)
         except ProtocolError as error:
             self._error = BadAnswer(f"the records of {place} at {wanted.position} cannot be read: {error}")
             return
+        wanted.needs_leader = False
         begin, wanted.position = wanted.position, max(wanted.position, min(behind, wanted.end))
         if size and wanted.position > begin:
             aborted = aborted_in(answer) if self._is_committed else None
-            piece = FetchedBytes(place, memoryview(answer.records)[:size], begin, wanted.position, aborted)
+            piece = FetchedBytes(place, records[:size], begin, wanted.position, aborted)
             self._pieces.append(piece)
             self._held_bytes += size
         elif is_first and wanted.position == begin:
