@@ -18,11 +18,18 @@ LEASE, DIRECTORY = b"l" * 16, b"d" * 16
 EXCHANGED = ErrorCode.REPLICA_NOT_AVAILABLE
 
 
-def told(*errors: tuple[int, int]) -> scan_manifest.ScanManifestResponse:
-    """Of (partition, error) each."""
+def told(
+    *errors: tuple[int, int], segments: tuple[int, ...] = (), next_offset: int = -1
+) -> scan_manifest.ScanManifestResponse:
+    """Of (partition, error) each; all with segments of these base offsets."""
     pages = tuple(
         scan_manifest.ScanManifestResponsePartition(
-            partition_index=index, error_code=error, directory_id=DIRECTORY, end_offset=10 + index, next_offset=-1
+            partition_index=index,
+            error_code=error,
+            directory_id=DIRECTORY,
+            end_offset=10 + index,
+            segments=tuple(scan_manifest.ScanManifestResponseSegment(base_offset=each) for each in segments),
+            next_offset=next_offset,
         )
         for index, error in errors
     )
@@ -53,6 +60,18 @@ def test_files_that_are_being_exchanged_are_asked_for_again() -> None:
     assert asked(script) == [[0, 1], [0], [0]]
     assert script.pauses == 2
     assert [call.message.lease_id for call in script.calls[1:]] == [bytes(16), LEASE, LEASE]
+
+
+def test_pages_of_files_that_were_exchanged_later_are_forgotten() -> None:
+    script = Script(
+        described(1, 1),
+        told((0, 0), (1, 0), segments=(0, 2), next_offset=4),
+        told((0, EXCHANGED), (1, 0), segments=(4,)),
+        told((0, 0), segments=(0, 3)),
+    )
+    first, second = script.run(asking()).partitions
+    assert [each.base_offset for each in first.segments] == [0, 3]
+    assert [each.base_offset for each in second.segments] == [0, 2, 4]
 
 
 def test_exchanges_without_an_end_are_told_and_nothing_stays_held() -> None:

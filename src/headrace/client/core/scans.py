@@ -117,6 +117,8 @@ def _take(
     """Add what came; the partitions of which there is more, or nothing yet, and from where on."""
     directories = {each.directory_id: each.path for each in answer.directories}
     left = dict.fromkeys(exchanged, _FROM_THE_BEGIN)
+    for place in exchanged:
+        told.pop(place, None)  # Earlier pages name files that are gone, and all of it is told anew.
     for topic in answer.topics:
         for page in topic.partitions:
             place = TopicPartition(topic.name, page.partition_index)
