@@ -10,7 +10,8 @@ import pytest
 
 import headrace
 from headrace.client import Admin, Consumer, Producer, TopicPartition
-from headrace.client.errors import ClientClosed, InvalidArgument
+from headrace.client.blocking import producer as producer_module
+from headrace.client.errors import ClientClosed, DeadlineExceeded, InvalidArgument
 from headrace.testing import EmbeddedBroker
 from tests.reserved_ports import reserved_address
 
@@ -76,6 +77,31 @@ def test_a_flush_ends_when_the_callbacks_have_run(broker: EmbeddedBroker, topic:
         flushing.join()
     assert is_flushed.is_set()
     assert refused == ["a callback of a delivery cannot flush: it would wait for itself"]
+
+
+def test_a_flush_that_callbacks_hold_up_says_so(
+    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def take_long(_delivery: object) -> None:
+        begun.set()
+        assert may_end.wait(WAIT_MS / 1000)
+
+    monkeypatch.setattr(producer_module, "THREAD_JOIN_MS", 50)
+    producer = Producer(broker.bootstrap_servers)
+    producer.send(topic, b"v", on_delivery=take_long)
+    assert begun.wait(WAIT_MS / 1000)
+    with pytest.raises(DeadlineExceeded, match=r"callbacks are still running after 1 ms,.* with more time$"):
+        producer.flush(1)
+    late = producer.send(topic, b"v", partition=0)
+    with pytest.raises(DeadlineExceeded, match=r"let them return sooner.*; 1 batch is on the way$"):
+        producer.close(1)
+    with pytest.raises(ClientClosed):
+        late.result()
+    may_end.set()
+    producer._thread.join(WAIT_MS / 1000)
+    assert producer._fault is None, "its thread goes on with connections that are gone"
 
 
 def test_several_threads_send(broker: EmbeddedBroker, topic: str) -> None:

@@ -299,9 +299,9 @@ def test_waits_of_a_producer_end(tmp_path: Path) -> None:
     assert producer.send("t", b"there").result(WAIT_MS).offset == 0
     broker.stop()
     delivery = producer.send("t", b"nowhere")
-    with pytest.raises(DeadlineExceeded, match=r"1 batches are still on their way after 300 ms: .*broker"):
+    with pytest.raises(DeadlineExceeded, match=r"1 batch is still on the way after 300 ms: .*broker"):
         producer.flush(300)
-    with pytest.raises(DeadlineExceeded, match="still on their way"):
+    with pytest.raises(DeadlineExceeded, match="still on the way"):
         producer.close(100)
     with pytest.raises(ClientClosed, match="closed before the record was delivered"):
         delivery.result(WAIT_MS)

@@ -172,6 +172,17 @@ class AnyProducer:
         why = trouble or "no broker said which partitions it has"
         raise DeadlineExceeded(f"nothing is known of topic {topic!r} after {limit_ms:g} ms: {why}")
 
-    def _flush_overdue(self, trouble: ClientError | None, timeout_ms: float) -> DeadlineExceeded:
-        left, why = self._core.unsettled(), trouble or "the brokers have not answered yet"
-        return DeadlineExceeded(f"{left} batches are still on their way after {timeout_ms:g} ms: {why}")
+    def _flush_overdue(
+        self, trouble: ClientError | None, timeout_ms: float, *, is_calling: bool = False
+    ) -> DeadlineExceeded:
+        """`is_calling` says that callbacks run or wait for their turn."""
+        count = self._core.unsettled()
+        left = "1 batch is" if count == 1 else f"{count} batches are"
+        if is_calling:
+            unsent = f"; {left} on the way" if count else ""
+            return DeadlineExceeded(
+                f"delivery callbacks are still running after {timeout_ms:g} ms, and nothing is sent meanwhile: "
+                f"let them return sooner, or flush with more time{unsent}"
+            )
+        why = trouble or "the brokers have not answered yet"
+        return DeadlineExceeded(f"{left} still on the way after {timeout_ms:g} ms: {why}")

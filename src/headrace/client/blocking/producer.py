@@ -233,7 +233,8 @@ class Producer(AnyProducer):
             self._core.fill()
             self._session.network.wake()
             if not self._changed.wait_for(self._is_flushed, timeout_ms / 1000):
-                raise self._flush_overdue(self._session.engine.trouble, timeout_ms)
+                is_calling = self._is_calling or bool(self._core.settled)
+                raise self._flush_overdue(self._session.engine.trouble, timeout_ms, is_calling=is_calling)
             self._check_usable()
 
     def _is_flushed(self) -> bool:
@@ -291,6 +292,8 @@ class Producer(AnyProducer):
                     wait_ms = links.wait_ms(wakeup_ms - self._clock.monotonic_ms())
                     callbacks = self._settle()
                 self._call(callbacks)
+                if self._is_closing:
+                    return  # A callback took longer than the close waited, and the connections are gone.
                 events = session.network.poll(0 if callbacks else wait_ms)
                 with self._changed:
                     self._wakeup_ms = NOW
