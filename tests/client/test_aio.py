@@ -99,6 +99,41 @@ async def test_transactions(broker: EmbeddedBroker, topic: str) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_callback_of_the_group_cannot_close_its_consumer(broker: EmbeddedBroker, topic: str) -> None:
+    told: list[str] = []
+    options: dict[str, Any] = {"group_id": f"g-{topic}", "auto_offset_reset": "earliest", "heartbeat_interval_ms": 100}
+    async with Consumer(bootstrap_servers=broker.bootstrap_servers, **options) as consumer:
+
+        async def assigned(_partitions: object) -> None:
+            told.append("assigned")
+            await consumer.close()
+
+        async def revoked(_partitions: object) -> None:
+            told.append("revoked")
+            await consumer.close()
+
+        consumer.subscribe(topic, on_assigned=assigned, on_revoked=revoked)
+        with pytest.raises(InvalidArgument, match=r"cannot close its consumer: .* let it return, and close then"):
+            await consumer.poll(WAIT_MS)
+        assert consumer.assignment()
+        assert await consumer.position((topic, 0)) == 0
+    assert told == ["assigned", "revoked"]
+
+
+@pytest.mark.asyncio
+async def test_a_delivery_callback_leaves_the_close_to_a_task(broker: EmbeddedBroker, topic: str) -> None:
+    tasks: list[asyncio.Task[None]] = []
+    producer = Producer(broker.bootstrap_servers)
+    delivery = await producer.send(
+        topic, b"v", on_delivery=lambda _delivery: tasks.append(asyncio.create_task(producer.close(WAIT_MS)))
+    )
+    assert (await delivery).offset == 0
+    await tasks[0]
+    with pytest.raises(ClientClosed):
+        await producer.send(topic, b"v")
+
+
+@pytest.mark.asyncio
 async def test_nothing_is_left_behind(broker: EmbeddedBroker, topic: str) -> None:
     threads = client_threads()
     tasks = len(asyncio.all_tasks())

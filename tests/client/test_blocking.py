@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from headrace.client import Admin, Consumer, Producer, TopicPartition
 from headrace.client.blocking import producer as producer_module
 from headrace.client.errors import ClientClosed, DeadlineExceeded, InvalidArgument
 from headrace.testing import EmbeddedBroker
+from headrace.wire.records.builder import NewRecord, build_batch
 from tests.reserved_ports import reserved_address
 
 from .leftovers import client_threads
@@ -53,14 +55,9 @@ def test_the_package_offers_the_classes() -> None:
 
 def test_a_flush_ends_when_the_callbacks_have_run(broker: EmbeddedBroker, topic: str) -> None:
     begun, may_end, is_flushed = threading.Event(), threading.Event(), threading.Event()
-    refused: list[str] = []
     with Producer(broker.bootstrap_servers) as producer:
 
         def take_long(_delivery: object) -> None:
-            try:
-                producer.flush()
-            except InvalidArgument as error:
-                refused.append(str(error))
             begun.set()
             assert may_end.wait(WAIT_MS / 1000)
 
@@ -76,7 +73,59 @@ def test_a_flush_ends_when_the_callbacks_have_run(broker: EmbeddedBroker, topic:
         may_end.set()
         flushing.join()
     assert is_flushed.is_set()
-    assert refused == ["a callback of a delivery cannot flush: it would wait for itself"]
+
+
+def test_what_a_delivery_callback_cannot_do(broker: EmbeddedBroker, topic: str) -> None:
+    """All that its own thread would have to do meanwhile; it is told so at once, and nothing is changed by it."""
+    with Producer(broker.bootstrap_servers, linger_ms=60_000, transactional_id=f"t-{topic}") as producer:
+        transaction = producer.transaction()
+        waiting = producer.send(topic, b"waits", partition=1)
+        wishes: dict[str, Callable[[], object]] = {
+            "flush its producer": producer.flush,
+            "close its producer": producer.close,
+            "wait for its producer": waiting.result,
+            "end a transaction": transaction.commit,
+        }
+        refused: list[str] = []
+
+        def wish(_delivery: object) -> None:
+            producer.send(topic, b"sent in it", partition=1)
+            for each in (*wishes.values(), lambda: producer.send(f"{topic}-unknown", b"v")):
+                with pytest.raises(InvalidArgument) as error:
+                    each()
+                refused.append(str(error.value))
+
+        with transaction:
+            producer.send_batch(topic, 0, build_batch([NewRecord(1, None, b"v")]), on_delivery=wish).result(WAIT_MS)
+            producer.flush(WAIT_MS)
+            assert waiting.result().offset == 0
+    explained = (
+        "it runs in the producer's own thread, which would wait for itself; let it return and do that in another"
+    )
+    expected = [*wishes, "wait for its producer"]
+    assert refused == [f"a delivery callback cannot {each}: {explained} thread" for each in expected]
+
+
+def test_a_callback_of_the_group_cannot_close_its_consumer(broker: EmbeddedBroker, topic: str) -> None:
+    told: list[str] = []
+    with member(broker, topic) as consumer:
+
+        def assigned(_partitions: object) -> None:
+            told.append("assigned")
+            consumer.close()
+
+        def revoked(_partitions: object) -> None:
+            told.append("revoked")
+            consumer.close()
+            with pytest.raises(InvalidArgument, match="cannot poll"):
+                consumer.poll()
+
+        consumer.subscribe(topic, on_assigned=assigned, on_revoked=revoked)
+        with pytest.raises(InvalidArgument, match=r"cannot close its consumer: .* let it return, and close then"):
+            await_partitions(consumer)
+        await_partitions(consumer)
+        assert consumer.position((topic, 0)) == 0
+    assert told == ["assigned", "revoked"]
 
 
 def test_a_flush_that_callbacks_hold_up_says_so(

@@ -42,6 +42,11 @@ Place = TopicPartition | tuple[str, int]
 Commits = Mapping[Place, int | OffsetAndMetadata] | ConsumerRecord | None
 ChangeCallback = Callable[[tuple[TopicPartition, ...]], object]
 
+CALLBACK_POLLS = "a callback of the group cannot poll: it is called within a poll; let it return first"
+CALLBACK_CLOSES = (
+    "a callback of the group cannot close its consumer: it is called within a poll; let it return, and close then"
+)
+
 
 class Listener(NamedTuple):
     """The application's callbacks; what is lost is told as revoked where nothing else is said."""

@@ -3,6 +3,7 @@
 Heartbeats are sent by the loop, so they go on while the application awaits; work that blocks the loop stops them.
 """
 
+import asyncio
 import inspect
 import logging
 import re
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from headrace.client.aio.session import Session
 from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
 from headrace.client.consuming import (
+    CALLBACK_CLOSES,
+    CALLBACK_POLLS,
     AnyConsumer,
     ChangeCallback,
     Commits,
@@ -59,7 +62,9 @@ class Consumer(AnyConsumer):
         self._session.engine.attach(self._group or self._core)
         self._listener = Listener()
         self._handover = Handover(self.config)
-        self._is_telling = False
+        self._teller: asyncio.Task[Any] | None = None
+        """In which a callback of the group runs."""
+        self._is_leaving = False
         self._began_ms = self._session.clock.monotonic_ms()
         try:
             if topics or pattern is not None:
@@ -163,8 +168,8 @@ class Consumer(AnyConsumer):
     async def _await(self, take: Callable[[], T], timeout_ms: float) -> T | None:
         """What `take` gives, as soon as it is something; None if it is nothing in that time."""
         self._check_open()
-        if self._is_telling:
-            raise InvalidArgument("a callback of the group cannot poll: it is called within a poll")
+        if self._teller is not None:
+            raise InvalidArgument(CALLBACK_POLLS)
         self._parts.check_reads()
         session, group = self._session, self._group
         deadline_ms = session.clock.monotonic_ms() + timeout_ms
@@ -234,8 +239,10 @@ class Consumer(AnyConsumer):
 
     async def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Commit if that is automatic, leave the group, and break the connections."""
-        if self._session.is_closed:
+        if self._session.is_closed or self._is_leaving:
             return
+        if self._teller is not None and self._teller is asyncio.current_task():
+            raise InvalidArgument(CALLBACK_CLOSES)
         try:
             if self._group is not None and self._session.is_own_process():
                 await self._leave(self._group, timeout_ms)
@@ -246,6 +253,7 @@ class Consumer(AnyConsumer):
 
     async def _leave(self, group: "GroupCore", timeout_ms: float) -> None:
         owned = group.owned()
+        self._is_leaving = True
         try:
             if self.config.enable_auto_commit and (held := self._handover.positions(group)):
                 await self._session.run(group.commit(held), timeout_ms)
@@ -258,6 +266,7 @@ class Consumer(AnyConsumer):
                 await self._session.run(group.leave(), timeout_ms)
             except ClientError as error:
                 logger.info("the group was left without a farewell: %s", error)
+            self._is_leaving = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -283,13 +292,13 @@ class Consumer(AnyConsumer):
         callback = self._listener.callback(kind)
         if callback is None:
             return
-        self._is_telling = True
+        self._teller = asyncio.current_task()
         try:
             outcome = callback(partitions)
             if inspect.isawaitable(outcome):
                 await outcome
         finally:
-            self._is_telling = False
+            self._teller = None
 
     async def _commit_before_revocation(self, group: "GroupCore", notice: Notice) -> None:
         held = {place: each for place, each in group.uncommitted().items() if place in notice.partitions}

@@ -2,6 +2,7 @@
 
 import logging
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -9,6 +10,8 @@ from headrace.client.blocking.keeper import Driver
 from headrace.client.blocking.session import Session
 from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
 from headrace.client.consuming import (
+    CALLBACK_CLOSES,
+    CALLBACK_POLLS,
     AnyConsumer,
     Commits,
     ConsumerParts,
@@ -61,7 +64,9 @@ class Consumer(AnyConsumer):
         self._listener = Listener()
         self._handover = Handover(self.config)
         self._stream: Iterator[ConsumerRecord] | None = None
-        self._is_telling = False
+        self._teller: threading.Thread | None = None
+        """In which a callback of the group runs."""
+        self._is_leaving = False
         self._began_ms = self._session.clock.monotonic_ms()
         self._turn_ms = 0.0
         """When to look at the network again although there are records."""
@@ -190,8 +195,8 @@ class Consumer(AnyConsumer):
     def _await(self, take: Callable[[], T], timeout_ms: float) -> T | None:
         """What `take` gives, as soon as it is something; None if it is nothing in that time."""
         self._check_open()
-        if self._is_telling:
-            raise InvalidArgument("a callback of the group cannot poll: it is called within a poll")
+        if self._teller is not None:
+            raise InvalidArgument(CALLBACK_POLLS)
         self._parts.check_reads()
         session, group = self._session, self._group
         with self._driver:
@@ -270,8 +275,10 @@ class Consumer(AnyConsumer):
 
     def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Commit if that is automatic, leave the group, and break the connections."""
-        if self._session.is_closed:
+        if self._session.is_closed or self._is_leaving:
             return
+        if self._teller is threading.current_thread():
+            raise InvalidArgument(CALLBACK_CLOSES)
         self._driver.stop()
         try:
             if self._group is not None and self._session.is_own_process():
@@ -284,13 +291,12 @@ class Consumer(AnyConsumer):
 
     def _leave(self, group: "GroupCore", timeout_ms: float) -> None:
         owned = group.owned()
+        self._is_leaving = True
         try:
             if self.config.enable_auto_commit and (offsets := self._handover.positions(group)):
                 self._session.run(group.commit(offsets), timeout_ms)
-            callback = self._listener.callback(NoticeKind.REVOKED)
-            if owned and callback is not None:
-                with self._driver.away():
-                    callback(owned)
+            if owned:
+                self._tell(NoticeKind.REVOKED, owned)
         except ClientError as error:
             logger.warning("what was read last is not committed: %s", error)
         finally:
@@ -298,6 +304,7 @@ class Consumer(AnyConsumer):
                 self._session.run(group.leave(), timeout_ms)
             except ClientError as error:
                 logger.info("the group was left without a farewell: %s", error)
+            self._is_leaving = False
 
     def __enter__(self) -> Self:
         return self
@@ -314,15 +321,21 @@ class Consumer(AnyConsumer):
             if notice.kind == NoticeKind.REVOKED and self.config.enable_auto_commit:
                 self._commit_before_revocation(group, notice)
             group.begin(notice)
-            callback = self._listener.callback(notice.kind)
             try:
-                if callback is not None:
-                    self._is_telling = True
-                    with self._driver.away():
-                        callback(notice.partitions)
+                self._tell(notice.kind, notice.partitions)
             finally:
-                self._is_telling = False
                 group.finish(notice, self._session.clock.monotonic_ms())
+
+    def _tell(self, kind: NoticeKind, partitions: tuple[TopicPartition, ...]) -> None:
+        callback = self._listener.callback(kind)
+        if callback is None:
+            return
+        self._teller = threading.current_thread()
+        try:
+            with self._driver.away():
+                callback(partitions)
+        finally:
+            self._teller = None
 
     def _commit_before_revocation(self, group: "GroupCore", notice: Notice) -> None:
         offsets = {place: each for place, each in group.uncommitted().items() if place in notice.partitions}

@@ -5,9 +5,29 @@ from collections.abc import Callable
 from functools import partial
 
 from headrace.client.core.produced_batches import ProducedBatch
-from headrace.client.errors import DeadlineExceeded
+from headrace.client.errors import DeadlineExceeded, InvalidArgument
 from headrace.client.promises import Promise
 from headrace.client.types import RecordMetadata
+
+
+class Changes(threading.Condition):
+    """Told when anything in a producer may have changed; what tells it cannot wait for it."""
+
+    def __init__(self, lock: threading.RLock) -> None:
+        super().__init__(lock)
+        self.teller: threading.Thread | None = None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.refuse_callbacks("wait for its producer")
+        return super().wait(timeout)
+
+    def refuse_callbacks(self, wish: str) -> None:
+        """Delivery callbacks run in the thread that does all the producer's work."""
+        if threading.current_thread() is self.teller:
+            raise InvalidArgument(
+                f"a delivery callback cannot {wish}: it runs in the producer's own thread, which would wait for "
+                "itself; let it return and do that in another thread"
+            )
 
 
 class Delivery(Promise):
@@ -15,7 +35,7 @@ class Delivery(Promise):
 
     __slots__ = ("_changed",)
 
-    def __init__(self, changed: threading.Condition, batch: ProducedBatch, place: int, timestamp: int) -> None:
+    def __init__(self, changed: Changes, batch: ProducedBatch, place: int, timestamp: int) -> None:
         self._changed = changed
         self._batch = batch
         self._place = place

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic, time_ns
 from typing import Any, Self, TypeVar, Unpack
 
-from headrace.client.blocking.delivery import Delivery
+from headrace.client.blocking.delivery import Changes, Delivery
 from headrace.client.blocking.session import Session
 from headrace.client.blocking.transaction import Transaction
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
 from headrace.client.core.accumulator import NOW, Appended
 from headrace.client.core.calls import Operation
-from headrace.client.errors import BufferFull, ClientClosed, InvalidArgument, TransactionFailed
+from headrace.client.errors import BufferFull, ClientClosed, TransactionFailed
 from headrace.client.producing import AnyProducer, GivenBatch, check_timestamp, given_batch, make_core, serialized
 from headrace.client.serializers import serializer
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
@@ -46,7 +46,7 @@ class Producer(AnyProducer):
         self._wakeup_ms = NOW
         """When the producer's thread will look at the core again, so that it is not woken for less."""
         self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
+        self._changed = Changes(self._lock)
         """Held for every look at the core and the engine; told when anything in them may have changed."""
         self._inbox: deque[tuple[Operation[Any], float, Callable[[Any], None]]] = deque()
         """Operations that the producer's thread is to begin."""
@@ -57,6 +57,7 @@ class Producer(AnyProducer):
         """Callbacks of deliveries run, or are about to."""
         self._fault: BaseException | None = None
         self._thread = threading.Thread(target=self._send_for_ever, name="headrace-producer", daemon=True)
+        self._changed.teller = self._thread
         self._thread.start()
 
     def send(
@@ -184,6 +185,7 @@ class Producer(AnyProducer):
 
     def end_transaction(self, *, commit: bool) -> None:
         transactions = self._require_transactions()
+        self._changed.refuse_callbacks("end a transaction")
         with self._changed:
             if commit:
                 transactions.check_may_commit()
@@ -207,6 +209,7 @@ class Producer(AnyProducer):
             outcome.append(result)
             self._changed.notify_all()
 
+        self._changed.refuse_callbacks("wait for its producer")
         with self._changed:
             self._check_usable()
             self._inbox.append((operation, self._clock.monotonic_ms() + timeout_ms, ended))
@@ -226,8 +229,7 @@ class Producer(AnyProducer):
 
         `Delivery.result` says which.
         """
-        if threading.current_thread() is self._thread:
-            raise InvalidArgument("a callback of a delivery cannot flush: it would wait for itself")
+        self._changed.refuse_callbacks("flush its producer")
         with self._changed:
             self._check_usable()
             self._core.fill()
@@ -245,6 +247,7 @@ class Producer(AnyProducer):
         """Deliver what was handed over, then stop; what is not delivered by then is given up."""
         if self._is_closing or not self._session.is_own_process():
             return
+        self._changed.refuse_callbacks("close its producer")
         try:
             if self._fault is None:
                 self.flush(timeout_ms)
