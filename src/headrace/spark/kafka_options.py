@@ -4,7 +4,8 @@ Java's names of the security settings are understood as far as files are PEM: ou
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 from headrace.client.config import ClientConfig
@@ -40,29 +41,43 @@ _JAAS_MODULES = ("PlainLoginModule", "ScramLoginModule")
 def client_settings(options: Mapping[str, str]) -> dict[str, Any]:
     """Kafka's own names of everything under `kafka.`, in a shape that `ClientConfig.from_names` takes."""
     found: dict[str, Any] = {}
-    for option, text in options.items():
-        if option.lower().startswith(KAFKA_PREFIX):
-            name = option.lower().removeprefix(KAFKA_PREFIX)
-            if name in _SET_BY_SPARK:
-                raise OptionError(f'option "{KAFKA_PREFIX}{name}" cannot be set: {_SET_BY_SPARK[name]}')
-            found.update(_translated(name, text))
-    plain = {name.lower(): text for name, text in options.items()}.get(BOOTSTRAP)
-    if plain is not None:
-        if found.get(BOOTSTRAP, plain) != plain:
-            raise OptionError(f'options "kafka.{BOOTSTRAP}" and "{BOOTSTRAP}" contradict each other: give one of them')
-        found[BOOTSTRAP] = plain
+    written: dict[str, str] = {}
+    for option, name, value in _given(options):
+        if found.get(name, value) != value:
+            raise OptionError(f'options "{written[name]}" and "{option}" contradict each other: give one of them')
+        found[name], written[name] = value, option
     if not str(found.get(BOOTSTRAP) or "").strip():
-        raise OptionError(f'option "kafka.{BOOTSTRAP}" is missing: give host:port of some brokers')
+        raise OptionError(f'option "{KAFKA_PREFIX}{BOOTSTRAP}" is missing: give host:port of some brokers')
     return found
 
 
-def checked(kind: type[ClientConfig], settings: Mapping[str, Any]) -> ClientConfig:
-    """The config of that kind of client; what it does not know is an error that names the option."""
+def _given(options: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
+    """Each setting: the option that it was written as, the client's name of it, and its value."""
+    for given, text in options.items():
+        option = given.lower()
+        name = option.removeprefix(KAFKA_PREFIX)
+        if option == BOOTSTRAP:
+            yield option, BOOTSTRAP, text
+        elif name in _SET_BY_SPARK and name != option:
+            raise OptionError(f'option "{option}" cannot be set: {_SET_BY_SPARK[name]}')
+        elif name != option:
+            for own_name, value in _translated(name, text).items():
+                yield option, own_name, value
+
+
+def checked(kind: type[ClientConfig], settings: Mapping[str, Any], options: Mapping[str, str]) -> ClientConfig:
+    """The config of that kind of client; what it does not know is an error that names the option as it was written."""
     try:
         return kind.from_names(settings)
     except InvalidArgument as error:
-        meant = _meant_by(str(error), settings)
-        raise OptionError(f'option "{KAFKA_PREFIX}{meant}" is not taken by this client: {error}') from None
+        text = str(error)
+        written = {name: option for option, name, _value in _given(options)}
+        meant = _meant_by(text, settings)
+        option = written.get(meant, f"{KAFKA_PREFIX}{meant}")
+        for name in (each.name for each in fields(kind) if "_" in each.name):
+            dotted = name.replace("_", ".")
+            text = re.sub(rf"\b{name}\b", written.get(dotted, f"{KAFKA_PREFIX}{dotted}"), text)
+        raise OptionError(f'option "{option}" is not taken by this client: {text}') from None
 
 
 def _meant_by(text: str, settings: Mapping[str, Any]) -> str:

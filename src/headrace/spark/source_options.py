@@ -94,7 +94,7 @@ def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
     settings = client_settings(options)
     settings.setdefault("isolation.level", "read_committed")
     group = settings.pop("group.id", None)
-    config = cast(ConsumerConfig, checked(ConsumerConfig, settings))
+    config = cast(ConsumerConfig, checked(ConsumerConfig, settings, options))
     offsets_max, offsets_min = reader.number("maxOffsetsPerTrigger"), reader.number("minOffsetsPerTrigger")
     if offsets_max is not None and offsets_min is not None and offsets_min > offsets_max:
         raise OptionError(

@@ -84,7 +84,11 @@ def test_fewer_acknowledgements_are_at_least_once() -> None:
         ({**SERVERS, "topic": "t", "commitgroup": "g"}, 'option "commitGroup" is for reading: a write'),
         ({**SERVERS, "topic": "t", "kafka.group.id": "g"}, 'option "kafka.group.id" is not taken by this client'),
         ({**SERVERS, "kafka.key.serializer": "x"}, 'option "kafka.key.serializer" cannot be set'),
-        ({**SERVERS, "kafka.batch.size": "0"}, "batch_size must be above zero"),
+        (
+            {**SERVERS, "kafka.ssl.truststore.location": "ca.pem"},
+            'option "kafka.ssl.truststore.location" is .* leave kafka.ssl.truststore.location out',
+        ),
+        ({**SERVERS, "kafka.batch.size": "0"}, "kafka.batch.size must be above zero"),
     ],
 )
 def test_a_wrong_option_says_what_to_do(given: dict[str, Any], message: str) -> None:

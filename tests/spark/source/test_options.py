@@ -81,7 +81,7 @@ def test_defaults_are_the_connectors_but_for_the_isolation() -> None:
         ({"onBadRecord": "drop"}, 'option "onBadRecord" needs option "valueFormat"'),
         ({"commitGroup": ""}, 'option "commitGroup" is empty'),
         ({"kafka.fetch.max.byte": "1"}, "did you mean 'fetch.max.bytes'?"),
-        ({"kafka.isolation.level": "read_all"}, "isolation_level is one of"),
+        ({"kafka.isolation.level": "read_all"}, "kafka.isolation.level is one of"),
         ({"kafka.auto.offset.reset": "latest"}, 'use "startingOffsets"'),
         ({"kafka.enable.auto.commit": "true"}, 'option "kafka.enable.auto.commit" cannot be set'),
         ({"kafka.ssl.truststore.type": "JKS"}, "only PEM files can be read"),
@@ -106,6 +106,21 @@ def test_defaults_are_the_connectors_but_for_the_isolation() -> None:
             "option \"kafka.bootstrap.servers\" is not taken by this client: 'b:x' is",
         ),
         ({"kafka.sasl.username": "me"}, 'option "kafka.sasl.username" is not taken'),
+        (
+            {"kafka.ssl.truststore.location": "/ca.pem"},
+            'option "kafka.ssl.truststore.location" is not taken by this client: kafka.ssl.truststore.location says '
+            "nothing with kafka.security.protocol 'PLAINTEXT': set that to SSL or SASL_SSL, or leave "
+            "kafka.ssl.truststore.location out",
+        ),
+        ({"kafka.ssl.ca.location": "/ca.pem"}, 'option "kafka.ssl.ca.location" is not taken by this client: kafka.ssl'),
+        (
+            {"kafka.sasl.jaas.config": 'PlainLoginModule required username="me" password="p";'},
+            'option "kafka.sasl.jaas.config" is not taken by this client: kafka.sasl.jaas.config says nothing with',
+        ),
+        (
+            {"kafka.ssl.ca.location": "/a.pem", "kafka.ssl.truststore.location": "/b.pem"},
+            'options "kafka.ssl.ca.location" and "kafka.ssl.truststore.location" contradict each other',
+        ),
         ({"subscribe": "", "subscribePattern": "a"}, "subscribe and subscribePattern are given"),
     ],
 )

@@ -148,7 +148,7 @@ def _client_settings(options: Mapping[str, str]) -> dict[str, Any]:
     for name in names:
         if name in _OWN_BUSINESS:
             raise OptionError(f'option "kafka.{name}" is not for a sink: {_OWN_BUSINESS[name]}')
-    config, defaults = checked(ProducerConfig, names), ProducerConfig()
+    config, defaults = checked(ProducerConfig, names, options), ProducerConfig()
     return {
         field.name: getattr(config, field.name)
         for field in fields(config)
