@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import Struct
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.client.scans import AbortedRange, ScanLease, ScanManifest
 from headrace.log.checkpoints import decode_partition_metadata, decode_properties
@@ -56,6 +56,13 @@ class FileRefused(Exception):
     """A file that is not, or not any more, the one of the manifest."""
 
 
+class Chunk(NamedTuple):
+    batches: memoryview
+    """Whole ones, one behind the other."""
+    end_offset: int
+    """Behind the last of them."""
+
+
 def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -> "Iterator[pyarrow.RecordBatch]":
     from headrace.spark.rows import RowMaker
     from headrace.wire.columns.decoding import decode
@@ -69,7 +76,7 @@ def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -
             for chunk in _chunks(Path(piece.place.directory, piece.place.folder), part):
                 _keep_leases(piece.place, options)
                 for decoded in decode(
-                    chunk,
+                    chunk.batches,
                     begin=max(part.begin, done),
                     end=part.end,
                     hides=hides_aborted(piece.place.aborted),
@@ -77,7 +84,7 @@ def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -
                     helper=decoder_helper(),
                 ):
                     yield from maker.rows(piece.wanted.partition, decoded)
-                done = max(done, min(_end_offset(chunk), part.end))
+                done = max(done, min(chunk.end_offset, part.end))
             done = part.end
     except (FileRefused, OSError, CorruptFile) as error:
         say_once(f"a scan reads through the broker: {error}")
@@ -113,8 +120,8 @@ def hides_aborted(aborted: tuple[AbortedRange, ...]) -> Callable[[memoryview, He
     return hides
 
 
-def _chunks(folder: Path, part: FilePart) -> Iterator[memoryview]:
-    """Whole batches of the segment, from the one with the first wanted offset on."""
+def _chunks(folder: Path, part: FilePart) -> Iterator[Chunk]:
+    """The batches of the segment, from the one with the first wanted offset on."""
     segment = part.segment
     with (folder / segment.file_name).open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
@@ -124,10 +131,10 @@ def _chunks(folder: Path, part: FilePart) -> Iterator[memoryview]:
         at = _position(folder, part)
         while at < segment.size_bytes:
             chunk = _whole_batches(file.fileno(), at, segment.size_bytes)
-            if HEADER.unpack_from(chunk)[BASE_OFFSET] >= part.end:
+            if HEADER.unpack_from(chunk.batches)[BASE_OFFSET] >= part.end:
                 return
             yield chunk
-            at += len(chunk)
+            at += len(chunk.batches)
 
 
 def _check_first(file: int, part: FilePart) -> None:
@@ -139,21 +146,22 @@ def _check_first(file: int, part: FilePart) -> None:
         raise FileRefused(f"{segment.file_name} does not begin with offset {segment.base_offset}")
 
 
-def _whole_batches(file: int, at: int, end: int) -> memoryview:
+def _whole_batches(file: int, at: int, end: int) -> Chunk:
     """As many as fit into a chunk, at least one."""
     wanted = min(CHUNK_BYTES, end - at)
     while True:
         view = memoryview(os.pread(file, wanted, at))
-        whole = place = 0
+        last = whole = place = 0
         while len(view) - place >= HEADER_SIZE:
             place += LOG_OVERHEAD + _LENGTH.unpack_from(view, place + LENGTH_AT)[0]
             if place <= whole:
                 raise FileRefused(f"there is no batch at byte {at + whole}")
             if place > len(view):
                 break
-            whole = place
+            last, whole = whole, place
         if whole:
-            return view[:whole]
+            fields = HEADER.unpack_from(view, last)
+            return Chunk(view[:whole], fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1)
         if not HEADER_SIZE <= place <= end - at or len(view) < wanted:
             raise FileRefused(f"the batch at byte {at} is cut off")
         wanted = place
@@ -178,17 +186,6 @@ def _position(folder: Path, part: FilePart) -> int:
         else:
             high = middle
     return best if best < part.segment.size_bytes else 0
-
-
-def _end_offset(chunk: memoryview) -> int:
-    """Behind the last batch of the chunk."""
-    place = last = 0
-    while place < len(chunk):
-        last = place
-        place += LOG_OVERHEAD + _LENGTH.unpack_from(chunk, place + LENGTH_AT)[0]
-    fields = HEADER.unpack_from(chunk, last)
-    end: int = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1
-    return end
 
 
 def _keep_leases(place: FilePlace, options: SourceOptions) -> None:
