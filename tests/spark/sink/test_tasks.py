@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from time import monotonic
 from typing import Any
 
 import confluent_kafka
@@ -12,7 +13,8 @@ import pytest
 from headrace.client.blocking.epochs import Epochs
 from headrace.client.core.partitioners import partition_for_key
 from headrace.client.epochs import EpochMember
-from headrace.client.errors import BrokerUnreachable, ClientError, DeadlineExceeded, EpochFenced
+from headrace.client.errors import BrokerError, BrokerUnreachable, ClientError, DeadlineExceeded, EpochFenced
+from headrace.model.errors import ErrorCode
 from headrace.spark import said
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink import commits, connections, tasks
@@ -242,6 +244,49 @@ def test_an_epoch_that_is_passed_over_is_said(
     told = f"headrace: nothing was written: epoch 2 of spark.q.{place[1]}, or one above it, was committed before\n"
     assert told in capsys.readouterr().err
     assert sorted(read(place)) == list(range(5))
+
+
+def test_a_query_that_the_brokers_have_forgotten_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its last epoch, replayed, is there twice: that is what docs/guarantees.md says, and the log of the query."""
+    expiry = {
+        "transactional.id.expiration.ms": "1",
+        "transaction.remove.expired.transaction.cleanup.interval.ms": "50",
+    }
+    with EmbeddedBroker(config=expiry) as broker:
+        place = broker, broker.create_topic("t", partitions=PARTITIONS)
+        commit(options(place), [task(place, 0, 5, attempt=1, epoch=0)])
+        assert "know of nothing" not in capsys.readouterr().err
+        wait_until_forgotten(broker, "spark.q.t")
+        commit(options(place), [task(place, 5, 5, attempt=2, epoch=1, run="r2")])
+        told = (
+            "headrace: the brokers know of nothing that spark.q.t wrote before epoch 1. That is right for a new sink."
+        )
+        assert told in capsys.readouterr().err
+        wait_until_forgotten(broker, "spark.q.t")
+        commit(options(place), [task(place, 5, 5, attempt=3, epoch=1, run="r3")])
+        assert sorted(read(place)) == sorted([*range(10), *range(5, 10)])
+        connections.drop_all()
+
+
+def wait_until_forgotten(broker: EmbeddedBroker, owner: str) -> None:
+    deadline_s = monotonic() + WAIT_S_MAX
+    with Epochs(broker.bootstrap_servers) as epochs:
+        while monotonic() < deadline_s:
+            try:
+                epochs.describe(owner)
+            except BrokerError as error:
+                if error.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                    raise
+                return
+    raise AssertionError(f"{owner} is still known")
+
+
+def test_a_query_that_the_brokers_know_is_not_told_so(
+    place: tuple[EmbeddedBroker, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(options(place), [task(place, 0, 5, attempt=1, epoch=0)])
+    commit(options(place), [task(place, 5, 4, attempt=2, epoch=1), task(place, 9, 1, attempt=3, epoch=1)])
+    assert "know of nothing" not in capsys.readouterr().err
 
 
 def test_brokers_without_the_feature(

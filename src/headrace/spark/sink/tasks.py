@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import WriterCommitMessage
 
 from headrace.client.epochs import EpochMember
-from headrace.client.errors import ClientError
+from headrace.client.errors import BrokerError, ClientError
 from headrace.client.types import PreparedTransaction
 from headrace.spark.option_names import OptionError
 from headrace.spark.said import say_once
@@ -156,6 +156,7 @@ def _write_epoch(
     )
     if member is None:
         return _skip(batches, identity)
+    _say_if_forgotten(options, epochs, member)
     config = options.producer_config(transactional_id=member.transactional_id)
     with Producer(config=config) as producer:
         lent = PreparedTransaction(
@@ -176,6 +177,23 @@ def _write_epoch(
         transaction.hand_over()
         sending.check()
     return TaskReport(identity=identity, member=member, records=sending.records, batch_bytes=sending.batch_bytes)
+
+
+def _say_if_forgotten(options: SinkOptions, epochs: "Epochs", member: EpochMember) -> None:
+    """A query that is not at its beginning, and of which the brokers know nothing: a replay would not be noticed."""
+    is_first = member.transactional_id == f"{member.owner}#0" and member.producer_epoch == 0
+    if not is_first or member.batch_id == 0:
+        return
+    try:
+        committed = connections.patiently(options, lambda: epochs.describe(member.owner)).committed_batch_id
+    except BrokerError:
+        return
+    if committed < 0:
+        say_once(
+            f"the brokers know of nothing that {member.owner} wrote before epoch {member.batch_id}. That is right for "
+            "a new sink. Else it was quiet for longer than their transactional.id.expiration.ms, and an epoch that was "
+            "committed when the query stopped, but is not in its checkpoint, is now written a second time"
+        )
 
 
 def _renew(options: SinkOptions, epochs: "Epochs", member: EpochMember) -> None:
