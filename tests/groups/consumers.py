@@ -26,7 +26,7 @@ class ConsumerHarness(Harness):
     def consumer(self, name):
         return self.consumers.setdefault(name, Consumer(name))
 
-    def beat(self, name, *, epoch=None, keep=False, full=False, **known):
+    def beat(self, name, *, epoch=None, keep=False, full=False, tells_owned=True, **known):
         """One heartbeat. `keep` holds on to partitions that are to be let go of."""
         consumer = self.consumer(name)
         for key, value in known.items():
@@ -46,7 +46,7 @@ class ConsumerHarness(Harness):
             topics=consumer.topics if says_all else None,
             regex=(consumer.regex or "") if says_all else None,
             assignor=consumer.assignor,
-            owned=consumer.owned,
+            owned=consumer.owned if tells_owned else None,
             client_id=name,
             client_host="/127.0.0.1",
         )

@@ -122,6 +122,30 @@ class TestMembers:
         harness.consumer("a").owned = kept
         assert harness.beat("a", epoch=before).error is NONE
 
+    def test_one_that_lost_its_answer_and_does_not_say_what_it_has_begins_again(self, harness):
+        """It would be given the new epoch and never what goes with it."""
+        harness.settle("a", "b")
+        before = harness.consumer("a").epoch
+        harness.beat("b", epoch=-1)
+        harness.consumers.pop("b")
+        lost = harness.beat("a", keep=True)
+        assert (lost.epoch, len(lost.assignment)) == (before + 1, 6)
+        assert harness.beat("a", epoch=before, tells_owned=False).error is ErrorCode.FENCED_MEMBER_EPOCH
+        harness.settle("a")
+        assert harness.shares()["a"] == [0, 1, 2, 3, 4, 5]
+
+    def test_one_that_has_other_than_it_shall_is_told_again(self, harness):
+        """Also if nothing else has changed, not the epoch either: what it was told first may be lost."""
+        harness.settle("a", "b")
+        before = harness.consumer("a").epoch
+        harness.beat("b", epoch=-1)
+        lost = harness.beat("a", keep=True)
+        for epoch in (before, lost.epoch):
+            again = harness.beat("a", epoch=epoch, keep=True)
+            assert (again.error, again.epoch, again.assignment) == (NONE, lost.epoch, lost.assignment)
+        assert harness.beat("a").assignment == lost.assignment
+        assert harness.beat("a").assignment is None
+
     def test_bad_requests(self, harness):
         assert harness.beat("a", assignor="magic").error is ErrorCode.UNSUPPORTED_ASSIGNOR
         assert harness.consumer_group is None

@@ -207,8 +207,20 @@ class TestMembership:
         assert harness.last("commit") == [NONE]
         harness.commit("a", {T0: 5}, producer=7, generation=0)
         assert harness.last("commit") == [ErrorCode.ILLEGAL_GENERATION]
+        harness.end_transaction(7, commit=True)
+        assert harness.fetch([T0], stable=True) == {T0: 5}
+
+    def test_old_clients_do_not_say_to_the_new_protocol_either(self):
+        """A producer that knows no KIP-447 beside a consumer of KIP-848: the producer's epoch fences it."""
+        harness = ConsumerHarness()
+        harness.beat("a")
         harness.commit("", {T0: 5}, producer=7)
-        assert harness.last("commit") == [ErrorCode.UNKNOWN_MEMBER_ID]
+        assert harness.last("commit") == [NONE]
+        harness.commit("", {T0: 6})
+        assert harness.last("commit") == [ErrorCode.UNKNOWN_MEMBER_ID], "without a transaction they must"
+        harness.member("b").member_id = "stranger"
+        harness.commit("b", {T0: 7}, producer=7)
+        assert harness.last("commit") == [ErrorCode.UNKNOWN_MEMBER_ID], "what is said is looked at"
         harness.end_transaction(7, commit=True)
         assert harness.fetch([T0], stable=True) == {T0: 5}
 

@@ -62,6 +62,11 @@ class Membership:
     generation: int
 
 
+def is_nobody(member: Membership) -> bool:
+    """Nothing is said about membership: transactions of before KIP-447 do not, the producer's epoch fences them."""
+    return member.generation < 0 and member.member_id == NO_MEMBER and member.instance_id is None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
     member: Membership

@@ -5,7 +5,13 @@ to its next owner when the one before has said that it let go of it.
 """
 
 from headrace.core.coordination.machine import Now, Outcome
-from headrace.core.groups.commands import Commit, ConsumerHeartbeat, ConsumerHeartbeatResult, Membership
+from headrace.core.groups.commands import (
+    Commit,
+    ConsumerHeartbeat,
+    ConsumerHeartbeatResult,
+    Membership,
+    is_nobody,
+)
 from headrace.core.groups.consumer_group import (
     LEFT_STATIC_EPOCH,
     NOTHING_YET,
@@ -68,6 +74,8 @@ class ConsumerProtocol:
         self._extend(group, current, now)
         full = command.rebalance_timeout_ms >= 0 and command.owned is not None
         told = full or command.epoch == JOINING_EPOCH or current.current.assigned != before.assigned
+        # More often than with Kafka: whoever has other than it shall may have lost the answer that said so.
+        told = told or (command.owned is not None and set(command.owned) != set(current.current.assigned))
         return ConsumerHeartbeatResult(
             _NONE,
             None,
@@ -169,7 +177,9 @@ class ConsumerProtocol:
         if command.epoch == current.epoch:
             return
         # An answer may have been lost: a member one step behind is told again, if it has nothing that is not its own.
-        lost_answer = command.epoch == current.previous_epoch and set(command.owned or ()) <= set(current.assigned)
+        # One that does not say what it has would not be told what it is to have: it begins again, as with Kafka.
+        has_its_own = command.owned is not None and set(command.owned) <= set(current.assigned)
+        lost_answer = command.epoch == current.previous_epoch and has_its_own
         if command.epoch > current.epoch or not lost_answer:
             raise Refusal(ErrorCode.FENCED_MEMBER_EPOCH, f"the epoch of the member is {current.epoch}")
 
@@ -294,6 +304,8 @@ class ConsumerProtocol:
         """Only a member of the present epoch may say how far it has read (promise G5)."""
         member = command.member
         if member.generation < 0 and not group.members:
+            return _NONE
+        if command.producer is not None and is_nobody(member):
             return _NONE
         error = self.member_error(group, member)
         if command.producer is not None:

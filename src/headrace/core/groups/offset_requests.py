@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from headrace.core.coordination.machine import Now, Outcome, Producer, Ticket
 from headrace.core.groups.classic_group import ClassicGroup
-from headrace.core.groups.commands import NO_MEMBER, Commit, FetchedOffset, Membership
+from headrace.core.groups.commands import Commit, FetchedOffset, Membership, is_nobody
 from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.deadlines import Wait, Waiting
 from headrace.core.groups.migration import delete_records
@@ -76,8 +76,7 @@ class OffsetRequests(GroupTables):
             return ErrorCode.INVALID_COMMIT_OFFSET_SIZE if too_many else _NONE
         if member.generation < 0 and group.state is GroupState.EMPTY:
             return _NONE
-        if member.generation < 0 and member.member_id == NO_MEMBER and member.instance_id is None:
-            # Transactions of before KIP-447 say nothing about the member: the producer's epoch fences them.
+        if is_nobody(member):
             return ErrorCode.UNKNOWN_MEMBER_ID if command.producer is None else _NONE
         if command.producer is not None:
             return self._classic.membership_error(group, member)
