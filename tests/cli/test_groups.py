@@ -155,7 +155,9 @@ def test_groups_of_one_type_or_state(headrace: Headrace, group: str) -> None:
 
     assert group in listed("--type", "classic", "--state", "Empty")
     assert group not in listed("--type", "consumer")
+    assert group in listed("--state", "empty", "--state", "Stable")
     assert headrace("groups", "list", "--state", "Dead").stdout == "no group is like that\n"
+    assert "reconciling" in headrace("groups", "list", "--state", "stabel", exit_code=2).stderr.lower()
     assert "classic" in headrace("groups", "list", "--type", "old", exit_code=2).stderr
 
 

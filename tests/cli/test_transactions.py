@@ -105,7 +105,8 @@ def test_wrong_use_says_what_to_do(headrace: Headrace) -> None:
         told = headrace("transactions", "list", "--state", "Empty", *narrower, exit_code=2).stderr
         assert "open transactions are in one of the states" in told
     assert "is not a duration: write" in headrace("transactions", "list", "--longer-than", "soon", exit_code=2).stderr
-    assert "INVALID_REGULAR_EXPRESSION" in headrace("transactions", "list", "--pattern", "(", exit_code=1).stderr
+    wrong = headrace("transactions", "list", "--pattern", "(a", exit_code=2).stderr
+    assert wrong == 'headrace: the broker does not understand --pattern "(a": it ends too early\n'
 
 
 def test_an_open_transaction_with_a_coordinator_does_not_hang(

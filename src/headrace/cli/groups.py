@@ -20,6 +20,8 @@ from headrace.model.errors import ErrorCode
 DEAD, EMPTY = "Dead", "Empty"
 NOTHING = "-"
 TYPES = ("classic", "consumer")
+STATES = (EMPTY, "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable", DEAD)
+"""Of both protocols: a classic group prepares and completes a rebalance, one of KIP-848 assigns and reconciles."""
 
 
 @click.group("groups", cls=CommandGroup)
@@ -28,7 +30,13 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--state", "states", multiple=True, metavar="STATE", help="Only groups in this state; may be repeated.")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice(STATES, case_sensitive=False),
+    multiple=True,
+    help="Only groups in this state; may be repeated.",
+)
 @click.option("--type", "types", multiple=True, type=click.Choice(TYPES), help="Only groups of this protocol.")
 @bootstrap_option
 @json_option

@@ -21,6 +21,7 @@ from headrace.cli.options import (
 from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.cli.times import duration_text, parse_duration, time_text
 from headrace.client import Admin, TopicPartition
+from headrace.client.errors import BrokerError
 from headrace.client.types import HangingTransaction, Outcome, TransactionDescription
 from headrace.model.errors import ErrorCode
 
@@ -101,7 +102,14 @@ def list_transactions(
             _print_hanging(_find_hanging(admin, topics), as_json)
             return
         duration_ms = None if longer_than is None else _duration_ms(longer_than)
-        found = admin.transactions(states=states, producer_ids=producer_ids, duration_ms=duration_ms, pattern=pattern)
+        try:
+            found = admin.transactions(
+                states=states, producer_ids=producer_ids, duration_ms=duration_ms, pattern=pattern
+            )
+        except BrokerError as error:
+            if pattern is None or error.code != ErrorCode.INVALID_REGULAR_EXPRESSION:
+                raise
+            raise Misuse(f'the broker does not understand --pattern "{pattern}"{_reason(pattern)}') from None
     if as_json:
         print_json([each._asdict() for each in found])
         return
@@ -113,6 +121,18 @@ def list_transactions(
         if not (states or producer_ids or pattern)
         else "no transactional id is like that",
     )
+
+
+def _reason(pattern: str) -> str:
+    """What is wrong with it, as far as that can be told here: the answer of a broker does not say."""
+    from headrace.core.groups.topic_patterns import PatternRefused
+    from headrace.core.transactions.listing import TransactionFilter
+
+    try:
+        TransactionFilter(states=None, producer_ids=None, duration_ms=None, pattern=pattern)
+    except PatternRefused as refusal:
+        return f": {refusal}"
+    return ""
 
 
 def _duration_ms(text: str) -> int:
