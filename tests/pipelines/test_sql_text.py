@@ -2,8 +2,8 @@
 
 import pytest
 
-from headrace.spark.pipelines.schema_text import ddl_of, parse_schema
 from headrace.spark.pipelines.sql_text import Mistake, check_expression, check_query
+from headrace.spark.schema_text import ddl_of, parse_schema
 
 RIGHT = [
     "SELECT * FROM input",

@@ -44,7 +44,7 @@ def value_format(reader: OptionReader) -> ValueFormat:
 
 def _check_schema(text: str) -> None:
     """Spark's own message would name neither the option nor the field."""
-    from headrace.spark.pipelines.schema_text import parse_schema
+    from headrace.spark.schema_text import parse_schema
 
     try:
         parse_schema(f"value STRUCT<{text}>")

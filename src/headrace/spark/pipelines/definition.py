@@ -6,6 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from headrace.spark.schema_text import SchemaField
+
 RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 """What a record has before its value is looked into."""
 
@@ -71,13 +73,6 @@ class Delivery(StrEnum):
 class DeltaMode(StrEnum):
     APPEND = "append"
     UPSERT = "upsert"
-
-
-class SchemaField(NamedTuple):
-    name: str
-    type: str
-    """As Spark's DDL writes it."""
-    is_required: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

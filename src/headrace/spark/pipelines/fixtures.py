@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from headrace.spark.nearest_names import nearest
 from headrace.spark.pipelines.nodes import read_text
-from headrace.spark.pipelines.problems import DefinitionError, Problem, nearest
+from headrace.spark.pipelines.problems import DefinitionError, Problem
 
 KEYS = ("key", "value", "value_base64", "headers", "timestamp", "partition")
 RECORDS_MAX = 10_000

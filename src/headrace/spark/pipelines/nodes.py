@@ -12,7 +12,8 @@ from typing import TypeVar
 import yaml
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from headrace.spark.pipelines.problems import DefinitionError, Findings, Problem, nearest
+from headrace.spark.nearest_names import nearest
+from headrace.spark.pipelines.problems import DefinitionError, Findings, Problem
 
 FILE_LENGTH_MAX = 256 * 1024
 """Characters."""

@@ -1,7 +1,6 @@
 """What is wrong with a pipeline's files: each mistake with its file and line, and what to do about it."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,10 +40,3 @@ class Findings:
     def raise_if_any(self) -> None:
         if self.problems:
             raise DefinitionError(self.problems)
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the one that was most likely meant, or all there are."""
-    names = sorted(known)
-    found = get_close_matches(name.lower(), names, n=1)
-    return f'did you mean "{found[0]}"?' if found else f"there are {', '.join(names)}"

@@ -4,9 +4,10 @@ import ast
 from importlib.util import find_spec
 from pathlib import Path
 
+from headrace.spark.nearest_names import nearest
 from headrace.spark.pipelines.definition import PythonFunction
 from headrace.spark.pipelines.nodes import read_text
-from headrace.spark.pipelines.problems import Problem, nearest
+from headrace.spark.pipelines.problems import Problem
 
 
 def parse_reference(text: str, folder: Path) -> PythonFunction:

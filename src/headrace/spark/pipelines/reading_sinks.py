@@ -2,6 +2,7 @@
 
 import os
 
+from headrace.spark.nearest_names import nearest
 from headrace.spark.pipelines.definition import (
     SINKS_MAX,
     ConsoleSink,
@@ -13,7 +14,6 @@ from headrace.spark.pipelines.definition import (
     TopicSink,
 )
 from headrace.spark.pipelines.nodes import Section
-from headrace.spark.pipelines.problems import nearest
 from headrace.spark.pipelines.reading_options import table_options, topic_options
 from headrace.spark.pipelines.reading_values import folder_path, topic_name
 from headrace.spark.pipelines.sql_text import check_expression

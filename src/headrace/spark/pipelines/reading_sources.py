@@ -2,6 +2,7 @@
 
 import re
 
+from headrace.spark.nearest_names import nearest
 from headrace.spark.pipelines.definition import (
     INPUT_VIEW,
     RECORD_COLUMNS,
@@ -9,17 +10,15 @@ from headrace.spark.pipelines.definition import (
     SOURCES_MAX,
     Format,
     ReadAs,
-    SchemaField,
     Source,
     UnknownFields,
     Watermark,
 )
 from headrace.spark.pipelines.durations import parse_duration
 from headrace.spark.pipelines.nodes import Section
-from headrace.spark.pipelines.problems import nearest
 from headrace.spark.pipelines.reading_options import source_options
 from headrace.spark.pipelines.reading_values import start_of, topic_name, view_name
-from headrace.spark.pipelines.schema_text import parse_schema
+from headrace.spark.schema_text import SchemaField, parse_schema
 
 
 def read_sources(root: Section) -> tuple[Source, ...]:

@@ -14,7 +14,7 @@ from headrace.spark.pipelines.definition import (
     Stage,
     UnknownFields,
 )
-from headrace.spark.pipelines.schema_text import ddl_of
+from headrace.spark.schema_text import ddl_of
 from headrace.spark.source_options import WATERMARK_COLUMN
 
 if TYPE_CHECKING:

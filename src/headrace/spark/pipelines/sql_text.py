@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from headrace.spark.pipelines.problems import nearest
+from headrace.spark.nearest_names import nearest
 
 QUERY_WORDS = ("select", "with", "from", "(")
 _OPENING = {"(": ")", "[": "]"}

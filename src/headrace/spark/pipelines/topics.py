@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 from headrace.client import Admin, NewTopic
 from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
+from headrace.spark.nearest_names import nearest
 from headrace.spark.pipelines.definition import Format, Pipeline, ReadAs, Source
-from headrace.spark.pipelines.problems import DefinitionError, Problem, nearest
+from headrace.spark.pipelines.problems import DefinitionError, Problem
 from headrace.spark.pipelines.reading import written_topics
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 """Schemas as Spark's DDL writes them (`id STRING NOT NULL, tags ARRAY<STRING>`), read without Spark."""
 
 import re
+from typing import NamedTuple
 
-from headrace.spark.pipelines.definition import SchemaField
-from headrace.spark.pipelines.problems import nearest
+from headrace.spark.nearest_names import nearest
 
 FIELDS_MAX = 2_000
 NESTING_MAX = 20
@@ -18,6 +18,13 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<quoted>`(?:[^`]|``)+`)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[<>(),:]|[0-9]+)|"
     r"(?P<string>'(?:[^'\\]|\\.)*'))"
 )
+
+
+class SchemaField(NamedTuple):
+    name: str
+    type: str
+    """As Spark's DDL writes it."""
+    is_required: bool
 
 
 def parse_schema(text: str) -> tuple[SchemaField, ...]:
