@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 _HINTS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "create it with `headrace topics create`, or check the spelling",
     ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name, or change the topic with `headrace topics alter`",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "names have at most 249 letters, digits, dots, dashes and underscores",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "ask for the right to it, or come as somebody who has it",
+    ErrorCode.LEADER_NOT_AVAILABLE: "bring the brokers that hold it back, or try again when they have chosen a leader",
     ErrorCode.MESSAGE_TOO_LARGE: "send smaller records or raise max.message.bytes of the topic",
     ErrorCode.OFFSET_OUT_OF_RANGE: "seek to an offset that exists or set auto_offset_reset",
     ErrorCode.INVALID_REPLICATION_FACTOR: "ask for at most as many replicas as there are brokers",

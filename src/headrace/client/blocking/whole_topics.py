@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace.client.blocking.admin import Admin
 from headrace.client.blocking.consumer import Consumer
-from headrace.client.errors import ClientError
+from headrace.client.errors import BrokerError, ClientError
 from headrace.client.types import EARLIEST, ConsumerRecord
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
@@ -21,8 +21,10 @@ def read_topic(settings: Mapping[str, Any], topic: str) -> Iterator[ConsumerReco
     """All committed records; none of a topic that is not there."""
     with Admin(config=settings) as admin:
         (described,) = admin.topics([topic])
-    if described.error is not ErrorCode.NONE:
+    if described.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return
+    if described.error is not ErrorCode.NONE:
+        raise BrokerError(described.error, f'topic "{topic}" cannot be read')
     places = [TopicPartition(topic, each.partition) for each in described.partitions]
     with Consumer(config={**settings, "isolation.level": "read_committed"}) as consumer:
         consumer.assign(places)
