@@ -23,6 +23,6 @@ def test_all_that_is_there_is_read_and_a_missing_topic_has_nothing() -> None:
 def test_a_topic_that_cannot_be_asked_for_is_no_empty_one() -> None:
     with EmbeddedBroker() as broker:
         records = read_topic({"bootstrap.servers": broker.bootstrap_servers}, "orders of today")
-        with pytest.raises(BrokerError, match='topic "orders of today" cannot be read.*names have at most') as refused:
+        with pytest.raises(BrokerError, match=r'topic "orders of today" cannot be read.*names have at most') as refused:
             next(records)
     assert refused.value.code == ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -28,7 +28,7 @@ PROGRESS = {
     "stateOperators": [{"numRowsTotal": 5}, {"numRowsTotal": 6}],
     "sources": [
         {"endOffset": {"orders": {"0": 10, "1": 20}, "hr:ids": {"orders": "x"}}},
-        {"endOffset": {"orders": {"0": 10, "1": 20}}},
+        {"endOffset": {"orders": {"0": 12, "1": 20}}},
         {"endOffset": None},
     ],
     "observedMetrics": {

@@ -1,7 +1,7 @@
 """`headrace pipeline rewind`: where each way of saying it leads, and what is refused. None of it needs Spark."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -34,11 +34,19 @@ def broker() -> Iterator[EmbeddedBroker]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "pipeline.yml").write_text(f"name: {tmp_path.name}\nsource: {{topic: {TOPIC}}}\nsink: {{topic: out}}\n")
-    offsets = tmp_path / "checkpoint" / "spark-0" / "offsets"
-    offsets.mkdir(parents=True)
-    metadata = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 5, "conf": {}})
-    (offsets / "3").write_text(f'v1\n{metadata}\n{{"{TOPIC}": {{"0": 1, "1": 3}}, "hr:ids": {{}}}}')
+    log_batch(tmp_path, 3, {TOPIC: {"0": 1, "1": 3}, "hr:ids": {}})
     return tmp_path
+
+
+def log_batch(folder: Path, number: int, *ends: Mapping[str, object] | None, is_finished: bool = True) -> None:
+    """As Spark does."""
+    spark = folder / "checkpoint" / "spark-0"
+    metadata = {"batchWatermarkMs": 0, "batchTimestampMs": 5, "conf": {}}
+    lines = ["v1", json.dumps(metadata), *("-" if end is None else json.dumps(end) for end in ends)]
+    for log, text in (("offsets", "\n".join(lines)), ("commits", "v1\n{}")):
+        (spark / log).mkdir(parents=True, exist_ok=True)
+        if log == "offsets" or is_finished:
+            (spark / log / str(number)).write_text(text)
 
 
 def rewind(folder: Path, broker: EmbeddedBroker, *arguments: str) -> Result:
@@ -67,6 +75,53 @@ def test_the_next_run_begins_where_it_was_told(
     assert (done.exit_code, "begins there with its next run (generation 1)" in done.output) == (0, True), done.output
     note = Checkpoint(folder / "checkpoint").note()
     assert (note.generation, note.starts) == (1, {"input": {TOPIC: starts}})
+
+
+TWO_SOURCES = f"""name: NAME
+sources:
+  fast: {{topic: {TOPIC}}}
+  slow: {{topic: {TOPIC}, rows_per_batch: 2}}
+transform: {{sql: SELECT * FROM slow UNION ALL SELECT * FROM fast}}
+sink: {{topic: out}}
+"""
+FAST, SLOW = {TOPIC: {"0": 4, "1": 3}}, {TOPIC: {"0": 1}}
+
+
+@pytest.mark.parametrize(
+    ("ends", "fast"),
+    [
+        (({**SLOW, "hr:source": "slow"}, {**FAST, "hr:source": "fast"}), {"0": 4, "1": 3}),
+        (({**FAST, "hr:source": "fast"}, {**SLOW, "hr:source": "slow"}, {**FAST, "hr:source": "fast"}), FAST[TOPIC]),
+        ((SLOW, FAST), {"0": 1, "1": 3}),  # without names, nothing is passed over
+        ((FAST, SLOW), {"0": 1, "1": 3}),
+    ],
+)
+def test_each_of_two_sources_on_one_topic_begins_where_it_ended(
+    broker: EmbeddedBroker, folder: Path, ends: tuple[Mapping[str, object], ...], fast: dict[str, int]
+) -> None:
+    (folder / "pipeline.yml").write_text(TWO_SOURCES.replace("NAME", folder.name))
+    log_batch(folder, 4, *ends)
+    shown = rewind(folder, broker, "--to-batch", "4", "--dry-run", "--json")
+    has_names = "hr:source" in ends[0]
+    # Where the slow one has not been, it begins with the first record.
+    slow = {"0": 1, "1": 0} if has_names else fast
+    assert json.loads(shown.output) == {"fast": {TOPIC: fast}, "slow": {TOPIC: slow}}
+
+
+def test_a_source_that_a_batch_knows_nothing_of_is_not_rewound(broker: EmbeddedBroker, folder: Path) -> None:
+    (folder / "pipeline.yml").write_text(TWO_SOURCES.replace("NAME", folder.name))
+    log_batch(folder, 4, {**FAST, "hr:source": "fast"}, None)
+    refused = rewind(folder, broker, "--to-batch", "4", "--yes")
+    assert (refused.exit_code, 'nothing of source "slow": rewind to a time' in refused.output) == (1, True)
+
+
+def test_the_rows_of_a_batch_that_was_not_finished_are_not_passed_over(broker: EmbeddedBroker, folder: Path) -> None:
+    log_batch(folder, 4, {TOPIC: {"0": 2, "1": 4}}, is_finished=False)
+    refused = rewind(folder, broker, "--to-batch", "4", "--yes")
+    assert refused.exit_code == 1
+    assert "batch 4 was begun and not finished" in refused.output
+    assert "or rewind to batch 3" in refused.output
+    assert Checkpoint(folder / "checkpoint").note().generation == 0
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
 """Offsets of many partitions as Spark's checkpoint keeps them: the Kafka connector's JSON, and what we add to it.
 
-    {"orders": {"0": 23, "1": 42}, "hr:ids": {"orders": "..."}, "hr:start": {"orders": {"1": 40}}}
+    {"orders": {"0": 23, "1": 42}, "hr:ids": {"orders": "..."}, "hr:start": {"orders": {"1": 40}}, "hr:source": "sales"}
 
 `hr:ids` are the ids of the topics, so that one made anew is noticed. `hr:start` says where partitions begin that the
 offset before does not have: all of them in the first batch, later those that were added. It is in the end of a batch,
 because Spark asks for the initial offset more than once and keeps none of the answers; so a replay begins where the
-first try did. No topic is called so: their names have no colons.
+first try did. `hr:source` is the name of the stream, where it was given one: Spark's log has the offsets of several
+streams without their names, and of one that is used twice two times. No topic is called so: their names have no colons.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -16,6 +17,7 @@ from headrace.model.ids import TopicPartition
 
 IDS_KEY = "hr:ids"
 START_KEY = "hr:start"
+SOURCE_KEY = "hr:source"
 
 OffsetVector = Mapping[TopicPartition, int]
 
@@ -29,6 +31,7 @@ class StreamOffset:
     ends: OffsetVector
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     starts: OffsetVector = field(default_factory=dict)
+    source: str | None = None
 
 
 def initial_offset() -> dict[str, Any]:
@@ -47,6 +50,8 @@ def to_json(offset: StreamOffset) -> dict[str, Any]:
         tree[IDS_KEY] = dict(sorted(offset.topic_ids.items()))
     if offset.starts:
         tree[START_KEY] = _by_topic(offset.starts)
+    if offset.source is not None:
+        tree[SOURCE_KEY] = offset.source
     return tree
 
 
@@ -55,13 +60,14 @@ def from_json(tree: Mapping[str, Any]) -> StreamOffset:
     try:
         ids = {str(topic): str(each) for topic, each in dict(tree.get(IDS_KEY, {})).items()}
         starts = _vector(tree.get(START_KEY, {}))
-        ends = _vector({topic: inner for topic, inner in tree.items() if topic not in (IDS_KEY, START_KEY)})
+        own = (IDS_KEY, START_KEY, SOURCE_KEY)
+        ends = _vector({topic: inner for topic, inner in tree.items() if topic not in own})
     except (TypeError, ValueError, AttributeError):
         raise CheckpointError(
             f"the checkpoint has an offset that is not one of topics: {str(tree)[:200]}; is it the checkpoint of "
             'another query? give this one its own "checkpointLocation"'
         ) from None
-    return StreamOffset(ends=ends, topic_ids=ids, starts=starts)
+    return StreamOffset(ends=ends, topic_ids=ids, starts=starts, source=tree.get(SOURCE_KEY))
 
 
 def ranges_text(ranges: Iterable[tuple[TopicPartition, int, int]]) -> str:

@@ -44,6 +44,7 @@ OWN_SOURCE_NAMES = (
     "pushdown",
     "scan",
     "watermarkFrom",
+    "sourceName",
 )
 
 STREAM_NAMES = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger", "commitGroup")

@@ -83,6 +83,8 @@ class SourceOptions:
     """Of batches: through the broker, from its files, or from those of its files that are not written to any more."""
     watermark_folder: str | None
     """The checkpoint in whose log the watermark of each micro-batch is, where rows are to come with it."""
+    name: str | None
+    """What offsets in the checkpoint are marked with, so that those of several streams can be told apart."""
 
 
 def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
@@ -127,6 +129,7 @@ def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
         is_pushed_down=reader.truth("pushdown", default=False),
         scan=cast(Scan, reader.choice("scan", ("broker", "direct", "auto"), default="broker")),
         watermark_folder=reader.text("watermarkFrom"),
+        name=reader.text("sourceName"),
     )
 
 

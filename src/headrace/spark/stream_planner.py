@@ -101,7 +101,7 @@ class StreamPlanner:
         if is_limited:
             ends = self._limited(begun.starts, ends)
         ends = {each: max(end, begun.starts[each]) for each, end in ends.items()}
-        return to_json(StreamOffset(ends=ends, topic_ids=seen.topic_ids, starts=begun.new_starts))
+        return self._end(seen, ends, begun.new_starts)
 
     def close(self) -> None:
         self._view.close()
@@ -116,7 +116,10 @@ class StreamPlanner:
             ends = self._limited(starts, ends)
         self._triggered_ms = _now_ms()
         ends = {each: max(end, starts[each]) for each, end in ends.items()}
-        return to_json(StreamOffset(ends=ends, topic_ids=seen.topic_ids, starts=starts))
+        return self._end(seen, ends, starts)
+
+    def _end(self, seen: TopicsSeen, ends: OffsetVector, starts: OffsetVector) -> dict[str, Any]:
+        return to_json(StreamOffset(ends=ends, topic_ids=seen.topic_ids, starts=starts, source=self._options.name))
 
     def _check_starts(self, bound: Bound, starts: OffsetVector) -> None:
         """Transactions that are open hide the end from readers of committed records; a start may be there."""

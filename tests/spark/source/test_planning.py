@@ -59,12 +59,13 @@ def test_bytes_limit_offsets(vector: dict, bytes_max: int) -> None:
     assert (count_between(starts, reduced) > 0) == (count_between(starts, ends) > 0)
 
 
-@given(vector=vectors, others=vectors)
-def test_offsets_survive_the_checkpoint(vector: dict, others: dict) -> None:
+@given(vector=vectors, others=vectors, source=st.none() | st.text(min_size=1))
+def test_offsets_survive_the_checkpoint(vector: dict, others: dict, source: str | None) -> None:
     offset = StreamOffset(
         ends=starts_and_ends(vector)[1],
         topic_ids={each.topic: "1-2-3" for each in vector},
         starts=starts_and_ends(others)[0],
+        source=source,
     )
     assert from_json(to_json(offset)) == offset
     assert not is_initial(to_json(offset))

@@ -65,12 +65,13 @@ def _times(durations: Mapping[str, int]) -> dict[str, int]:
 
 
 def _ends(progress: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """How far the topics are read; a source that the query reads twice is there once."""
+    """How far the topics are read, by the slowest of their sources; one that the query reads twice is there once."""
     found: dict[str, dict[str, int]] = {}
     for source in progress.get("sources") or ():
         end = source.get("endOffset")
         for topic, partitions in offsets_of(end if isinstance(end, Mapping) else None).items():
-            found.setdefault(topic, {}).update(partitions)
+            slowest = found.setdefault(topic, {})
+            slowest |= {number: min(offset, slowest.get(number, offset)) for number, offset in partitions.items()}
     return found
 
 

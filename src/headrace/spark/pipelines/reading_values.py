@@ -21,6 +21,7 @@ OPTIONS_OF_RUNNER = {
     "kafka.bootstrap.servers": "bootstrap",
     "bootstrap.servers": "bootstrap",
     "commitGroup": "name",
+    "sourceName": "name",
     "kafka.group.id": "name",
 }
 """Options of the data source that a key of the file stands for."""

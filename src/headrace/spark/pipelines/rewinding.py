@@ -1,11 +1,14 @@
 """Where a pipeline is to begin anew: a rewind notes other starts and another generation, and touches nothing else."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from headrace.client import EARLIEST, LATEST, Admin, TopicPartition
 from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
-from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointError, Vector, offsets_of
+from headrace.spark.offset_vectors import SOURCE_KEY
+from headrace.spark.pipelines.checkpoints import Batch, Checkpoint, CheckpointError, Vector, offsets_of
 from headrace.spark.pipelines.definition import Pipeline, ReadAs, Source
 
 
@@ -23,7 +26,7 @@ def starts_at(admin: Admin, pipeline: Pipeline, target: Target, checkpoint: Chec
     """Where each stream of the pipeline would begin."""
     streams = [source for source in pipeline.sources if source.read_as is ReadAs.STREAM]
     if target.batch is not None:
-        return _starts_of_batch(pipeline, streams, checkpoint, target.batch)
+        return _starts_of_batch(admin, streams, checkpoint, target.batch)
     assert target.time_ms is not None
     return {source.name: _vector_at(admin, source, target.time_ms) for source in streams}
 
@@ -70,18 +73,41 @@ def _vector_at(admin: Admin, source: Source, time_ms: int) -> Vector:
     return vector_at(admin, partitions_of(admin, source), time_ms)
 
 
-def _starts_of_batch(
-    pipeline: Pipeline, streams: list[Source], checkpoint: Checkpoint, number: int
-) -> dict[str, Vector]:
-    """A query with several streams has their ends in the order of the definition."""
+def _starts_of_batch(admin: Admin, streams: list[Source], checkpoint: Checkpoint, number: int) -> dict[str, Vector]:
+    ends = _finished_batch(checkpoint, number).ends
+    return {source.name: _start_behind(admin, source, ends, number) for source in streams}
+
+
+def _finished_batch(checkpoint: Checkpoint, number: int) -> Batch:
+    """One that was only planned is none: its rows may be in no sink, and would be passed over."""
     batches = {batch.number: batch for batch in checkpoint.batches(checkpoint.note().generation)}
+    finished = [batch.number for batch in batches.values() if batch.is_committed]
+    if number in batches and not batches[number].is_committed:
+        before = f", or rewind to batch {number - 1}" if number - 1 in finished else ""
+        raise CheckpointError(
+            f"batch {number} was begun and not finished, so its rows would be passed over: run the pipeline with "
+            f"--once to finish it{before}"
+        )
     if number not in batches:
-        known = f"{min(batches)} to {max(batches)}" if batches else "none"
+        known = f"{min(finished)} to {max(finished)}" if finished else "none"
         raise CheckpointError(f"batch {number} is not in the checkpoint any more: there are {known}")
-    found: dict[str, Vector] = {}
-    for source in streams:
-        read = [pair for end in batches[number].ends for pair in offsets_of(end).items()]
-        found[source.name] = {
-            topic: offsets for topic, offsets in read if topic in source.topics or source.pattern is not None
+    return batches[number]
+
+
+def _start_behind(admin: Admin, source: Source, ends: Sequence[Mapping[str, Any] | None], number: int) -> Vector:
+    """Where the source's own part of a batch ended; partitions that it did not have yet are read from their beginning.
+
+    Ends without a name may be those of another source on the same topic: then the smaller offset counts, as rows that
+    are read again are better than rows that never are.
+    """
+    own = [offsets_of(end) for end in ends if end is not None and end.get(SOURCE_KEY, source.name) == source.name]
+    if not own:
+        raise CheckpointError(f'batch {number} has nothing of source "{source.name}": rewind to a time instead')
+    starts: dict[str, dict[str, int]] = {}
+    for topic, first in _vector_at(admin, source, EARLIEST).items():
+        read = [end[topic] for end in own if topic in end]
+        starts[topic] = {
+            partition: min((each[partition] for each in read if partition in each), default=offset)
+            for partition, offset in first.items()
         }
-    return found
+    return starts

@@ -67,6 +67,7 @@ def stream_of(
         if source.watermark is not None and checkpoint is not None:
             options["watermarkFrom"] = checkpoint
         options["commitGroup"] = group_of(pipeline, source)
+        options["sourceName"] = source.name
         options.update(_start(source, starts.get(source.name)))
         return spark.readStream.format(FORMAT).options(**options).load()
 
