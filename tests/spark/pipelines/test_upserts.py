@@ -1,5 +1,7 @@
-"""Rows into a Delta table by their keys, also those that nothing orders."""
+"""Rows into a Delta table by their keys, also those that nothing orders and those whose keys are null."""
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,3 +27,17 @@ def test_rows_that_nothing_orders_are_the_oldest_of_their_key(spark: "SparkSessi
 
     assert after(0, (1, None, "a"), (2, 5, "b"), (2, None, "c")) == [(1, None, "a"), (2, 5, "b")]
     assert after(1, (1, 3, "d"), (2, None, "e")) == [(1, 3, "d"), (2, 5, "b")]
+
+
+def test_rows_without_a_key_replace_each_other_when_they_come_again(spark: "SparkSession", tmp_path: Path) -> None:
+    """As after a rewind: the same rows under another epoch."""
+    from deltalake import DeltaTable
+
+    path = str(tmp_path / "table")
+    sink = replace(SINK, keys=("id", "shop"))
+    rows = [(1, "x", 5, "a"), (None, "x", 5, "b"), (1, None, 5, "c"), (None, None, 5, "d"), (None, "x", 6, "newer")]
+    given = spark.createDataFrame(rows, "id INT, shop STRING, at INT, text STRING")
+    kept = Counter({"a": 1, "newer": 1, "c": 1, "d": 1})
+    for owner, epoch in (("o", 0), ("o", 0), ("o", 1), ("rewound", 0)):
+        upsert(given, path, sink, owner=owner, epoch=epoch)
+        assert Counter(DeltaTable(path).to_pyarrow_table().column("text").to_pylist()) == kept

@@ -33,7 +33,7 @@ def upsert(rows: "DataFrame", path: str, sink: DeltaSink, *, owner: str, epoch: 
     if not DeltaTable.is_deltatable(path):
         write_deltalake(path, newest.schema.empty_table(), mode="ignore", partition_by=list(sink.partition_by) or None)
     noted = CommitProperties(app_transactions=[Transaction(app_id=owner, version=epoch)])
-    same = " AND ".join(f"target.`{key}` = source.`{key}`" for key in sink.keys)
+    same = " AND ".join(_same_key(key, newest.column(key).null_count) for key in sink.keys)
     newer = f"target.`{sink.order_by}` IS NULL OR source.`{sink.order_by}` >= target.`{sink.order_by}`"
     for attempt in range(1, MERGE_ATTEMPTS_MAX + 1):
         table = DeltaTable(path)
@@ -47,6 +47,12 @@ def upsert(rows: "DataFrame", path: str, sink: DeltaSink, *, owner: str, epoch: 
         except CommitFailedError:
             if attempt == MERGE_ATTEMPTS_MAX:
                 raise
+
+
+def _same_key(key: str, nulls: int) -> str:
+    """A null is a key like any other, as it is within a batch. Only where there are some: Delta skips files by `=`."""
+    compared = "IS NOT DISTINCT FROM" if nulls else "="
+    return f"(target.`{key}` {compared} source.`{key}`)"
 
 
 def _newest(rows: "DataFrame", sink: DeltaSink) -> "DataFrame":
