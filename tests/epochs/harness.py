@@ -61,10 +61,9 @@ class EpochHarness(Harness):
         task = self.task(name)
         return self.end(name, commit=commit, transactional_id=task.transactional_id, producer=task.producer)
 
-    def commit_epoch(self, *names, run, batch, owner=OWNER):
-        command = CommitEpoch(
-            owner=owner, run=run, batch_id=batch, members=frozenset(self.task(name).named for name in names)
-        )
+    def commit_epoch(self, *names, run, batch, owner=OWNER, write_id=""):
+        members = frozenset(self.task(name).named for name in names)
+        command = CommitEpoch(owner=owner, run=run, batch_id=batch, members=members, write_id=write_id)
         return self._asked(f"run {run}", "commit", lambda machine, _, *rest: machine.epochs.commit(command, *rest))
 
     def abort_epoch(self, *, run, batch, owner=OWNER):

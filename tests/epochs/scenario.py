@@ -1,7 +1,7 @@
 """Runs a script about one owner: commands, `----`, and what tasks, runs and coordinator said to them.
 
 begin NAME RUN BATCH ATTEMPT [timeout=MS]      write NAME TOPIC/PARTITION ...      end NAME commit|abort (by itself)
-commit-epoch RUN BATCH NAME ...      abort-epoch RUN BATCH      markers-written [COUNT]      wait MS      restart
+commit-epoch RUN BATCH NAME ... [write=ID]      abort-epoch RUN BATCH      markers-written [COUNT]      wait MS      restart
 pool      owner
 """
 
@@ -50,8 +50,10 @@ class EpochRunner(Runner):
     def do_end(self, name, what):
         self.harness.finish(name, commit=what == "commit")
 
-    def do_commit_epoch(self, run, batch, *names):
-        self.harness.commit_epoch(*names, run=run, batch=int(batch))
+    def do_commit_epoch(self, run, batch, *words):
+        ids = [word.removeprefix("write=") for word in words if word.startswith("write=")]
+        names = [word for word in words if not word.startswith("write=")]
+        self.harness.commit_epoch(*names, run=run, batch=int(batch), write_id="".join(ids))
 
     def do_abort_epoch(self, run, batch):
         self.harness.abort_epoch(run=run, batch=int(batch))

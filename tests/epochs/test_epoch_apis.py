@@ -166,6 +166,19 @@ def test_permissions_are_those_of_transactional_ids(broker, driver, monkeypatch)
     assert asked == [write, write, write, describe]
 
 
+def test_a_second_write_of_a_repeated_batch_is_not_passed_over(broker, driver):
+    """The run that committed the first of them was killed before the second; requests without an id are as they were."""
+    first = task(broker, attempt=1)
+    first.write(b"a")
+    assert driver.commit_epoch(first, write_id="w1") == DONE
+    assert EpochClient(broker).begin(run="2").already_committed
+    assert driver.commit_epoch(run="2", write_id="w2") == (NONE, True)
+    assert driver.commit_epoch(run="2", write_id="w2") == (NONE, True)
+    assert driver.commit_epoch(run="2") == (NONE, True)
+    assert driver.commit_epoch(run="2", write_id="w3") == (ErrorCode.INVALID_TXN_STATE, False)
+    assert driver.commit_epoch(run="2", write_id="w" * 201) == (ErrorCode.INVALID_REQUEST, False)
+
+
 def test_the_feature_can_be_off(broker, driver):
     assert broker.node.broker.image.features[EPOCH_VERSION] == 1
     answer = driver.ask(

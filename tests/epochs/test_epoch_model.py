@@ -16,6 +16,7 @@ from tests.epochs.harness import OWNER, EpochHarness
 NAMES = st.sampled_from("abcdef")
 RUNS = st.sampled_from(["1", "2", "3"])
 BATCHES = st.integers(0, 3)
+WRITES = st.sampled_from(["", "first", "second"])
 WAITS_MS = st.sampled_from([1, 5_000, 400_000, 1_000_000])
 
 
@@ -31,6 +32,8 @@ class EpochMachine(RuleBasedStateMachine):
         self.lent = {}
         """To whom each identity was given."""
         self.markers = {}
+        self.repeated = {}
+        """Which write of a run was told that a batch is in by an earlier run."""
 
     def see(self):
         for ticket, response in self.harness.take_outcomes():
@@ -70,12 +73,12 @@ class EpochMachine(RuleBasedStateMachine):
             assert run == self.entered[-1], "a fenced run has written"
         self.see()
 
-    @rule(run=RUNS, batch=BATCHES, names=st.sets(NAMES, max_size=3))
-    def commit(self, run, batch, names):
+    @rule(run=RUNS, batch=BATCHES, names=st.sets(NAMES, max_size=3), write=WRITES)
+    def commit(self, run, batch, names, write=""):
         named = {self.harness.task(name).named for name in names}
         states = {each: self.harness.machine.transactions.get(each.transactional_id) for each in named}
         newest = max(self.committed, default=-1)
-        result = self.harness.commit_epoch(*names, run=run, batch=batch)
+        result = self.harness.commit_epoch(*names, run=run, batch=batch, write_id=write)
         if result.error is ErrorCode.NONE and not result.already_committed:
             assert batch > newest
             self.enter(run)
@@ -87,9 +90,13 @@ class EpochMachine(RuleBasedStateMachine):
             self.last = (run, batch, named)
         elif result.error is ErrorCode.NONE:
             assert batch <= newest
+            if batch == newest and write and run in self.entered[-1:] and run != self.committed[batch][0]:
+                assert self.repeated.setdefault((run, batch), write) == write, "two writes of a run were passed over"
         elif result.error is ErrorCode.INVALID_TXN_STATE:
-            assert self.last[:2] == (run, batch)
-            assert self.last[2] != named
+            if self.last[:2] == (run, batch):
+                assert self.last[2] != named
+            else:
+                assert self.repeated[run, batch] != write
         elif result.error is ErrorCode.PRODUCER_FENCED:
             assert run in self.entered[:-1]
         else:

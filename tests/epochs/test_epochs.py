@@ -33,6 +33,7 @@ OWNERS = st.builds(
     TEXTS,
     st.lists(MEMBERS, max_size=4).map(tuple),
     NUMBERS,
+    TEXTS,
 )
 
 
@@ -48,6 +49,14 @@ def test_other_readers_pass_over_owners():
     assert int.from_bytes(key[:2]) > 0, "Kafka reads keys of version 0 and leaves the others"
     with pytest.raises(RecordRefused):
         TransactionRecords().decode(key, b"\0\7" + value[2:])
+
+
+def test_an_owner_of_an_older_version_is_read():
+    """It ends before the write that repeated a batch."""
+    record = OwnerRecord("q", Owner("r", (), 3, "r", (), 7))
+    key, value = TransactionRecords().encode(record)
+    assert value[-2:] == b"\0\0"
+    assert TransactionRecords().decode(key, b"\0\0" + value[2:-2]) == record
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,15 @@ class EpochClient(TransactionClient):
         assert not self.begin(**options).error_code
         return self
 
-    def send_commit(self, *tasks, run="1", batch=0, owner=OWNER):
+    def send_commit(self, *tasks, run="1", batch=0, owner=OWNER, write_id=""):
         request = commit_epoch.CommitEpochRequest(
             owner=owner,
             run=run,
             batch_id=batch,
             members=tuple(commit_epoch.CommitEpochRequestMember(**task.identity()) for task in tasks),
+            write_id=write_id,
         )
-        return self.send(ApiKey.COMMIT_EPOCH, 0, request)
+        return self.send(ApiKey.COMMIT_EPOCH, 1 if write_id else 0, request)
 
     def commit_epoch(self, *tasks, **options):
         answer = self.wait(self.send_commit(*tasks, **options))

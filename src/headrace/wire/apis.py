@@ -143,7 +143,7 @@ APIS: dict[int, Api] = {
     ApiKey.LIST_CONFIG_RESOURCES: Api("list_config_resources", 1, 0),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Api("describe_topic_partitions", 0, 0),
     ApiKey.BEGIN_EPOCH_MEMBER: Api("begin_epoch_member", 0, 0),
-    ApiKey.COMMIT_EPOCH: Api("commit_epoch", 0, 0),
+    ApiKey.COMMIT_EPOCH: Api("commit_epoch", 1, 0),
     ApiKey.ABORT_EPOCH: Api("abort_epoch", 0, 0),
     ApiKey.DESCRIBE_EPOCHS: Api("describe_epochs", 0, 0),
     ApiKey.SCAN_MANIFEST: Api("scan_manifest", 0, 0),

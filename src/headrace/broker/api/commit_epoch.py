@@ -16,6 +16,7 @@ def handle(request: CommitEpochRequest, ctx: RequestContext) -> object:
             NamedMember(member.transactional_id, Producer(member.producer_id, member.producer_epoch))
             for member in request.members
         ),
+        write_id=request.write_id,
     )
 
     def respond(result: EpochResult) -> CommitEpochResponse:

@@ -58,7 +58,7 @@ SERVED = (
     ServedApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "list_config_resources"),
     ServedApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "describe_topic_partitions"),
     ServedApi(ApiKey.BEGIN_EPOCH_MEMBER, 0, 0, "begin_epoch_member"),
-    ServedApi(ApiKey.COMMIT_EPOCH, 0, 0, "commit_epoch"),
+    ServedApi(ApiKey.COMMIT_EPOCH, 0, 1, "commit_epoch"),
     ServedApi(ApiKey.ABORT_EPOCH, 0, 0, "abort_epoch"),
     ServedApi(ApiKey.DESCRIBE_EPOCHS, 0, 0, "describe_epochs"),
     ServedApi(ApiKey.SCAN_MANIFEST, 0, 0, "scan_manifest"),

@@ -47,9 +47,17 @@ class Epochs(Asking):
             timeout_ms=member.timeout_ms,
         )
 
-    def commit_epoch(self, owner: str, *, run: str, batch_id: int, members: Sequence[EpochMember]) -> EpochOutcome:
-        """What these members have written counts, all of it or nothing; what others have for the batch never will."""
-        operation = epochs.commit(self._session.cluster, owner, run=run, batch_id=batch_id, members=members)
+    def commit_epoch(
+        self, owner: str, *, run: str, batch_id: int, members: Sequence[EpochMember], write_id: str = ""
+    ) -> EpochOutcome:
+        """What these members have written counts, all of it or nothing; what others have for the batch never will.
+
+        A run that has several writes in a batch gives each an owner of its own; `write_id` lets the broker refuse those
+        that have not, also when the batch is repeated by a later run.
+        """
+        operation = epochs.commit(
+            self._session.cluster, owner, run=run, batch_id=batch_id, members=members, write_id=write_id
+        )
         return self._session.run(operation, self._timeout_ms)
 
     def abort_epoch(self, owner: str, *, run: str, batch_id: int) -> EpochOutcome:

@@ -43,7 +43,7 @@ def begin_member(
 
 
 def commit(
-    cluster: Cluster, owner: str, *, run: str, batch_id: int, members: Iterable[EpochMember]
+    cluster: Cluster, owner: str, *, run: str, batch_id: int, members: Iterable[EpochMember], write_id: str = ""
 ) -> Operation[EpochOutcome]:
     request = commit_api.CommitEpochRequest(
         owner=owner,
@@ -57,6 +57,7 @@ def commit(
             )
             for member in members
         ),
+        write_id=write_id,
     )
     what = f'batch {batch_id} of "{owner}" was not committed'
     reply: commit_api.CommitEpochResponse = yield from _ask(cluster, owner, commit_api, request, what)

@@ -14,6 +14,7 @@ from headrace.model.errors import ErrorCode
 
 OWNER_CHARACTERS_MAX = 200
 RUN_CHARACTERS_MAX = 200
+WRITE_ID_CHARACTERS_MAX = 200
 NUMBER_MAX = 2**63 - 1
 
 
@@ -40,6 +41,8 @@ class CommitEpoch:
     run: str
     batch_id: int
     members: frozenset[NamedMember]
+    write_id: str = ""
+    """Tells the writes of one run apart, where whoever asks has a name for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

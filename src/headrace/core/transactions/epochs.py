@@ -13,6 +13,7 @@ from headrace.core.transactions import steps
 from headrace.core.transactions.commands import EPOCH_BUMPED_FROM, ProducerIdNeeded
 from headrace.core.transactions.epoch_commands import (
     NUMBER_MAX,
+    WRITE_ID_CHARACTERS_MAX,
     AbortEpoch,
     BeginMember,
     CommitEpoch,
@@ -149,6 +150,8 @@ class Epochs:
         if result is None:
             self._commit(command, out, now)
             result = EpochResult(_NONE)
+        elif result.already_committed:
+            self._note_repeat(command, out, now)
         out.answer(ticket, result)
         return out.decision()
 
@@ -157,6 +160,8 @@ class Epochs:
         reason = argument_refusal(command.owner, command.run, command.batch_id)
         if not reason and len(command.members) > EPOCH_MEMBERS_MAX:
             reason = f"an epoch has at most {EPOCH_MEMBERS_MAX} members"
+        if not reason and len(command.write_id) > WRITE_ID_CHARACTERS_MAX:
+            reason = f"the id of a write has at most {WRITE_ID_CHARACTERS_MAX} characters"
         if reason:
             return EpochResult(ErrorCode.INVALID_REQUEST, reason)
         owner = self.owners.get(command.owner)
@@ -172,11 +177,28 @@ class Epochs:
         return None
 
     def _is_the_same(self, command: CommitEpoch, owner: Owner) -> bool:
-        """One run commits a batch once; who comes with other members for it has written it twice."""
-        if (command.run, command.batch_id) != (owner.committed_run, owner.committed_batch_id):
+        """One run commits a batch once; who comes with other members for it has written it twice.
+
+        A run that finds the batch committed by an earlier one has it once too: a second write of it is another one,
+        of which nobody knows whether it is in.
+        """
+        if command.batch_id != owner.committed_batch_id:
             return True
+        if command.run != owner.committed_run:
+            return not self._repeats(command, owner) or owner.repeated_write in ("", command.write_id)
         committed = {member_id(command.owner, each.slot): Producer(*each[1:]) for each in owner.committed_members}
         return committed == {named.transactional_id: named.producer for named in command.members}
+
+    def _repeats(self, command: CommitEpoch, owner: Owner) -> bool:
+        """Whether it is a write of the newest run, for a batch that an earlier one has committed."""
+        is_newest = command.run == owner.run and command.run != owner.committed_run
+        return is_newest and command.batch_id == owner.committed_batch_id and bool(command.write_id)
+
+    def _note_repeat(self, command: CommitEpoch, out: Effects, now: Now) -> None:
+        owner = self.owners[command.owner]
+        if self._repeats(command, owner) and owner.repeated_write != command.write_id:
+            noted = owner._replace(repeated_write=command.write_id, updated_at_ms=now.wall_ms)
+            out.write(OwnerRecord(command.owner, noted))
 
     def _counts(self, named: NamedMember, command: CommitEpoch) -> bool:
         """It is open, and belongs to this run and batch."""
@@ -198,6 +220,7 @@ class Epochs:
                     committed_batch_id=command.batch_id,
                     committed_run=command.run,
                     committed_members=tuple(sorted(members)),
+                    repeated_write="",
                 ),
             )
         )
@@ -304,7 +327,7 @@ def _entered(before: Owner | None, run: str, now_ms: int) -> Owner:
     if before.run == run:
         return before._replace(updated_at_ms=now_ms)
     older = (*before.older_runs, before.run)[-OLDER_RUNS_MAX:]
-    return before._replace(run=run, older_runs=older, updated_at_ms=now_ms)
+    return before._replace(run=run, older_runs=older, updated_at_ms=now_ms, repeated_write="")
 
 
 def _others_committed(batch_id: int) -> EpochResult:

@@ -11,7 +11,9 @@ from headrace.wire.primitives.reading import read_array, read_number, read_strin
 from headrace.wire.primitives.writing import Write, write_array, write_string
 
 OWNER_KEY_VERSION = 10_000
-_VALUE_VERSION = 0
+_VALUE_VERSION = 1
+_REPEATS_FROM = 1
+"""The version from which on the repeated write is told."""
 _RUN_BYTES_MIN = 2
 _MEMBER_BYTES = 14
 
@@ -36,6 +38,8 @@ class Owner(NamedTuple):
     committed_run: str
     committed_members: tuple[CommittedMember, ...]
     updated_at_ms: int
+    repeated_write: str = ""
+    """The write of the newest run that found the batch committed by an earlier one; no other of that run may."""
 
 
 class OwnerRecord(NamedTuple):
@@ -58,6 +62,7 @@ def encode_owner(record: OwnerRecord) -> tuple[bytes, bytes | None]:
     write_string(write, owner.committed_run)
     write_array(write, owner.committed_members, _write_member)
     write(INT64.pack(owner.updated_at_ms))
+    write_string(write, owner.repeated_write)
     return b"".join(key), b"".join(value)
 
 
@@ -66,7 +71,7 @@ def decode_owner(key: bytes, position: int, value: bytes | None) -> OwnerRecord:
     if value is None:
         return OwnerRecord(name, None)
     version, position = read_number(value, 0, INT16)
-    if version != _VALUE_VERSION:
+    if not 0 <= version <= _VALUE_VERSION:
         raise RecordRefused(f"an owner's record of the unknown version {version}")
     run, position = read_string(value, position)
     older_runs, position = read_array(value, position, _RUN_BYTES_MIN, read_string)
@@ -74,7 +79,10 @@ def decode_owner(key: bytes, position: int, value: bytes | None) -> OwnerRecord:
     committed_run, position = read_string(value, position)
     members, position = read_array(value, position, _MEMBER_BYTES, _read_member)
     updated_at_ms, position = read_number(value, position, INT64)
-    return OwnerRecord(name, Owner(run, older_runs, committed_batch_id, committed_run, members, updated_at_ms))
+    repeated_write = read_string(value, position)[0] if version >= _REPEATS_FROM else ""
+    return OwnerRecord(
+        name, Owner(run, older_runs, committed_batch_id, committed_run, members, updated_at_ms, repeated_write)
+    )
 
 
 def _write_member(write: Write, member: CommittedMember) -> None:

@@ -1,4 +1,4 @@
-"""CommitEpoch (32001), versions 0 to 0.
+"""CommitEpoch (32001), versions 0 to 1.
 
 Generated from wire/schemas/commit_epoch.py by `python -m headrace.wire.generator`.
 Change the table, not this file.
@@ -25,7 +25,7 @@ from headrace.wire.primitives.writing import (
 
 API_KEY = 32001
 MIN_VERSION = 0
-MAX_VERSION = 0
+MAX_VERSION = 1
 FLEXIBLE_FROM = 0
 
 _FX = Struct(">?x")
@@ -47,6 +47,7 @@ class CommitEpochRequest:
     run: str = ""
     batch_id: int = 0
     members: tuple[CommitEpochRequestMember, ...] = ()
+    write_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,27 @@ def _write_request_v0(write: Write, message: CommitEpochRequest) -> None:
     write(NO_TAGS)
 
 
+def _read_request_v1(body: Buffer, position: int) -> tuple[CommitEpochRequest, int]:
+    owner, position = read_compact_string(body, position)
+    run, position = read_compact_string(body, position)
+    (batch_id,) = INT64.unpack_from(body, position)
+    position += 8
+    members, position = read_compact_array(body, position, 12, _read_request_member_v0)
+    write_id, position = read_compact_string(body, position)
+    position = skip_tags(body, position) if body[position] else position + 1
+    message = CommitEpochRequest(owner=owner, run=run, batch_id=batch_id, members=members, write_id=write_id)
+    return message, position
+
+
+def _write_request_v1(write: Write, message: CommitEpochRequest) -> None:
+    write_compact_string(write, message.owner)
+    write_compact_string(write, message.run)
+    write(INT64.pack(message.batch_id))
+    write_compact_array(write, message.members, _write_request_member_v0)
+    write_compact_string(write, message.write_id)
+    write(NO_TAGS)
+
+
 def _read_response_v0(body: Buffer, position: int) -> tuple[CommitEpochResponse, int]:
     throttle_time_ms, error_code = _IH.unpack_from(body, position)
     position += 6
@@ -116,8 +138,14 @@ def _write_response_v0(write: Write, message: CommitEpochResponse) -> None:
     write(_FX.pack(message.already_committed))
 
 
-_REQUEST_READERS = (_read_request_v0,)
-_REQUEST_WRITERS = (_write_request_v0,)
+_REQUEST_READERS = (
+    _read_request_v0,
+    _read_request_v1,
+)
+_REQUEST_WRITERS = (
+    _write_request_v0,
+    _write_request_v1,
+)
 
 
 def decode_request(buffer: Buffer, position: int, end: int, version: int) -> CommitEpochRequest:
@@ -128,8 +156,14 @@ def encode_request(message: CommitEpochRequest, version: int) -> bytes:
     return encode(_REQUEST_WRITERS, "CommitEpochRequest", message, version)
 
 
-_RESPONSE_READERS = (_read_response_v0,)
-_RESPONSE_WRITERS = (_write_response_v0,)
+_RESPONSE_READERS = (
+    _read_response_v0,
+    _read_response_v0,
+)
+_RESPONSE_WRITERS = (
+    _write_response_v0,
+    _write_response_v0,
+)
 
 
 def decode_response(buffer: Buffer, position: int, end: int, version: int) -> CommitEpochResponse:

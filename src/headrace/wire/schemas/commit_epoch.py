@@ -5,7 +5,7 @@ from headrace.wire.schemas.notation import BOOL, INT16, INT32, INT64, STRING, ar
 REQUEST = request(
     32001,
     "CommitEpoch",
-    versions="0",
+    versions="0-1",
     flexible="0+",
     fields=[
         field("owner", STRING),
@@ -19,13 +19,14 @@ REQUEST = request(
                 field("producer_epoch", INT16),
             ],
         ),
+        field("write_id", STRING, "1+"),
     ],
 )
 
 RESPONSE = response(
     32001,
     "CommitEpoch",
-    versions="0",
+    versions="0-1",
     flexible="0+",
     fields=[
         field("throttle_time_ms", INT32),
