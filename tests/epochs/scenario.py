@@ -1,8 +1,8 @@
 """Runs a script about one owner: commands, `----`, and what tasks, runs and coordinator said to them.
 
 begin NAME RUN BATCH ATTEMPT [timeout=MS]      write NAME TOPIC/PARTITION ...      end NAME commit|abort (by itself)
-commit-epoch RUN BATCH NAME ... [write=ID]      abort-epoch RUN BATCH      markers-written [COUNT]      wait MS      restart
-pool      owner
+commit-epoch RUN BATCH NAME ... [write=ID]      abort-epoch RUN BATCH      markers-written [COUNT]      wait MS
+restart      pool      owner
 """
 
 from headrace.core.transactions.epoch_commands import EpochResult

@@ -167,7 +167,7 @@ def test_permissions_are_those_of_transactional_ids(broker, driver, monkeypatch)
 
 
 def test_a_second_write_of_a_repeated_batch_is_not_passed_over(broker, driver):
-    """The run that committed the first of them was killed before the second; requests without an id are as they were."""
+    """The run that committed the first was killed before the second; requests without an id are as they were."""
     first = task(broker, attempt=1)
     first.write(b"a")
     assert driver.commit_epoch(first, write_id="w1") == DONE

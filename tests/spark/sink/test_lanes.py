@@ -15,7 +15,7 @@ from headrace.client.errors import ClientError
 from headrace.spark import write_lanes
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink.identity import Identity
-from headrace.spark.sink.lanes import LanesMixed, write_rows_of_lane
+from headrace.spark.sink.lanes import LanesMixed, SameLaneTwice, write_rows_of_lane
 from headrace.spark.sink.options import SinkOptions, parse_sink_options
 from headrace.testing import EmbeddedBroker
 from tests.spark.sink.test_spark_writes import ROWS, feed, forget_the_last_commit, run, stream
@@ -33,8 +33,8 @@ def options(place: Place, lanes: int = 2) -> SinkOptions:
     return parse_sink_options({**given, "delivery": "lanes", "lanes": str(lanes)})
 
 
-def identity(place: Place, epoch: int) -> Identity:
-    return Identity(f"spark.q.{place[1]}", "run", epoch, 0)
+def identity(place: Place, epoch: int, run: str = "run", write: str = "write") -> Identity:
+    return Identity(f"spark.q.{place[1]}", run, epoch, 0, write)
 
 
 def rows(lane: int, numbers: range) -> Iterator[pa.RecordBatch]:
@@ -55,6 +55,19 @@ def test_a_lane_writes_an_epoch_once(place: Place) -> None:
     assert (report.records, report.identity) == (50, None)
     assert write_rows_of_lane(rows(0, range(100, 150)), options(place), identity(place, 0), 0).records == 0
     assert read(place) == Counter(range(150))
+
+
+@pytest.mark.parametrize("run", ["run", "later"])
+def test_a_second_write_under_one_name_is_not_passed_over(place: Place, run: str) -> None:
+    """Neither in the run that wrote the first, nor in one that repeats the epoch after a kill between the two."""
+    write_rows_of_lane(rows(0, range(10)), options(place), identity(place, 0, write="first"), 0)
+    first = identity(place, 0, run, "first" if run == "run" else "first again")
+    for _ in range(2):
+        assert write_rows_of_lane(rows(0, range(10)), options(place), first, 0).records == 0
+    with pytest.raises(SameLaneTwice, match="an option sinkName of its own"):
+        write_rows_of_lane(rows(0, range(10, 20)), options(place), identity(place, 0, run, "second"), 0)
+    write_rows_of_lane(rows(0, range(20, 30)), options(place), identity(place, 1, run, "next"), 0)
+    assert read(place) == Counter([*range(10), *range(20, 30)])
 
 
 def test_who_takes_a_lane_over_ends_what_another_has_begun(place: Place) -> None:

@@ -195,6 +195,25 @@ def test_a_second_write_of_one_run_under_one_name_is_refused(place: tuple[Embedd
     assert sorted(read(place)) == list(range(50))
 
 
+def test_a_second_write_is_not_passed_over_when_a_later_run_repeats_the_epoch(
+    place: tuple[EmbeddedBroker, str],
+) -> None:
+    """The run was killed between the two."""
+    owner = f"spark.q.{place[1]}"
+
+    def repeated(first: int, write: str, attempt: int) -> None:
+        report = write_rows(rows(first, 50), options(place), Identity(owner, "r2", 0, attempt, write))
+        assert report.member is None
+        commit(options(place), [report])
+
+    commit(options(place), [task(place, 0, 50, attempt=1, run="r1")])
+    repeated(0, "first", 2)
+    repeated(0, "first", 3)
+    with pytest.raises(EpochNotCommitted, match="let the first keep its name"):
+        repeated(50, "second", 4)
+    assert sorted(read(place)) == list(range(50))
+
+
 def test_a_failing_row_fails_the_task_and_nothing_is_seen(place: tuple[EmbeddedBroker, str]) -> None:
     def broken() -> Iterator[pa.RecordBatch]:
         yield from rows(0, 300)

@@ -12,7 +12,7 @@ import pytest
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.tables import parquet
 from headrace.spark.sink.tables.delta import DeltaFolder
-from headrace.spark.sink.tables.epochs import FileReport, SameEpochTwice, Table
+from headrace.spark.sink.tables.epochs import FileReport, SameEpochTwice, Table, is_repeat
 from headrace.spark.sink.tables.files import RollingFiles
 from headrace.spark.sink.tables.options import TableOptions
 from headrace.spark.sink.tables.parquet import OWN_FOLDER, ParquetFolder
@@ -77,6 +77,33 @@ def test_a_second_write_of_one_run_under_one_name_is_refused(kind: str, tmp_path
     with pytest.raises(SameEpochTwice, match="an option sinkName of its own"):
         commit(table, written(table, [2], epoch=7, write="second"))
     assert numbers(kind, tmp_path) == [1]
+
+
+@pytest.mark.parametrize("kind", ["delta", "parquet"])
+@pytest.mark.parametrize("found_by", ["tasks", "commit"])
+def test_a_second_write_is_not_passed_over_when_a_later_run_repeats_the_epoch(
+    kind: str, found_by: str, tmp_path: Path
+) -> None:
+    """A kill came between the two. The first is found there by its tasks, or by the commit of what they wrote."""
+    table = make(kind, tmp_path, partition_columns=("day",))
+    commit(table, written(table, [1], epoch=7, write="first"))
+    again = Identity(OWNER, "run2", 7, 0)
+    for _ in range(2):
+        if found_by == "tasks":
+            table.note_repeat(again, "first again")
+        else:
+            commit(table, written(table, [1], epoch=7, run="run2", write="first again"))
+    other = table.committed(OWNER, "run3")
+    assert other == (7, "run1", "first"), "who put it there is known as before"
+    with pytest.raises(SameEpochTwice, match="let the first keep its name"):
+        is_repeat(table.committed(OWNER, "run2"), again, "second")  # as a task asks
+    with pytest.raises(SameEpochTwice, match="let the first keep its name"):
+        commit(table, written(table, [2], epoch=7, run="run2", write="second"))
+    commit(table, written(table, [1], epoch=7, run="run3", write="first once more"))
+    commit(table, written(table, [3], epoch=8, run="run3"))
+    assert numbers(kind, tmp_path) == [1, 3]
+    if kind == "parquet":
+        assert [path.name for path in (tmp_path / OWN_FOLDER / "epochs" / OWNER).iterdir()] == ["8.json"]
 
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])

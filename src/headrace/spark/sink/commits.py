@@ -7,7 +7,7 @@ from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
 from headrace.spark.said import say, say_once
 from headrace.spark.sink import connections
-from headrace.spark.sink.identity import Identity
+from headrace.spark.sink.identity import NAME_EACH_WRITE, Identity
 from headrace.spark.sink.options import SinkOptions
 from headrace.spark.sink.tasks import TaskReport
 from headrace.spark.waiting import BrokersAway
@@ -32,7 +32,13 @@ def commit(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
     try:
         connections.patiently(
             options,
-            lambda: epochs.commit_epoch(identity.owner, run=identity.run, batch_id=identity.batch_id, members=members),
+            lambda: epochs.commit_epoch(
+                identity.owner,
+                run=identity.run,
+                batch_id=identity.batch_id,
+                members=members,
+                write_id=identity.write_id,
+            ),
         )
     except BrokerError as error:
         connections.drop("epochs", options.client)
@@ -49,8 +55,8 @@ def commit(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
 def _explained(error: BrokerError, identity: Identity) -> str:
     if error.code == ErrorCode.INVALID_TXN_STATE:
         return (
-            f"another write of this run has committed epoch {identity.batch_id} of {identity.owner}: give each write "
-            "in foreachBatch an option sinkName of its own"
+            f"another write of this run has epoch {identity.batch_id} of {identity.owner}, so whether these rows are "
+            f"in the topics cannot be known: {NAME_EACH_WRITE}"
         )
     if error.code == ErrorCode.TRANSACTION_ABORTABLE:
         return (

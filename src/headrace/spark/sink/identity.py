@@ -15,6 +15,9 @@ RUN_ID = "spark.jobGroup.id"
 
 OWNER_PREFIX = "spark"
 
+NAME_EACH_WRITE = "give each write in foreachBatch an option sinkName of its own, and let the first keep its name"
+"""What to do about two writes of a batch under one name: the first may be in, under that name."""
+
 
 class NamedWrite(Protocol):
     """What the options of every sink have."""
@@ -36,6 +39,8 @@ class Identity(NamedTuple):
     run: str
     batch_id: int
     task_attempt_id: int
+    write_id: str = ""
+    """The same for all tasks of one write, and no other's."""
 
 
 def task_identity(options: NamedWrite, *, write_id: str) -> Identity | None:
@@ -48,9 +53,9 @@ def task_identity(options: NamedWrite, *, write_id: str) -> Identity | None:
     attempt = task.taskAttemptId()
     if options.idempotence_key is not None:
         owner = f"{OWNER_PREFIX}.key.{options.idempotence_key}.{options.sink_name}"
-        return Identity(owner, write_id, options.idempotence_epoch, attempt)
+        return Identity(owner, write_id, options.idempotence_epoch, attempt, write_id)
     query, batch = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)
     if query is None or batch is None:
         return None
     run = task.getLocalProperty(RUN_ID) or write_id
-    return Identity(f"{OWNER_PREFIX}.{query}.{options.sink_name}", run, int(batch), attempt)
+    return Identity(f"{OWNER_PREFIX}.{query}.{options.sink_name}", run, int(batch), attempt, write_id)

@@ -8,7 +8,7 @@ The price: the rows are shuffled, lanes become visible one by one, and a replay 
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark import TaskContext
 
@@ -17,7 +17,7 @@ from headrace.model.ids import TopicPartition
 from headrace.spark.option_names import OptionError
 from headrace.spark.said import say_once
 from headrace.spark.sink import connections
-from headrace.spark.sink.identity import Identity
+from headrace.spark.sink.identity import NAME_EACH_WRITE, Identity
 from headrace.spark.sink.options import LANES, LANES_MAX, SinkOptions
 from headrace.spark.sink.rows import chunks
 from headrace.spark.sink.schemas import LANE_COLUMN
@@ -35,6 +35,21 @@ brokers allow by default."""
 
 class LanesMixed(RuntimeError):
     """Rows of one lane are in several tasks: only one of these would be written."""
+
+
+class SameLaneTwice(RuntimeError):
+    """Two writes of one run have one name: the rows of the second would be taken for a repeat."""
+
+
+class LaneNote(NamedTuple):
+    """What the offset of a lane says beside the epoch that comes next: of which write it is."""
+
+    lanes: str
+    run: str = ""
+    write_id: str = ""
+
+    def text(self) -> str:
+        return f"lanes={self.lanes},{self.run},{self.write_id}"
 
 
 def write_lanes(rows: "DataFrame", *, lanes: int = LANES_DEFAULT) -> "DataFrameWriter | DataStreamWriter":
@@ -82,23 +97,38 @@ def write_rows_of_lane(batches: Iterable[Any], options: SinkOptions, identity: I
             raise OptionError(f'topic "{options.topic}" has {partitions} partitions: write_lanes takes at most as many')
         with connections.patiently(options, producer.transaction) as transaction:
             sending = Sending(options, producer)
-            done_before = connections.patiently(
+            next_epoch, noted = connections.patiently(
                 options, lambda: _next_epoch(options, identity.owner, place, partitions)
             )
-            if done_before > identity.batch_id:
+            if next_epoch > identity.batch_id:
                 for _ in pieces:
                     pass  # operators before the sink count on their rows being taken
-                transaction.abort()
             else:
                 for rows in chain((first,), pieces):
                     sending.send(rows)
-                done = OffsetAndMetadata(identity.batch_id + 1, metadata=_note(options.lanes))
+            if next_epoch <= identity.batch_id or _is_first_repeat(identity, next_epoch, noted):
+                own = LaneNote(str(options.lanes), identity.run, identity.write_id)
+                done = OffsetAndMetadata(max(next_epoch, identity.batch_id + 1), metadata=own.text())
                 transaction.commit_offsets({place: done}, GroupIdentity(identity.owner))
                 transaction.commit()
+            else:
+                transaction.abort()
     return TaskReport(identity=None, member=None, records=sending.records, batch_bytes=sending.batch_bytes)
 
 
-def _next_epoch(options: SinkOptions, group: str, place: TopicPartition, partitions: int) -> int:
+def _is_first_repeat(identity: Identity, next_epoch: int, noted: LaneNote) -> bool:
+    """Whether a later run finds the epoch written, and is to note by which of its writes."""
+    if next_epoch != identity.batch_id + 1 or not identity.write_id:
+        return False
+    if noted.run == identity.run and noted.write_id not in ("", identity.write_id):
+        raise SameLaneTwice(
+            f"another write of this run has epoch {identity.batch_id} of {identity.owner}, so whether these rows are "
+            f"in the topic cannot be known: {NAME_EACH_WRITE}"
+        )
+    return noted.run != identity.run
+
+
+def _next_epoch(options: SinkOptions, group: str, place: TopicPartition, partitions: int) -> tuple[int, LaneNote]:
     """The micro-batch that the lane has not written yet. Transactions that are being ended are waited for."""
     from headrace.client.blocking.consumer import Consumer
     from headrace.client.config import ConsumerConfig
@@ -106,17 +136,18 @@ def _next_epoch(options: SinkOptions, group: str, place: TopicPartition, partiti
     config = ConsumerConfig(group_id=group, enable_auto_commit=False, **options.connection())
     with Consumer(config=config) as consumer:
         found = consumer.committed([TopicPartition(place.topic, number) for number in range(partitions)])
-    noted = {each.metadata for each in found.values()} - {_note(options.lanes)}
-    if noted:
+    notes = {each: _note(offset.metadata or "") for each, offset in found.items()}
+    others = {each.lanes for each in notes.values()} - {str(options.lanes)}
+    if others:
         raise OptionError(
-            f"{group} was written with {noted.pop()} before, not with {options.lanes}: rows would be lost or repeated; "
-            "keep the number of lanes, or begin anew with another sinkName"
+            f"{group} was written with lanes={others.pop()} before, not with {options.lanes}: rows would be lost or "
+            "repeated; keep the number of lanes, or begin anew with another sinkName"
         )
-    return found[place].offset if place in found else 0
+    return (found[place].offset, notes[place]) if place in found else (0, LaneNote(str(options.lanes)))
 
 
-def _note(lanes: int) -> str:
-    return f"lanes={lanes}"
+def _note(text: str) -> LaneNote:
+    return LaneNote(*text.removeprefix("lanes=").split(",", 2))
 
 
 def _checked(batches: Iterable[Any], lane: int, lanes: int) -> Iterator[Any]:

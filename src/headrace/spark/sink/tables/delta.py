@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink.identity import Identity
-from headrace.spark.sink.tables.epochs import CommittedEpoch, FileReport, is_repeat
+from headrace.spark.sink.tables.epochs import CommittedEpoch, FileReport, is_noted, is_repeat
 from headrace.spark.sink.tables.files import WrittenFile, sync_folder
 from headrace.spark.sink.tables.options import TableOptions
 
@@ -54,44 +54,45 @@ class DeltaFolder:
         os.makedirs(self._options.path, exist_ok=True)
         return self._options.path
 
-    def committed(self, owner: str) -> CommittedEpoch | None:
+    def committed(self, owner: str, run: str = "") -> CommittedEpoch | None:
         table = self._load()
-        return None if table is None else _committed(table, owner)
+        return None if table is None else _committed(table, owner, run)
 
     def commit(self, reports: Sequence[FileReport], identity: Identity | None, write_id: str) -> None:
-        from deltalake import CommitProperties, Transaction
-        from deltalake.exceptions import CommitFailedError
-
         files = [each for report in reports for each in report.files]
         if not files:
             return
         self._sync(files)
-        properties = CommitProperties(max_commit_retries=0)
-        if identity is not None:
-            properties.custom_metadata = {
-                _OWNER: identity.owner,
-                _EPOCH: str(identity.batch_id),
-                _RUN: identity.run,
-                _WRITE: write_id,
-            }
-            properties.app_transactions = [Transaction(identity.owner, identity.batch_id)]
+        if not self._commit(files, identity, write_id):
+            self.discard(reports)
+
+    def note_repeat(self, identity: Identity, write_id: str) -> None:
+        """By a commit that adds no files."""
+        self._commit([], identity, write_id)
+
+    def _commit(self, files: Sequence[WrittenFile], identity: Identity | None, write_id: str) -> bool:
+        """False if the epoch is there already, which is noted once for each run that finds it so."""
+        from deltalake.exceptions import CommitFailedError
+
         for attempt in range(COMMIT_ATTEMPTS_MAX):
             try:
                 table = self._load() or self._create()
-                if identity is not None and is_repeat(_committed(table, identity.owner), identity, write_id):
-                    self.discard(reports)
-                    return
+                found = None if identity is None else _committed(table, identity.owner, identity.run)
+                is_there = identity is not None and is_repeat(found, identity, write_id)
+                if is_noted(found, identity) if is_there else not files:
+                    return False
                 table.create_write_transaction(
-                    [_add_action(each) for each in files],
+                    [] if is_there else [_add_action(each) for each in files],
                     mode="append",
                     schema=_delta_schema(self._schema),
                     partition_by=list(self._options.partition_columns),
-                    commit_properties=properties,
+                    commit_properties=_properties(identity, write_id),
                 )
-                return
+                return not is_there
             except CommitFailedError:
                 if attempt == COMMIT_ATTEMPTS_MAX - 1:
                     raise
+        return False
 
     def settle(self, identity: Identity) -> None:
         """Nothing: a commit of Delta is one step."""
@@ -139,14 +140,32 @@ def _delta_schema(schema: "pa.Schema") -> Any:
     return Schema.from_arrow(pa.schema([field.with_nullable(True) for field in schema]))
 
 
-def _committed(table: Any, owner: str) -> CommittedEpoch | None:
+def _properties(identity: Identity | None, write_id: str) -> Any:
+    from deltalake import CommitProperties, Transaction
+
+    properties = CommitProperties(max_commit_retries=0)
+    if identity is not None:
+        properties.custom_metadata = {
+            _OWNER: identity.owner,
+            _EPOCH: str(identity.batch_id),
+            _RUN: identity.run,
+            _WRITE: write_id,
+        }
+        properties.app_transactions = [Transaction(identity.owner, identity.batch_id)]
+    return properties
+
+
+def _committed(table: Any, owner: str, run: str) -> CommittedEpoch | None:
     version = table.transaction_version(owner)
     if version is None:
         return None
-    for entry in table.history(HISTORY_SEARCHED):
+    found = CommittedEpoch(version, "", "")
+    for entry in table.history(HISTORY_SEARCHED):  # the newest first: the last that is found put the epoch there
         if entry.get(_OWNER) == owner and entry.get(_EPOCH) == str(version):
-            return CommittedEpoch(version, entry[_RUN], entry[_WRITE])
-    return CommittedEpoch(version, "", "")
+            found = CommittedEpoch(version, entry[_RUN], entry[_WRITE])
+            if found.run == run:
+                break
+    return found
 
 
 def _add_action(each: WrittenFile) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from headrace.spark.sink.identity import Identity
-from headrace.spark.sink.tables.epochs import CommittedEpoch, FileReport, is_repeat
+from headrace.spark.sink.tables.epochs import CommittedEpoch, FileReport, is_noted, is_repeat
 from headrace.spark.sink.tables.files import sync_folder
 from headrace.spark.sink.tables.options import TableOptions
 
@@ -20,6 +20,8 @@ OWN_FOLDER = "_headrace"
 """Readers of Parquet folders skip names that begin with an underscore."""
 
 _STAGING, _EPOCHS = "staging", "epochs"
+_REPEATS = "repeats"
+"""By later runs that found the epoch listed: the write of each that did."""
 
 
 class ParquetFolder:
@@ -31,12 +33,24 @@ class ParquetFolder:
         owner = "once" if identity is None else identity.owner
         return os.path.join(self._folder, OWN_FOLDER, _STAGING, owner, name)
 
-    def committed(self, owner: str) -> CommittedEpoch | None:
+    def committed(self, owner: str, run: str = "") -> CommittedEpoch | None:
         newest = max(self._epochs(owner), default=None)
         if newest is None:
             return None
         listed = self._read(owner, newest)
+        if run in listed.get(_REPEATS, {}):
+            return CommittedEpoch(newest, run, listed[_REPEATS][run])
         return CommittedEpoch(newest, listed["run"], listed["write"])
+
+    def note_repeat(self, identity: Identity, write_id: str) -> None:
+        found = self.committed(identity.owner, identity.run)
+        if not is_repeat(found, identity, write_id) or is_noted(found, identity):
+            return
+        owner, epoch = identity.owner, identity.batch_id
+        listed = self._read(owner, epoch)
+        listed.setdefault(_REPEATS, {})[identity.run] = write_id
+        os.replace(self._write_part(owner, epoch, listed, write_id), os.path.join(self._lists(owner), f"{epoch}.json"))
+        sync_folder(self._lists(owner))
 
     def commit(self, reports: Sequence[FileReport], identity: Identity | None, write_id: str) -> None:
         source = self.staging_folder(identity, write_id)
@@ -48,11 +62,13 @@ class ParquetFolder:
             shutil.rmtree(source, ignore_errors=True)
             return
         self._finish_moves(identity.owner)
-        if not is_repeat(self.committed(identity.owner), identity, write_id):
+        if is_repeat(self.committed(identity.owner, identity.run), identity, write_id):
+            self.note_repeat(identity, write_id)
+        else:
             listing = {"run": identity.run, "write": write_id, "staging": os.path.basename(source), "files": files}
             if not self._list(identity.owner, identity.batch_id, listing):
                 # Another driver of the same query was faster: what it listed counts.
-                is_repeat(self.committed(identity.owner), identity, write_id)
+                self.note_repeat(identity, write_id)
         self._finish_moves(identity.owner)
         self._clean(identity.owner)
 
@@ -86,11 +102,7 @@ class ParquetFolder:
         """False if the epoch has a list already."""
         folder = self._lists(owner)
         os.makedirs(folder, exist_ok=True)
-        part = os.path.join(folder, f"{epoch}-{listing['write']}.part")
-        with open(part, "w", encoding="utf-8") as file:
-            json.dump(listing, file)
-            file.flush()
-            os.fsync(file.fileno())
+        part = self._write_part(owner, epoch, listing, listing["write"])
         try:
             os.link(part, os.path.join(folder, f"{epoch}.json"))  # unlike a rename, it does not replace another's
         except FileExistsError:
@@ -99,6 +111,15 @@ class ParquetFolder:
             os.unlink(part)
         sync_folder(folder)
         return True
+
+    def _write_part(self, owner: str, epoch: int, listing: dict[str, Any], write_id: str) -> str:
+        """What is to be a list in one step; on the disk when this returns."""
+        part = os.path.join(self._lists(owner), f"{epoch}-{write_id}.part")
+        with open(part, "w", encoding="utf-8") as file:
+            json.dump(listing, file)
+            file.flush()
+            os.fsync(file.fileno())
+        return part
 
     def _finish_moves(self, owner: str) -> None:
         """Of the newest list: those before it were finished before it was written."""

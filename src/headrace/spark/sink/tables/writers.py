@@ -57,10 +57,10 @@ class _FileWriter:
         identity = task_identity(options, write_id=self._write_id)
         if identity is None:
             say_once("files are written at least once: a batch job without the option idempotenceKey may repeat rows")
-        elif is_repeat(table.committed(identity.owner), identity, self._write_id):
-            for _ in iterator:
-                pass  # operators before the sink count on their rows being taken
-            return FileReport(identity=identity, write_id=self._write_id, files=(), is_skipped=True)
+        elif is_repeat(table.committed(identity.owner, identity.run), identity, self._write_id):
+            # Operators before the sink count on their rows being taken.
+            passed = sum(rows.num_rows for rows in iterator)
+            return FileReport(identity=identity, write_id=self._write_id, files=(), is_skipped=True, passed_rows=passed)
         files = RollingFiles(
             table.staging_folder(identity, self._write_id),
             target_bytes=options.target_file_bytes,
@@ -86,6 +86,8 @@ class _FileWriter:
             assert first.identity is not None, "only epochs are skipped"
             table.discard(counted)  # the epoch was committed while some of the tasks ran
             table.settle(first.identity)
+            if any(report.passed_rows or report.files for report in reports):
+                table.note_repeat(first.identity, first.write_id)
             return
         table.commit(counted, first.identity, first.write_id)
 
