@@ -1,13 +1,17 @@
 """`headrace sim`: run a whole broker in a virtual world, break what can break, and see what it promised hold."""
 
+import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+import signal
+from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from functools import partial
 
 import click
 
 from headrace.cli.console import count_text, print_json, print_table, progress
+from headrace.cli.ending import end_in_order
 from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.options import json_option
 from headrace.sim.report import MET_PERCENT_MIN, Report, failure_text
@@ -15,6 +19,7 @@ from headrace.sim.run import MINUTES, PLAYS, SeedResult, run_seed
 
 SEEDS_PER_TASK = 4
 RANGE_SIGN = ".."
+TOO_EASY = "too little happened for it to count"
 
 
 def _number(text: str) -> int:
@@ -69,6 +74,7 @@ def command(
     The seed draws everything: settings, clients, when what breaks. The same seed gives the same trace, so a failure
     can be repeated. Exits with 1 if a promise was broken.
     """
+    end_in_order(ctx)
     if seed is not None and seeds is not None:
         raise click.UsageError("give --seed or --seeds, not both")
     if seeds is None:
@@ -80,8 +86,9 @@ def command(
     if trace:
         raise click.UsageError("--trace shows one seed: use it with --seed")
     results = []
-    with progress("seeds", total=len(seeds)) as advance:
-        for result in _run(seeds, play=play, minutes=minutes, jobs=jobs or os.cpu_count() or 1):
+    running = _run(seeds, play=play, minutes=minutes, jobs=jobs or os.cpu_count() or 1)
+    with closing(running), progress("seeds", total=len(seeds)) as advance:
+        for result in running:
             results.append(result)
             advance(1)
     report = Report(results)
@@ -90,9 +97,22 @@ def command(
         ctx.exit(EXIT_FAILED)
 
 
-def _run(seeds: Sequence[int], *, play: str, minutes: float, jobs: int) -> Iterator[SeedResult]:
-    with ProcessPoolExecutor(max_workers=jobs) as pool:
+def _run(seeds: Sequence[int], *, play: str, minutes: float, jobs: int) -> Generator[SeedResult, None, None]:
+    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_leave_signals_to_the_parent)
+    try:
         yield from pool.map(partial(run_seed, play=play, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
+    except BaseException:
+        for worker in multiprocessing.active_children():  # what they are at is of no use any more
+            worker.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _leave_signals_to_the_parent() -> None:
+    """Ctrl-C reaches all processes of a terminal, and one message about it is enough."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _show_one(result: SeedResult, *, as_json: bool) -> None:
@@ -108,6 +128,8 @@ def _show_one(result: SeedResult, *, as_json: bool) -> None:
         )
         if result.met:
             click.echo("met: " + ", ".join(f"{fault} {times}" for fault, times in sorted(result.met.items())))
+        if not result.counts:
+            click.echo(TOO_EASY)
     click.echo(result.last_line)
 
 
@@ -123,7 +145,7 @@ def _show_many(report: Report, *, as_json: bool) -> None:
     for result in report.failed:
         click.echo(failure_text(result))
     for result in report.uncounted:
-        click.echo(f"{result.last_line}, but too little happened for it to count")
+        click.echo(f"{result.last_line}, but {TOO_EASY}")
     for fault in report.rare():
         click.echo(f"{fault}: met by fewer than {MET_PERCENT_MIN} % of the seeds, so it is hardly tested")
     for result in report.failed:

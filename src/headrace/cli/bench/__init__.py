@@ -10,16 +10,19 @@ from headrace.cli.bench.pipeline import pipeline
 from headrace.cli.bench.spark import spark
 from headrace.cli.bench.states import connections, partitions, recovery, start
 from headrace.cli.bench.transactions import transactions
+from headrace.cli.ending import end_in_order
 from headrace.cli.group import CommandGroup
 
 
 @click.group("bench", cls=CommandGroup)
-def command() -> None:
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """Measure a broker: rates, CPU, latency, memory and start, also beside Apache Kafka.
 
     A load starts a broker of its own, on data that vanishes, unless --bootstrap names one that runs. Results are
     checked by end offsets and checksums, and a run with one error has no figure.
     """
+    end_in_order(ctx)
 
 
 for _subcommand in (

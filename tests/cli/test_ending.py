@@ -1,0 +1,103 @@
+"""Commands that start processes, ended in the middle: nothing of them stays behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import click
+import psutil
+import pytest
+from click.testing import CliRunner
+
+from headrace.cli.ending import end_in_order
+
+WAIT_S_MAX = 60.0
+
+
+def wait_until(holds: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + WAIT_S_MAX
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A command in a process group of its own, as a terminal has it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headrace", *arguments],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):  # it has ended, and so have all that it started
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def children(process: subprocess.Popen[str], word: str) -> list[psutil.Process]:
+    return [one for one in psutil.Process(process.pid).children() if word in one.cmdline()]
+
+
+def check_end(process: subprocess.Popen[str], started: list[psutil.Process], exit_code: int) -> None:
+    _, told = process.communicate(timeout=WAIT_S_MAX)
+    assert (process.returncode, told) == (exit_code, "")
+    assert psutil.wait_procs(started, timeout=WAIT_S_MAX)[1] == []
+
+
+@pytest.mark.parametrize(("number", "to_all"), [(signal.SIGTERM, False), (signal.SIGHUP, False), (signal.SIGINT, True)])
+def test_a_benchmark_leaves_neither_its_broker_nor_its_data(tmp_path: Path, number: int, to_all: bool) -> None:
+    folder = ("--folder", str(tmp_path), "--seconds", "600", "--rounds", "1")
+    with running("bench", "produce", "--connections", "1", *folder) as process:
+        wait_until(lambda: len(psutil.Process(process.pid).children()) == 2, "a broker and a load")
+        started = psutil.Process(process.pid).children()
+        (os.killpg if to_all else os.kill)(process.pid, number)
+        check_end(process, started, 130 if number == signal.SIGINT else 128 + number)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("number", "to_all"), [(signal.SIGTERM, False), (signal.SIGINT, False), (signal.SIGINT, True)])
+def test_many_seeds_leave_no_worker(number: int, to_all: bool) -> None:
+    with running("sim", "--seeds", "0..9999", "--jobs", "2") as process:
+        wait_until(lambda: len(children(process, "sim")) == 2, "the workers")
+        workers = children(process, "sim")
+        (os.killpg if to_all else os.kill)(process.pid, number)
+        check_end(process, workers, 130 if number == signal.SIGINT else 128 + number)
+
+
+def test_signals_are_as_before_when_the_command_is_over() -> None:
+    @click.command()
+    @click.pass_context
+    def command(ctx: click.Context) -> None:
+        end_in_order(ctx)
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+
+    before = signal.getsignal(signal.SIGTERM)
+    assert CliRunner().invoke(command).exit_code == 0
+    assert signal.getsignal(signal.SIGTERM) is before
+    other = threading.Thread(target=lambda: end_in_order(click.Context(command)))
+    other.start()
+    other.join()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    """nohup ignores SIGHUP for what it starts."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        end_in_order(context := click.Context(click.Command("any")))
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        context.close()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
