@@ -179,6 +179,14 @@ def test_wrong_use(embedded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) ->
     assert "cannot reach 127.0.0.1:1" in invoke("produce", "--bootstrap", "127.0.0.1:1", exit_code=1).stderr
 
 
+def test_an_option_that_would_be_passed_over_is_refused() -> None:
+    assert "leave out --size" in invoke("produce", "--producers", "1", "--size", "9", exit_code=2).stderr
+    assert "leave out --kafka" in invoke("produce", "--producers", "1", "--kafka", exit_code=2).stderr
+    assert "leave out --interval-ms" in invoke("produce", "--interval-ms", "9", exit_code=2).stderr
+    assert "leave out --megabytes" in invoke("consume", "--to-dir", "x", "--megabytes", "9", exit_code=2).stderr
+    assert "leave out --topic" in invoke("consume", "--topic", "x", exit_code=2).stderr
+
+
 def test_a_broker_that_refuses_has_no_figure(embedded: EmbeddedBroker) -> None:
     options = ("--size", "2000000", "--seconds", "0.05", "--bootstrap", embedded.bootstrap_servers)
     result = invoke("produce", *options, exit_code=1)

@@ -18,6 +18,8 @@ from click.testing import CliRunner
 from headrace.cli.ending import end_in_order
 
 WAIT_S_MAX = 60.0
+ENDED_S_MAX = 40.0
+"""Far below the ten minutes that the command was to take, and the two that a message has."""
 
 
 def wait_until(holds: Callable[[], object], what: str) -> None:
@@ -49,10 +51,11 @@ def children(process: subprocess.Popen[str], word: str) -> list[psutil.Process]:
     return [one for one in psutil.Process(process.pid).children() if word in one.cmdline()]
 
 
-def check_end(process: subprocess.Popen[str], started: list[psutil.Process], exit_code: int) -> None:
-    _, told = process.communicate(timeout=WAIT_S_MAX)
+def check_end(process: subprocess.Popen[str], started: list[psutil.Process], exit_code: int) -> str:
+    printed, told = process.communicate(timeout=WAIT_S_MAX)
     assert (process.returncode, told) == (exit_code, "")
     assert psutil.wait_procs(started, timeout=WAIT_S_MAX)[1] == []
+    return printed
 
 
 @pytest.mark.parametrize(("number", "to_all"), [(signal.SIGTERM, False), (signal.SIGHUP, False), (signal.SIGINT, True)])
@@ -64,6 +67,20 @@ def test_a_benchmark_leaves_neither_its_broker_nor_its_data(tmp_path: Path, numb
         (os.killpg if to_all else os.kill)(process.pid, number)
         check_end(process, started, 130 if number == signal.SIGINT else 128 + number)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_steady_producers_tell_what_was_acknowledged_when_ctrl_c_ends_them(tmp_path: Path) -> None:
+    on = ("--folder", str(tmp_path), "--partitions", "1", "--interval-ms", "5")
+    with running("bench", "produce", "--producers", "2", "--seconds", "600", *on) as process:
+        wait_until(lambda: [path for path in tmp_path.rglob("*.log") if path.parent.name == "bench-0"], "the topic")
+        (log,) = (path for path in tmp_path.rglob("*.log") if path.parent.name == "bench-0")
+        wait_until(lambda: b"producer-0 message-1" in log.read_bytes(), "a message")
+        started = psutil.Process(process.pid).children()
+        os.killpg(process.pid, signal.SIGINT)
+        began = time.monotonic()
+        printed = check_end(process, started, 130)
+    assert time.monotonic() - began < ENDED_S_MAX
+    assert [int(line.split()[1]) > 0 for line in printed.splitlines()[1:]] == [True, True]
 
 
 @pytest.mark.parametrize(("number", "to_all"), [(signal.SIGTERM, False), (signal.SIGINT, False), (signal.SIGINT, True)])

@@ -4,15 +4,17 @@ Each message says who sent it and its number, so that what producers had acknowl
 consumers wrote, whatever happened to the brokers meanwhile.
 """
 
+import threading
 import time
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 from headrace.bench.errors import BenchError
-from headrace.bench.histograms import histogram_of, percentile_us
+from headrace.bench.histograms import bucket_of, percentile_us
 from headrace.bench.topics import create_topics
 from headrace.client import LATEST, Admin, Consumer, Producer, TopicPartition
 from headrace.client.errors import ClientError
@@ -21,16 +23,20 @@ from headrace.model.errors import ErrorCode
 POLL_MS = 200
 POLL_RECORDS_MAX = 1_000
 DELIVERY_TIMEOUT_MS = 120_000
+SILENCE_SECONDS_MAX = 30
+"""A consumer that is to read what is there gives up when nothing came for so long."""
+STOP_SECONDS_MAX = 2.0
+"""How long those who were stopped may take to end what they are at."""
 
 
 class ProducerOutcome(NamedTuple):
     producer: int
     acknowledged: int
     failed: int
-    p50_us: float
-    p99_us: float
+    p50_us: float | None
+    p99_us: float | None
     longest_gap_ms: float
-    """Between two acknowledgements: how long it could not write."""
+    """Between two acknowledgements, or from the last one until it gave up: how long it could not write."""
 
     first_failure: str
 
@@ -40,6 +46,10 @@ class ConsumerOutcome(NamedTuple):
     records: int
     partitions: int
     file: str
+    failures: int
+    """Of polls, while brokers came and went."""
+
+    first_failure: str
 
 
 def make_topic(bootstrap: str, topic: str, *, partitions: int) -> None:
@@ -56,54 +66,101 @@ def message_text(producer: int, number: int) -> bytes:
 
 def run_producers(
     bootstrap: str, topic: str, *, producers: int, interval_ms: float, seconds: float
-) -> list[ProducerOutcome]:
-    """So many producers, each sending one message every `interval_ms` and waiting for its acknowledgement."""
-    produce = partial(_produce, bootstrap, topic, interval_ms, seconds)
-    with ThreadPoolExecutor(producers) as pool:
-        return list(pool.map(produce, range(producers)))
+) -> tuple[list[ProducerOutcome], bool]:
+    """So many producers, each sending one message every `interval_ms` and waiting for its acknowledgement.
+
+    What became of their messages, and whether all of it was done: Ctrl-C ends it before.
+    """
+    senders = [_Sender(number) for number in range(producers)]
+
+    send = [partial(one.send_all, bootstrap, topic, interval_ms=interval_ms, seconds=seconds) for one in senders]
+    is_done = _run_together(send)
+    return [sender.outcome() for sender in senders], is_done
 
 
-def _produce(bootstrap: str, topic: str, interval_ms: float, seconds: float, producer_number: int) -> ProducerOutcome:
-    times: list[float] = []
-    failures: list[str] = []
-    longest_gap = 0.0
-    began = last = time.monotonic()
-    with Producer(bootstrap_servers=bootstrap, client_id=f"producer-{producer_number}") as producer:
-        number = 0
-        while (due := began + number * interval_ms / 1000) < began + seconds:
-            time.sleep(max(0.0, due - time.monotonic()))
-            sent = time.monotonic()
-            try:
-                delivery = producer.send(topic, message_text(producer_number, number), key=b"%d" % producer_number)
-                producer.flush()
-                delivery.result(DELIVERY_TIMEOUT_MS)
-                times.append(time.monotonic() - sent)
-                longest_gap, last = max(longest_gap, time.monotonic() - last), time.monotonic()
-            except ClientError as error:
-                failures.append(str(error))
-            number += 1
-    histogram = histogram_of(times)
-    return ProducerOutcome(
-        producer_number,
-        len(times),
-        len(failures),
-        percentile_us(histogram, 0.5),
-        percentile_us(histogram, 0.99),
-        longest_gap * 1000,
-        failures[0] if failures else "",
-    )
+class _Sender:
+    """One producer, and what became of its messages so far."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._times: Counter[int] = Counter()
+        self._failed = 0
+        self._first_failure = ""
+        self._longest_gap = 0.0
+        self._acknowledged_at = 0.0
+
+    def send_all(
+        self, bootstrap: str, topic: str, stopped: threading.Event, *, interval_ms: float, seconds: float
+    ) -> None:
+        """After an outage it catches up with what was due, unless that fails too when the time is over."""
+        began = self._acknowledged_at = time.monotonic()
+        with Producer(
+            bootstrap_servers=bootstrap,
+            client_id=f"producer-{self._number}",
+            linger_ms=0,
+            delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
+        ) as producer:
+            for number in count():
+                due = began + number * interval_ms / 1000
+                if due >= began + seconds or stopped.wait(max(0.0, due - time.monotonic())):
+                    return
+                if not self._send(producer, topic, number) and time.monotonic() >= began + seconds:
+                    return
+
+    def _send(self, producer: Producer, topic: str, number: int) -> bool:
+        sent_ns = time.monotonic_ns()
+        failure = ""
+        try:
+            text = message_text(self._number, number)
+            producer.send(topic, text, key=b"%d" % self._number).result()
+        except ClientError as error:
+            failure = str(error)
+        now = time.monotonic()
+        self._longest_gap = max(self._longest_gap, now - self._acknowledged_at)
+        if failure:
+            self._failed += 1
+            self._first_failure = self._first_failure or failure
+        else:
+            self._times[bucket_of(time.monotonic_ns() - sent_ns)] += 1
+            self._acknowledged_at = now
+        return not failure
+
+    def outcome(self) -> ProducerOutcome:
+        times = dict(self._times)
+        p50_us, p99_us = (percentile_us(times, part) if times else None for part in (0.5, 0.99))
+        return ProducerOutcome(
+            self._number,
+            sum(times.values()),
+            self._failed,
+            p50_us,
+            p99_us,
+            self._longest_gap * 1000,
+            self._first_failure,
+        )
 
 
-def run_consumers(bootstrap: str, topic: str, *, consumers: int, folder: Path, seconds: float) -> list[ConsumerOutcome]:
+def run_consumers(
+    bootstrap: str, topic: str, *, consumers: int, folder: Path, seconds: float
+) -> tuple[list[ConsumerOutcome], bool]:
     """Partitions are dealt out to consumers; each writes `partition offset timestamp key value` lines to its file.
 
-    They read from the beginning, for so many seconds; with 0, up to what was there when they began.
+    They read from the beginning, for so many seconds; with 0, up to what was there when they began. What they got, and
+    whether all of it was done: Ctrl-C ends it before.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     ends = _ends(bootstrap, topic)
-    consume = partial(_consume, bootstrap, ends, consumers, folder, seconds)
-    with ThreadPoolExecutor(consumers) as pool:
-        return list(pool.map(consume, range(consumers)))
+    readers = [
+        _Reader(number, folder, {one: end for one, end in ends.items() if one.partition % consumers == number})
+        for number in range(consumers)
+    ]
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for reader in readers:
+            reader.path.write_bytes(b"")
+    except OSError as error:
+        raise BenchError(f"{folder} cannot be written to: {error.strerror}") from None
+    is_done = _run_together([partial(reader.read_all, bootstrap, seconds=seconds) for reader in readers])
+    return [reader.outcome() for reader in readers], is_done
 
 
 def _ends(bootstrap: str, topic: str) -> dict[TopicPartition, int]:
@@ -115,31 +172,89 @@ def _ends(bootstrap: str, topic: str) -> dict[TopicPartition, int]:
         return {partition: at.offset for partition, at in admin.offsets(wanted).items()}
 
 
-def _consume(
-    bootstrap: str, ends: Mapping[TopicPartition, int], consumers: int, folder: Path, seconds: float, number: int
-) -> ConsumerOutcome:
-    path = folder / f"consumer-{number}.txt"
-    own = {partition: end for partition, end in ends.items() if partition.partition % consumers == number}
-    count = 0
-    deadline = time.monotonic() + seconds if seconds else None
-    with path.open("wb") as file, Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
-        consumer.assign(own)
-        while own and not _is_over(consumer, own, deadline):
-            try:
-                records = consumer.poll(POLL_MS, POLL_RECORDS_MAX)
-            except ClientError:
-                if deadline is None:
-                    raise
-                continue  # brokers may come and go while an evaluation runs
-            for record in records:
-                head = f"{record.partition} {record.offset} {record.timestamp} ".encode()
-                file.write(head + (record.key or b"-") + b" " + (record.value or b"-") + b"\n")
-            count += len(records)
-            file.flush()
-    return ConsumerOutcome(number, count, len(own), str(path))
+class _Reader:
+    """One consumer, and what it got so far."""
+
+    def __init__(self, number: int, folder: Path, ends: Mapping[TopicPartition, int]) -> None:
+        self._number = number
+        self.path = folder / f"consumer-{number}.txt"
+        self._ends = ends
+        self._records = 0
+        self._failures = 0
+        self._first_failure = ""
+
+    def read_all(self, bootstrap: str, stopped: threading.Event, *, seconds: float) -> None:
+        began = heard = time.monotonic()
+        with (
+            self.path.open("wb") as file,
+            Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer,
+        ):
+            consumer.assign(self._ends)
+            while self._ends and not stopped.is_set():
+                if time.monotonic() >= began + seconds if seconds else self._is_at_the_ends(consumer):
+                    return
+                try:
+                    records = consumer.poll(POLL_MS, POLL_RECORDS_MAX)
+                except ClientError as error:
+                    self._note(error)
+                    if not seconds:
+                        raise
+                    stopped.wait(POLL_MS / 1000)
+                    continue  # brokers may come and go while an evaluation runs
+                for record in records:
+                    head = f"{record.partition} {record.offset} {record.timestamp} ".encode()
+                    file.write(head + _one_line(record.key) + b" " + _one_line(record.value) + b"\n")
+                self._records += len(records)
+                file.flush()
+                heard = time.monotonic() if records else heard
+                if not seconds and time.monotonic() - heard > SILENCE_SECONDS_MAX:
+                    raise BenchError(f"consumer {self._number} waits in vain: nothing came for {SILENCE_SECONDS_MAX} s")
+
+    def _is_at_the_ends(self, consumer: Consumer) -> bool:
+        return all(consumer.position(partition) >= end for partition, end in self._ends.items())
+
+    def _note(self, failure: ClientError) -> None:
+        self._failures += 1
+        self._first_failure = self._first_failure or str(failure)
+
+    def outcome(self) -> ConsumerOutcome:
+        return ConsumerOutcome(
+            self._number, self._records, len(self._ends), str(self.path), self._failures, self._first_failure
+        )
 
 
-def _is_over(consumer: Consumer, ends: Mapping[TopicPartition, int], deadline: float | None) -> bool:
-    if deadline is not None:
-        return time.monotonic() >= deadline
-    return all(consumer.position(partition) >= end for partition, end in ends.items())
+def _one_line(content: bytes | None) -> bytes:
+    """As it is, but for ends of lines and backslashes, which are escaped; nothing at all is a hyphen."""
+    return b"-" if content is None else content.replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
+
+
+def _run_together(works: Sequence[Callable[[threading.Event], None]]) -> bool:
+    """Each in a thread, until all are done; False if Ctrl-C ended them. The failure of one ends all and is raised."""
+    stopped = threading.Event()
+    failures: list[BaseException] = []
+
+    def carry_out(work: Callable[[threading.Event], None]) -> None:
+        try:
+            work(stopped)
+        except BaseException as failure:
+            failures.append(failure)
+            stopped.set()
+
+    # As daemons: one that waits for a broker that is gone must not keep a command that was ended.
+    threads = [threading.Thread(target=carry_out, args=(work,), daemon=True) for work in works]
+    is_done = True
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        is_done = False
+    finally:
+        stopped.set()
+        deadline = time.monotonic() + STOP_SECONDS_MAX
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+    if failures and is_done:
+        raise failures[0]
+    return is_done

@@ -1,12 +1,21 @@
 """`headrace bench produce --producers` and `consume --consumers`: steady clients for evaluation runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headrace.cli.bench.options import Run, circumstances, setup
 from headrace.cli.console import print_json, print_table
-from headrace.cli.failures import EXIT_FAILED
+from headrace.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED
+
+if TYPE_CHECKING:
+    from headrace.bench.evaluation import ConsumerOutcome, ProducerOutcome
+
+PRODUCER_COLUMNS = ("producer", "acknowledged", "failed", "p50 us", "p99 us", "longest gap ms", "first failure")
+CONSUMER_COLUMNS = ("consumer", "records", "partitions", "file", "failed polls", "first failure")
+_TEXTS = ("file", "first failure")
 
 
 def evaluate_producers(
@@ -18,15 +27,9 @@ def evaluate_producers(
     with setup(run) as made:
         address = made.brokers[0].address
         make_topic(address, topic, partitions=partitions)
-        outcomes = run_producers(address, topic, producers=producers, interval_ms=interval_ms, seconds=seconds)
-    if run.as_json:
-        print_json({**circumstances(run.folder), "producers": [outcome._asdict() for outcome in outcomes]})
-    else:
-        columns = ("producer", "acknowledged", "failed", "p50 us", "p99 us", "longest gap ms", "first failure")
-        rows = [[round(cell) if isinstance(cell, float) else cell for cell in outcome] for outcome in outcomes]
-        print_table(columns, rows, right=columns[:-1])
-    if any(outcome.failed for outcome in outcomes):
-        click.get_current_context().exit(EXIT_FAILED)
+        outcomes, is_done = run_producers(address, topic, producers=producers, interval_ms=interval_ms, seconds=seconds)
+    _show("producers", PRODUCER_COLUMNS, outcomes, run)
+    _exit(is_done, has_failed=any(outcome.failed or not outcome.acknowledged for outcome in outcomes))
 
 
 def evaluate_consumers(run: Run, topic: str, *, consumers: int, folder: Path | None, seconds: float) -> None:
@@ -34,9 +37,24 @@ def evaluate_consumers(run: Run, topic: str, *, consumers: int, folder: Path | N
 
     if run.bootstrap is None or folder is None:
         raise click.UsageError("consumers read from a broker that runs and write files: give --bootstrap and --to-dir")
-    outcomes = run_consumers(run.bootstrap, topic, consumers=consumers, folder=folder, seconds=seconds)
+    outcomes, is_done = run_consumers(run.bootstrap, topic, consumers=consumers, folder=folder, seconds=seconds)
+    _show("consumers", CONSUMER_COLUMNS, outcomes, run)
+    _exit(is_done, has_failed=False)
+
+
+def _show(what: str, columns: Sequence[str], outcomes: "Sequence[ProducerOutcome | ConsumerOutcome]", run: Run) -> None:
     if run.as_json:
-        print_json({**circumstances(run.folder), "consumers": [outcome._asdict() for outcome in outcomes]})
-    else:
-        columns = ("consumer", "records", "partitions", "file")
-        print_table(columns, outcomes, right=columns[:-1])
+        print_json({**circumstances(run.folder), what: [outcome._asdict() for outcome in outcomes]})
+        return
+    rows = [
+        ["" if cell is None else f"{cell:.0f}" if isinstance(cell, float) else cell for cell in outcome]
+        for outcome in outcomes
+    ]
+    print_table(columns, rows, right=[column for column in columns if column not in _TEXTS])
+
+
+def _exit(is_done: bool, *, has_failed: bool) -> None:
+    if not is_done:
+        click.get_current_context().exit(EXIT_INTERRUPTED)
+    if has_failed:
+        click.get_current_context().exit(EXIT_FAILED)

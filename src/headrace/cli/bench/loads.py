@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.bench.options import Run, measure, run_options, setup, show, tell
+from headrace.cli.bench.options import Run, measure, refuse, run_options, setup, show, tell
 
 if TYPE_CHECKING:
     from headrace.bench.figures import Measurement
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 RECORD_BYTES_OF_LARGE_BATCHES = 1_000
 REPLAY, PYTHON, LIBRDKAFKA = "replay", "python", "librdkafka"
+_NOT_FOR_PRODUCERS = ("connections", "depth", "size", "acks", "client", "rounds", "with_kafka", "broker_pid")
+_NOT_FOR_CONSUMERS = ("client", "megabytes", "partitions", "rounds", "with_kafka", "broker_pid", "touch")
 
 seconds_option = click.option(
     "--seconds", type=click.FloatRange(0, min_open=True), default=3.0, show_default=True, help="How long a round lasts."
@@ -92,10 +94,12 @@ def produce(
     if producers is not None:
         from headrace.cli.bench.evaluation import evaluate_producers
 
+        refuse("producers at a steady pace send short messages to one broker", *_NOT_FOR_PRODUCERS)
         evaluate_producers(
             run, topic, partitions=partitions, producers=producers, interval_ms=interval_ms, seconds=seconds
         )
         return
+    refuse("this is for --producers", "interval_ms", "topic")
     loads = _produce_loads(connections, depth, size, partitions=partitions, acks=acks, seconds=seconds)
     if client == LIBRDKAFKA:  # which has one connection and its own batches: only the size of messages differs
         loads = list({load.message_name: load for load in loads}.values())
@@ -164,8 +168,10 @@ def consume(
     if consumers is not None or to_dir is not None:
         from headrace.cli.bench.evaluation import evaluate_consumers
 
+        refuse("consumers that write files read what one broker has", *_NOT_FOR_CONSUMERS)
         evaluate_consumers(run, topic, consumers=consumers or 1, folder=to_dir, seconds=seconds)
         return
+    refuse("this is for --consumers", "seconds", "topic")
     with setup(run, compiled=client != PYTHON) as made:
         by = LIBRDKAFKA if client == LIBRDKAFKA else REPLAY
         make = partial(ConsumeRounds, client=made.client, topic=made.topics, partitions=partitions, by=by)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from headrace.cli.console import clean, print_json, print_table
 from headrace.cli.failures import Failure
@@ -68,6 +69,14 @@ def _options(rounds: int) -> Sequence[Callable[[Callable[..., None]], Callable[.
         click.option("--broker-pid", type=int, metavar="PID", help="The process of that broker, for CPU and memory."),
         click.option("--bootstrap", metavar="HOST:PORT", help="A running broker, instead of a new one."),
     )
+
+
+def refuse(reason: str, *names: str) -> None:
+    """UsageError if one of these options was given: nothing is asked for in vain."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{reason}: leave out {parameter.opts[0]}")
 
 
 def folder_option(function: Decorated) -> Decorated:
