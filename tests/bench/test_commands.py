@@ -1,6 +1,7 @@
 """Every command of `headrace bench` in a tiny form: what it prints, and how it fails."""
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -82,19 +83,40 @@ def test_consume(bench: Bench) -> None:
 
 
 def test_latency(bench: Bench) -> None:
-    printed = bench("latency", "--count", "10")
-    loads = [one["load"] for one in printed["measurements"]]
-    assert loads[0] == "produce to a parked fetch"
-    assert "one message at a time, acks=all" in loads
-    check_shape(printed, *loads)
+    loads = (targets.ROUND_TRIP, targets.ROUND_TRIP_LIBRDKAFKA, targets.ONE_AT_A_TIME)
+    check_shape(bench("latency", "--count", "10"), *loads)
 
 
-def test_durable(bench: Bench) -> None:
+def test_loads_that_cannot_be_are_told(
+    embedded: EmbeddedBroker, quick_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--count", "10", "--rounds", "1", "--bootstrap", embedded.bootstrap_servers)
+    assert "left out: producer beside a cold reader: the cold reader needs" in invoke("latency", *options).stderr
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    monkeypatch.setattr("headrace.bench.machine.file_system", lambda folder: "tmpfs")
+    in_memory = f"needs a disk, and {quick_folder}"
+    result = invoke("latency", *options[:4], "--folder", str(quick_folder))
+    assert result.stdout.count("produce to a parked fetch  headrace") == 1
+    assert "left out: loads by librdkafka: this load needs librdkafka" in result.stderr
+    assert f"left out: producer beside a cold reader: cold data {in_memory}" in result.stderr
+    assert in_memory in invoke("durable", "--folder", str(quick_folder), exit_code=1).stderr
+    assert in_memory in invoke("start", "--touch", "--folder", str(quick_folder), exit_code=1).stderr
+
+
+def test_durable(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.bench.machine.IN_MEMORY", ())  # wherever these tests run
     check_shape(bench("durable", "--seconds", "0.05"), "sync before ack, 64 x 1", "sync before ack, 64 x 8")
 
 
 def test_connections(bench: Bench) -> None:
     check_shape(bench("connections", "--count", "20"), "20 idle connections")
+
+
+def test_connections_of_every_round_are_those_of_a_new_broker(quick_folder: Path) -> None:
+    """A broker that had as many before takes no memory for them: every round but the first said zero."""
+    options = ("--count", "200", "--rounds", "2", "--folder", str(quick_folder), "--json")
+    (one,) = json.loads(invoke("connections", *options).stdout)["measurements"]
+    assert [figures["kilobytes_per_connection"] > 0.5 for figures in one["rounds"]] == [True, True]
 
 
 def test_floor(quick_folder: Path) -> None:
@@ -107,7 +129,9 @@ def test_floor(quick_folder: Path) -> None:
 
 def test_partitions_and_metadata_of_a_new_broker(quick_folder: Path) -> None:
     folder = ("--folder", str(quick_folder))
-    assert "100 partitions  headrace" in invoke("partitions", "--count", "100", *folder).stdout
+    printed = json.loads(invoke("partitions", "--count", "100", "--rounds", "2", "--json", *folder).stdout)
+    check_shape(printed, "100 partitions")
+    assert len(printed["measurements"][0]["rounds"]) == 2
     options = ("--topics", "2", "--partitions", "2", "--seconds", "0.05", "--rounds", "1")
     assert "metadata, 2 topics x 2  headrace" in invoke("metadata", *options, *folder).stdout
 
@@ -185,6 +209,14 @@ def test_an_option_that_would_be_passed_over_is_refused() -> None:
     assert "leave out --interval-ms" in invoke("produce", "--interval-ms", "9", exit_code=2).stderr
     assert "leave out --megabytes" in invoke("consume", "--to-dir", "x", "--megabytes", "9", exit_code=2).stderr
     assert "leave out --topic" in invoke("consume", "--topic", "x", exit_code=2).stderr
+
+
+def test_what_would_be_something_else_is_refused(embedded: EmbeddedBroker) -> None:
+    on = ("--bootstrap", embedded.bootstrap_servers)
+    assert "150 is not a number of hundreds" in invoke("partitions", "--count", "150", exit_code=2).stderr
+    assert "leave out --bootstrap" in invoke("partitions", *on, exit_code=2).stderr
+    assert "leave out --bootstrap" in invoke("floor", *on, exit_code=2).stderr
+    assert "leave out --rounds" in invoke("connections", "--rounds", "2", *on, exit_code=2).stderr
 
 
 def test_a_broker_that_refuses_has_no_figure(embedded: EmbeddedBroker) -> None:

@@ -118,6 +118,15 @@ def test_round_trips_have_percentiles(broker: MeasuredBroker, client: ReplayClie
     assert 0 < found["p50_us"] <= found["p99_us"]
 
 
+def test_every_round_trip_is_counted_once(broker: MeasuredBroker, client: ReplayClient, topic: str) -> None:
+    """And not the acknowledgement of what was produced, which comes at another time."""
+    load = ProduceLoad(connections=1, depth=1, records=1, record_bytes=100, partitions=1)
+    produced = prepare_topic(broker.address, topic, load)
+    fetched = fetch_frames(topic, [0], bytes_max=1 << 20, wait_ms_max=10_000)
+    report = client.round_trips(broker.address, produced, fetched, count=20, offset=0, pause_us=100)
+    assert sum(report.histogram.values()) == report.requests == report.records == 20
+
+
 def test_messages_of_librdkafka_have_percentiles(broker: MeasuredBroker, any_client: ReplayClient, topic: str) -> None:
     for rounds in (
         RoundTripRounds(broker, any_client, topic=f"{topic}-trip", count=20, by=LIBRDKAFKA),

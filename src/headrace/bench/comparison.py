@@ -21,6 +21,7 @@ from headrace.bench.idle import connections_round, partitions_round
 from headrace.bench.kafka import KAFKA_NAME, KafkaBroker
 from headrace.bench.latency import ColdReaderRounds, OneAtATimeRounds, RoundTripRounds
 from headrace.bench.loads import LARGE, PRODUCE_LOADS
+from headrace.bench.machine import require_disk
 from headrace.bench.metadata import MetadataRounds
 from headrace.bench.produce import ProduceRounds
 from headrace.bench.rebalance import CLASSIC, CONSUMER, RebalanceLoad, RebalanceRounds
@@ -215,12 +216,14 @@ def latency(comparison: Comparison) -> None:
 
 
 def cold(comparison: Comparison) -> None:
+    require_disk(comparison.folder, targets.COLD)
     extent = comparison.extent
     make = partial(ColdReaderRounds, client=comparison.client, topic="paced")
     comparison.measure(targets.COLD, partial(make, cold_bytes=extent.cold_bytes, seconds=extent.cold_seconds))
 
 
 def durable(comparison: Comparison) -> None:
+    require_disk(comparison.folder, "a sync")
     for number, (name, full) in enumerate(DURABLE_LOADS.items()):
         load = full.quick() if comparison.extent.is_quick else full
         make = partial(DurableRounds, client=comparison.client, load=load, folder=comparison.folder)

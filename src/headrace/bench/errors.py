@@ -9,5 +9,9 @@ class RunRejected(BenchError):
     """A round that ended with an error, a missing record or a wrong checksum: it has no figure."""
 
 
-class ToolMissing(BenchError):
+class CannotBeMeasured(BenchError):
+    """This machine, or the broker that was named, lacks what a load needs."""
+
+
+class ToolMissing(CannotBeMeasured):
     """Something optional is not on this machine."""

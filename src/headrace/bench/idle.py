@@ -2,6 +2,8 @@
 
 import resource
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 from headrace.bench.brokers import BrokerProcess, MeasuredBroker
 from headrace.bench.errors import BenchError
@@ -17,6 +19,38 @@ SETTLE_SECONDS = 1.0
 """Before memory is read, so that work of the moment before has ended."""
 
 MEGABYTE = 1_000_000
+
+
+class ConnectionRounds:
+    """Rounds of `connections_round`, each on a broker that was started anew: memory once used is used again."""
+
+    def __init__(self, broker: MeasuredBroker, *, connections: int) -> None:
+        self._broker = broker
+        self._connections = connections
+        self._is_used = False
+
+    def __call__(self) -> Round:
+        if self._is_used:
+            assert isinstance(self._broker, BrokerProcess), "somebody else's broker is measured once"
+            self._broker.stop()
+            self._broker.start()
+        self._is_used = True
+        return connections_round(self._broker, connections=self._connections)
+
+
+class PartitionRounds:
+    """Rounds of `partitions_round`, each on a new broker."""
+
+    def __init__(self, make_broker: Callable[[Path], BrokerProcess], folder: Path, *, partitions: int) -> None:
+        self._make_broker = make_broker
+        self._folder = folder
+        self._partitions = partitions
+        self._round = 0
+
+    def __call__(self) -> Round:
+        self._round += 1
+        with self._make_broker(self._folder / f"partitions-{self._round}").start() as broker:
+            return partitions_round(broker, partitions=self._partitions)
 
 
 def connections_round(broker: MeasuredBroker, *, connections: int) -> Round:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from headrace.bench import librdkafka
 from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.consume import FETCH_BYTES, FETCH_WAIT_MS, LIBRDKAFKA, fill_topic
-from headrace.bench.errors import BenchError
+from headrace.bench.errors import CannotBeMeasured
 from headrace.bench.figures import Round
 from headrace.bench.histograms import Histogram, histogram_of, percentile_us
 from headrace.bench.loads import ProduceLoad
@@ -87,7 +87,7 @@ class ColdReaderRounds:
         self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, cold_bytes: int, seconds: float
     ) -> None:
         if broker.folder is None:
-            raise BenchError("the cold reader needs a broker that the benchmark started, to empty its caches")
+            raise CannotBeMeasured("the cold reader needs a broker that the benchmark started, to empty its caches")
         self._broker, self._folder = broker, broker.folder
         self._client = client
         self._topics = _Topics(broker, topic)

@@ -7,9 +7,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from headrace.bench.errors import CannotBeMeasured
 from headrace.wire.repeats import read_repeat, read_repeat_plainly
 
 CACHE_FOLDER = "headrace"
+IN_MEMORY = ("tmpfs", "ramfs")
+"""File systems on which nothing is ever cold, and a sync costs nothing."""
 TOUCHED_AT_ONCE_BYTES = 1 << 20
 TOUCH_UNTIL_FREE_BYTES = 512 << 20
 """Touching stops at so little free memory; from there on the system recycles clean pages."""
@@ -44,6 +47,13 @@ def file_system(folder: Path) -> str:
     return kind
 
 
+def require_disk(folder: Path, what: str) -> None:
+    """CannotBeMeasured where a folder is in memory, as the one for temporary files often is."""
+    kind = file_system(folder)
+    if kind in IN_MEMORY:
+        raise CannotBeMeasured(f"{what} needs a disk, and {folder} is in memory ({kind}): give --folder on a disk")
+
+
 @contextlib.contextmanager
 def bench_folder(wanted: Path | None) -> Iterator[Path]:
     """A new folder for data and messages, below `wanted`, gone afterwards."""
@@ -58,6 +68,7 @@ def touched_memory(folder: Path) -> Iterator[None]:
     A virtual machine may give freed memory back to its host; the first write to a page then costs many times the work
     that is measured. Reading the holes of a sparse file takes the pages without a byte being written to the disk.
     """
+    require_disk(folder, "touching the memory")
     path = folder / "touched"
     with path.open("w+b", buffering=0) as file:
         buffer = bytearray(TOUCHED_AT_ONCE_BYTES)

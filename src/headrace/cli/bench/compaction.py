@@ -4,15 +4,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.bench.options import Run, measure, run_options, setup, show, tell
+from headrace.cli.bench.options import Run, measure, measure_subjects, run_options, setup, show
 from headrace.cli.failures import Misuse
 
 if TYPE_CHECKING:
     from headrace.bench.brokers import MeasuredBroker
     from headrace.bench.figures import Measurement
     from headrace.bench.rounds import Measured
-
-IN_PROCESS = "this process"
 
 
 @click.command()
@@ -26,7 +24,6 @@ def compaction(run: Run, megabytes: int, seconds: float) -> None:
     from headrace.bench.compaction import COMPRESSION_NAMES, BesideCompactionRounds, CleaningRounds
     from headrace.bench.loads import size_name
     from headrace.bench.machine import bench_folder
-    from headrace.bench.rounds import in_turns
 
     if run.bootstrap is not None:
         raise Misuse("compaction is measured on a new broker: leave out --bootstrap")
@@ -43,7 +40,7 @@ def compaction(run: Run, megabytes: int, seconds: float) -> None:
                     compression=compression,
                 )
                 load = f"cleaning, {name} records of {size_name(record_bytes)}"
-                found += in_turns(load, {targets.HEADRACE: rounds}, rounds=run.rounds, client=IN_PROCESS, tell=tell)
+                found += measure_subjects(run, load, {targets.HEADRACE: rounds})
     metrics = ("127.0.0.1", free_ports(1)[0])
     with setup(run, settings={"headrace.metrics.listen": "{}:{}".format(*metrics)}) as made:
 

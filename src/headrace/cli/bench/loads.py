@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.bench.options import Run, measure, refuse, run_options, setup, show, tell
+from headrace.cli.bench.options import (
+    Run,
+    left_out_if_it_cannot_be,
+    measure,
+    measure_subjects,
+    own_folder,
+    refuse,
+    run_options,
+    setup,
+    show,
+)
 
 if TYPE_CHECKING:
     from headrace.bench.figures import Measurement
@@ -32,12 +42,11 @@ def floor(run: Run, seconds: float) -> None:
 
     from headrace.bench.floor import BARE, SYNC_SIZES, AppendFloorRounds, GiveFloorRounds, SyncRounds
     from headrace.bench.loads import PRODUCE_LOADS, size_name
-    from headrace.bench.machine import bench_folder
     from headrace.bench.replay import ReplayClient
-    from headrace.bench.rounds import in_turns
 
+    refuse("the bare system calls need no broker", "bootstrap", "broker_pid", "with_kafka")
     found: list[Measurement] = []
-    with bench_folder(run.folder) as folder:
+    with own_folder(run.folder, touch=run.touch) as folder:
         client = ReplayClient(folder)
         loads: dict[str, Measured] = {}
         for load in PRODUCE_LOADS:
@@ -49,7 +58,7 @@ def floor(run: Run, seconds: float) -> None:
         for size in SYNC_SIZES:
             loads[f"write and fdatasync of {size_name(size)}"] = SyncRounds(folder, size=size, seconds=seconds / 3)
         for name, measured in loads.items():
-            found += in_turns(name, {BARE: measured}, rounds=run.rounds, client=client.description, tell=tell)
+            found += measure_subjects(run, name, {BARE: measured}, client=client.description)
     show(found, run)
 
 
@@ -189,44 +198,43 @@ def latency(run: Run, count: int, cold_megabytes: int, seconds: float) -> None:
     """Measure waiting: from produce to a parked fetch, single messages, and a producer beside a reader of cold data."""
     from headrace.bench import targets
     from headrace.bench.latency import ColdReaderRounds, OneAtATimeRounds, RoundTripRounds
+    from headrace.bench.librdkafka import client_library
+    from headrace.bench.machine import require_disk
 
     found: list[Measurement] = []
     with setup(run) as made:
         trips = partial(RoundTripRounds, client=made.client, count=count)
         found += measure(made, run, targets.ROUND_TRIP, partial(trips, topic=f"{made.topics}-raw", by=REPLAY))
-        if _has_librdkafka():
+        with left_out_if_it_cannot_be("loads by librdkafka"):
+            client_library()
             by = partial(trips, topic=f"{made.topics}-librdkafka", by=LIBRDKAFKA)
             found += measure(made, run, targets.ROUND_TRIP_LIBRDKAFKA, by, client=LIBRDKAFKA)
             one = partial(OneAtATimeRounds, topic=f"{made.topics}-one", count=count)
             found += measure(made, run, targets.ONE_AT_A_TIME, one, client=LIBRDKAFKA)
-        if all(broker.folder is not None for broker in made.brokers):
+        with left_out_if_it_cannot_be(targets.COLD):
+            require_disk(made.folder, "cold data")
             cold = partial(ColdReaderRounds, client=made.client, topic=f"{made.topics}-paced")
             cold = partial(cold, cold_bytes=cold_megabytes * 1_000_000, seconds=seconds)
             found += measure(made, run, targets.COLD, cold)
     show(found, run)
 
 
-def _has_librdkafka() -> bool:
-    from headrace.bench.errors import ToolMissing
-    from headrace.bench.librdkafka import version
-
-    try:
-        return bool(version())
-    except ToolMissing:
-        return False
-
-
 @click.command()
 @seconds_option
 @run_options(rounds=3)
 def durable(run: Run, seconds: float) -> None:
-    """Measure a sync before every acknowledgement, against one bare sync per request."""
+    """Measure a sync before every acknowledgement, against one bare sync per request.
+
+    The bare syncs are those of the disk with --folder: with --bootstrap, choose the one that the broker writes to.
+    """
     from dataclasses import replace
 
     from headrace.bench.durable import DURABLE_LOADS, DurableRounds
+    from headrace.bench.machine import require_disk
 
     found: list[Measurement] = []
     with setup(run) as made:
+        require_disk(made.folder, "a sync")
         for number, (name, load) in enumerate(DURABLE_LOADS.items()):
             make = partial(DurableRounds, client=made.client, load=replace(load, seconds=seconds), folder=made.folder)
             found += measure(made, run, name, partial(make, topic=f"{made.topics}-{number}"))

@@ -25,6 +25,8 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 HIDDEN_FIGURES = ("client_cpu_us_per_request",)
 """Only in JSON: they say what the load cost, not what the broker did."""
+IN_PROCESS = "this process"
+"""The client of a load that needs no other."""
 REACHED_MS_MAX = 2_000
 """How long a broker that was named may take for its first answer, before anything is prepared for it."""
 
@@ -129,6 +131,18 @@ def benchmark_failures() -> Iterator[None]:
 
 
 @contextmanager
+def left_out_if_it_cannot_be(what: str) -> Iterator[None]:
+    """A load that this machine or this broker cannot have is told, and the others go on."""
+    from headrace.bench.errors import CannotBeMeasured
+
+    try:
+        yield
+    except CannotBeMeasured as reason:
+        end_telling()
+        click.echo(f"left out: {what}: {reason}", err=True)
+
+
+@contextmanager
 def setup(run: Run, *, compiled: bool = True, settings: Mapping[str, str] | None = None) -> Iterator["Setup"]:
     from headrace.bench.setup import prepared
     from headrace.client import Admin
@@ -153,10 +167,17 @@ def measure(
     made: "Setup", run: Run, load: str, make: Callable[["MeasuredBroker"], "Measured"], *, client: str = ""
 ) -> "list[Measurement]":
     """The load on all brokers of the setup, in turns."""
+    subjects = {broker.name: make(broker) for broker in made.brokers}
+    return measure_subjects(run, load, subjects, client=client or made.client.description)
+
+
+def measure_subjects(
+    run: Run, load: str, subjects: "Mapping[str, Measured]", *, client: str = IN_PROCESS
+) -> "list[Measurement]":
+    """The load on all of them, in turns."""
     from headrace.bench.rounds import in_turns
 
-    subjects = {broker.name: make(broker) for broker in made.brokers}
-    return in_turns(load, subjects, rounds=run.rounds, client=client or made.client.description, tell=tell)
+    return in_turns(load, subjects, rounds=run.rounds, client=client, tell=tell)
 
 
 def tell(text: str) -> None:

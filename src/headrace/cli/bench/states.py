@@ -1,11 +1,14 @@
 """`headrace bench connections|partitions|start|recovery`: what a broker holds, and how fast it is there."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.bench.options import Run, measure, run_options, setup, show, tell
+from headrace.cli.bench.options import IN_PROCESS, Run, measure, measure_subjects, own_folder, run_options, setup, show
 from headrace.cli.failures import Misuse
 
 if TYPE_CHECKING:
@@ -13,36 +16,50 @@ if TYPE_CHECKING:
     from headrace.bench.figures import Measurement
     from headrace.bench.rounds import Measured
 
-IN_PROCESS = "this process"
-
 
 @click.command()
 @click.option("--count", type=click.IntRange(1), default=1_000, show_default=True, help="How many.")
 @run_options(rounds=1)
 def connections(run: Run, count: int) -> None:
     """Measure the memory of idle connections."""
-    from headrace.bench.idle import connections_round
+    from headrace.bench.idle import ConnectionRounds
 
     def make(broker: "MeasuredBroker") -> "Measured":
-        return partial(connections_round, broker, connections=count)
+        return ConnectionRounds(broker, connections=count)
 
+    if run.bootstrap is not None and run.rounds > 1:
+        raise Misuse("memory once used is used again, so a broker that runs is measured once: leave out --rounds")
     with setup(run) as made:
         found = measure(made, run, f"{count:,} idle connections", make, client=IN_PROCESS)
     show(found, run)
 
 
+def _in_hundreds(_ctx: click.Context, _parameter: click.Parameter, count: int) -> int:
+    if count % 100:
+        raise click.BadParameter(f"{count} is not a number of hundreds: topics have a hundred partitions each")
+    return count
+
+
 @click.command()
-@click.option("--count", type=click.IntRange(100), default=4_000, show_default=True, help="How many, in hundreds.")
+@click.option(
+    "--count",
+    type=click.IntRange(100),
+    default=4_000,
+    show_default=True,
+    callback=_in_hundreds,
+    help="How many, in hundreds.",
+)
 @run_options(rounds=1)
 def partitions(run: Run, count: int) -> None:
     """Measure the memory of many partitions, and a start with them."""
-    from headrace.bench.idle import partitions_round
+    from headrace.bench.idle import PartitionRounds
 
-    def make(broker: "MeasuredBroker") -> "Measured":
-        return partial(partitions_round, _own(broker), partitions=count)
-
-    with setup(run._replace(rounds=1)) as made:
-        found = measure(made, run._replace(rounds=1), f"{count:,} partitions", make, client=IN_PROCESS)
+    with _new_brokers(run) as (folder, makers):
+        found = measure_subjects(
+            run,
+            f"{count:,} partitions",
+            {name: PartitionRounds(make, folder / name, partitions=count) for name, make in makers.items()},
+        )
     show(found, run)
 
 
@@ -51,22 +68,12 @@ def partitions(run: Run, count: int) -> None:
 def start(run: Run) -> None:
     """Measure the start of a broker on an empty folder, and of one embedded in a test."""
     from headrace.bench import targets
-    from headrace.bench.brokers import HeadraceBroker
-    from headrace.bench.kafka import KAFKA_NAME, KafkaBroker
-    from headrace.bench.machine import bench_folder
-    from headrace.bench.rounds import in_turns
     from headrace.bench.startup import StartRounds, embedded_round
 
-    if run.bootstrap is not None:
-        raise Misuse("a start is measured on a new broker: leave out --bootstrap")
-    found: list[Measurement] = []
-    with bench_folder(run.folder) as folder:
-        starts = {targets.HEADRACE: StartRounds(HeadraceBroker, folder / "headrace")}
-        if run.with_kafka:
-            starts[KAFKA_NAME] = StartRounds(KafkaBroker, folder / "kafka")
-        found += in_turns(targets.START, starts, rounds=run.rounds, client=IN_PROCESS, tell=tell)
-        embedded = {targets.HEADRACE: partial(embedded_round, folder)}
-        found += in_turns(targets.EMBEDDED, embedded, rounds=run.rounds, client=IN_PROCESS, tell=tell)
+    with _new_brokers(run) as (folder, makers):
+        starts = {name: StartRounds(make, folder / name) for name, make in makers.items()}
+        found = measure_subjects(run, targets.START, starts)
+        found += measure_subjects(run, targets.EMBEDDED, {targets.HEADRACE: partial(embedded_round, folder)})
     show(found, run)
 
 
@@ -93,6 +100,22 @@ def recovery(run: Run, megabytes: int) -> None:
 
             found += measure(made, run, name, make)
     show(found, run)
+
+
+@contextmanager
+def _new_brokers(run: Run) -> "Iterator[tuple[Path, dict[str, Callable[[Path], BrokerProcess]]]]":
+    """For loads whose every round has brokers of its own: a folder, and how each kind is made in one."""
+    from headrace.bench import targets
+    from headrace.bench.brokers import HeadraceBroker
+    from headrace.bench.kafka import KAFKA_NAME, KafkaBroker
+
+    if run.bootstrap is not None:
+        raise Misuse("this is measured on new brokers: leave out --bootstrap")
+    makers: dict[str, Callable[[Path], BrokerProcess]] = {targets.HEADRACE: HeadraceBroker}
+    if run.with_kafka:
+        makers[KAFKA_NAME] = KafkaBroker
+    with own_folder(run.folder, touch=run.touch) as folder:
+        yield folder, makers
 
 
 def _own(broker: "MeasuredBroker") -> "BrokerProcess":

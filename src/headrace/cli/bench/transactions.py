@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli.bench.loads import seconds_option
-from headrace.cli.bench.options import Run, measure, run_options, setup, show
+from headrace.cli.bench.options import IN_PROCESS, Run, measure, run_options, setup, show
 
 if TYPE_CHECKING:
     from headrace.bench.brokers import MeasuredBroker
     from headrace.bench.rounds import Measured
-
-IN_PROCESS = "this process"
 
 
 @click.command()

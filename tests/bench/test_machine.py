@@ -1,0 +1,66 @@
+"""The machine under the benchmark: its memory taken before, and folders that are no disk."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from headrace.bench import machine
+from headrace.bench.errors import CannotBeMeasured
+
+TOTAL_BYTES = 8 << 20
+
+
+@pytest.fixture
+def small_memory(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """A machine of a few megabytes, and the folder of a test taken for a disk."""
+    memory = {"MemTotal": TOTAL_BYTES, "MemFree": 1 << 40}
+    monkeypatch.setattr(machine, "_memory_bytes", lambda field: memory[field])
+    monkeypatch.setattr(machine, "IN_MEMORY", ())
+    return memory
+
+
+def touched_bytes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """What is read while the memory is touched, of a file that takes no place on the disk and then goes."""
+    read, total = os.preadv, 0
+
+    def count(descriptor: int, buffers: list[bytearray], position: int) -> int:
+        nonlocal total
+        total += (got := read(descriptor, buffers, position))
+        return got
+
+    monkeypatch.setattr(os, "preadv", count)
+    with machine.touched_memory(folder):
+        (file,) = folder.iterdir()
+        assert file.stat().st_size == TOTAL_BYTES
+        assert file.stat().st_blocks == 0
+    assert list(folder.iterdir()) == []
+    return total
+
+
+def test_all_memory_is_touched(tmp_path: Path, small_memory: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert touched_bytes(tmp_path, monkeypatch) == TOTAL_BYTES
+
+
+def test_little_is_left_to_others(
+    tmp_path: Path, small_memory: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_memory["MemFree"] = machine.TOUCH_UNTIL_FREE_BYTES - 1
+    assert touched_bytes(tmp_path, monkeypatch) == 0
+
+
+def test_memory_is_not_touched_through_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "file_system", lambda folder: "tmpfs")
+    with pytest.raises(CannotBeMeasured, match="give --folder on a disk"), machine.touched_memory(tmp_path):
+        pass
+
+
+def test_data_is_forgotten_by_the_system(tmp_path: Path) -> None:
+    """As far as the file system has a memory to forget by; every file is counted."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "one").write_bytes(bytes(100_000))
+    (tmp_path / "two").write_bytes(bytes(50_000))
+    assert machine.drop_from_cache(tmp_path) == 150_000
+    if machine.file_system(tmp_path) == "ext4":
+        with (tmp_path / "folder" / "one").open("rb") as file, pytest.raises(BlockingIOError):
+            os.preadv(file.fileno(), [bytearray(1)], 65_536, os.RWF_NOWAIT)
