@@ -86,12 +86,12 @@ def random_kills(folder, *, seed, count, check_every, wait_s_max=0.4):
 
 
 def pauses(folder, *, seed, count, seconds):
-    """SIGSTOP under load: connections stay, nothing acknowledged is lost, and the load goes on."""
+    """SIGSTOP under load, each time between these two of seconds: the load goes on, and nothing is lost."""
     with Campaign(folder, seed=seed) as campaign:
         for _ in range(count):
             time.sleep(0.5)
             campaign.broker.process.send_signal(signal.SIGSTOP)
-            time.sleep(campaign.source.uniform(seconds / 2, seconds))
+            time.sleep(campaign.source.uniform(*seconds))
             before = len(campaign.ledger)
             campaign.broker.process.send_signal(signal.SIGCONT)
             deadline = time.monotonic() + 20
@@ -113,7 +113,7 @@ def main():
     )
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--pauses", type=int, default=5)
-    parser.add_argument("--pause-s", type=float, default=10.0)
+    parser.add_argument("--pause-s", type=_range, default=(5.0, 10.0), metavar="FROM-TO", help="how long a pause is")
     arguments = parser.parse_args()
     green = True
     for run in arguments.runs:
@@ -133,6 +133,11 @@ def _part(text):
     return int(place), int(parts)
 
 
+def _range(text):
+    shortest, _, longest = text.partition("-")
+    return float(shortest), float(longest)
+
+
 def _line(run, folder, arguments):
     if run == "sweep":
         names, ends, missed, acked = sweep(
@@ -149,7 +154,8 @@ def _line(run, folder, arguments):
         kills, acked = random_kills(folder, seed=arguments.seed, count=arguments.kills, check_every=10)
         return f"kills: {kills} at random under load, {acked} acknowledged, 0 lost, 0 twice"
     count, acked = pauses(folder, seed=arguments.seed, count=arguments.pauses, seconds=arguments.pause_s)
-    return f"pauses: {count} of up to {arguments.pause_s:.0f} s, {acked} acknowledged, 0 lost, 0 twice"
+    how_long = "{:g} to {:g}".format(*arguments.pause_s)
+    return f"pauses: {count} of {how_long} s, {acked} acknowledged, 0 lost, 0 twice"
 
 
 if __name__ == "__main__":

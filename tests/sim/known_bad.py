@@ -33,7 +33,15 @@ from headrace.log.transaction_index import TransactionIndex
 from headrace.log.walk import BatchWalk
 from headrace.model.errors import ErrorCode
 from headrace.sim.disk import VirtualDisk
+from headrace.sim.operator import NO_CRASH
+from headrace.sim.run import run_seed
 from headrace.wire.records.header import BASE_OFFSET, CRC
+
+
+def is_noticed(seed, play):
+    """Whether a promise is seen broken. A crash does not count: a patch that no longer fits the code crashes too."""
+    result = run_seed(seed, play=play)
+    return not result.ok and not result.violation.startswith(NO_CRASH)
 
 
 def skip_the_checksum_of_produced_batches(patch):

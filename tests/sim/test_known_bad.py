@@ -2,8 +2,9 @@
 
 import pytest
 
+from headrace.core.replication.leader import Leader
 from headrace.sim.run import run_seed
-from tests.sim.known_bad import KNOWN_BAD, SELDOM_MET
+from tests.sim.known_bad import KNOWN_BAD, SELDOM_MET, is_noticed
 
 SEEDS_MAX = 60
 SOON_NOTICED = [(play, put_in) for play, put_in in KNOWN_BAD if put_in not in SELDOM_MET]
@@ -13,4 +14,11 @@ SOON_NOTICED = [(play, put_in) for play, put_in in KNOWN_BAD if put_in not in SE
 @pytest.mark.parametrize(("play", "put_in"), SOON_NOTICED, ids=lambda put_in: getattr(put_in, "__name__", put_in))
 def test_a_known_fault_is_noticed(play, put_in, monkeypatch):
     put_in(monkeypatch)
-    assert any(not run_seed(seed, play=play).ok for seed in range(SEEDS_MAX)), f"{SEEDS_MAX} seeds did not notice"
+    assert any(is_noticed(seed, play) for seed in range(SEEDS_MAX)), f"{SEEDS_MAX} seeds did not notice"
+
+
+@pytest.mark.usefixtures("virtual_world_only")
+def test_a_patch_that_does_not_fit_the_code_is_not_taken_for_a_fault_that_was_noticed(monkeypatch):
+    monkeypatch.setattr(Leader, "__init__", lambda leader, **options: leader.no_such_thing)
+    assert not run_seed(0).ok
+    assert not is_noticed(0, "log")

@@ -14,7 +14,7 @@ import pytest
 from headrace.sim.report import failure_text
 from headrace.sim.run import run_seed
 from tests.disks import chaos as processes
-from tests.sim.known_bad import KNOWN_BAD
+from tests.sim.known_bad import KNOWN_BAD, is_noticed
 from tools.chaos.record import Failure, Outcome, Slice
 from tools.fuzz.campaign import attack, bounded_address_space
 from tools.fuzz.catalog import DECODES_OF_FIRST, DECODES_OF_OTHERS, FIRST, targets
@@ -30,6 +30,7 @@ SIMULATORS = {
 SWEEP = "failpoint sweep"
 KILLS = "random kills"
 PAUSES = "pauses"
+LONG_PAUSES = "long pauses"
 SPARK_KILLS = "Spark kills"
 SPARK_OUTAGES = "Spark outages"
 
@@ -44,7 +45,9 @@ SEEDS_OF_A_TRY = 1_000
 SWEEP_PARTS = 20
 SWEEP_CALLS_OF_A_POINT = 5
 KILLS_GOAL = 1_000
-PAUSES_GOAL, PAUSE_S = 20, 10.0
+PAUSES_GOAL, PAUSE_S = 20, (5.0, 10.0)
+LONG_PAUSES_GOAL, LONG_PAUSE_S = 5, (60.0, 65.0)
+"""How often, and from how long to how long."""
 SPARK_KILLS_GOAL, SPARK_KILLS_OF_A_QUERY = 100, 10
 SPARK_OUTAGES_GOAL, OUTAGE_S = 5, 30.0
 CHECK_EVERY = 10
@@ -82,7 +85,8 @@ def campaigns() -> list[Campaign]:
         ),
         Campaign(name=KILLS, unit="kills", goal=KILLS_GOAL, slice=50, run=kill),
         Campaign(name=SWEEP, unit="parts", goal=SWEEP_PARTS, slice=1, run=sweep),
-        Campaign(name=PAUSES, unit="pauses", goal=PAUSES_GOAL, slice=5, run=pause),
+        Campaign(name=PAUSES, unit="pauses", goal=PAUSES_GOAL, slice=5, run=partial(pause, PAUSE_S)),
+        Campaign(name=LONG_PAUSES, unit="pauses", goal=LONG_PAUSES_GOAL, slice=1, run=partial(pause, LONG_PAUSE_S)),
         Campaign(
             name=SPARK_KILLS, unit="kills", goal=SPARK_KILLS_GOAL, slice=SPARK_KILLS_OF_A_QUERY, run=kill_around_spark
         ),
@@ -147,7 +151,7 @@ def _seeds_to_notice(play: str, put_in: KnownFault, first: int) -> int:
     with pytest.MonkeyPatch.context() as patch:
         put_in(patch)
         for count in range(SEEDS_OF_A_TRY):
-            if not run_seed(first + count, play=play).ok:
+            if is_noticed(first + count, play):
                 return count + 1
     return 0
 
@@ -183,12 +187,13 @@ def sweep(first: int, count: int) -> Outcome:
     return _with_folder(run, f"python -m tests.disks.chaos sweep --seed {first} --part {first}/{SWEEP_PARTS}")
 
 
-def pause(first: int, count: int) -> Outcome:
+def pause(seconds: tuple[float, float], first: int, count: int) -> Outcome:
     def run(folder: str) -> dict[str, int]:
-        pauses, acknowledged = processes.pauses(folder, seed=first, count=count, seconds=PAUSE_S)
+        pauses, acknowledged = processes.pauses(folder, seed=first, count=count, seconds=seconds)
         return {"pauses": pauses, "acknowledged": acknowledged}
 
-    return _with_folder(run, f"python -m tests.disks.chaos pauses --seed {first} --pauses {count}")
+    how_long = "{:g}-{:g}".format(*seconds)
+    return _with_folder(run, f"python -m tests.disks.chaos pauses --seed {first} --pauses {count} --pause-s {how_long}")
 
 
 def kill_around_spark(first: int, count: int) -> Outcome:

@@ -8,7 +8,10 @@ from headrace.sim.run import PLAYS
 from tests.sim.known_bad import KNOWN_BAD
 from tools.chaos.campaigns import (
     KILLS,
+    LONG_PAUSE_S,
+    LONG_PAUSES,
     OUTAGE_S,
+    PAUSE_S,
     PAUSES,
     SIMULATORS,
     SPARK_KILLS,
@@ -97,9 +100,9 @@ def _known_faults(record: Record) -> str:
     for play, put_in in KNOWN_BAD:
         progress = record.of(fault_name(play, put_in))
         seeds = sorted(int(count) for count in progress.values("seeds"))
-        if seeds:
-            name = put_in.__name__.replace("_", " ")
-            rows.append((name, play, len(seeds), seeds[len(seeds) // 2], seeds[-1], _on_code(progress)))
+        name = put_in.__name__.replace("_", " ")
+        found = (seeds[len(seeds) // 2], seeds[-1]) if seeds else ("", "")
+        rows.append((name, play, len(seeds), *found, _on_code(progress)))
     text = (
         "Brokers with a known fault put in, and how many seeds it took until a promise was seen broken "
         f"(up to {TRIES} tries, beginning at other seeds):"
@@ -108,7 +111,7 @@ def _known_faults(record: Record) -> str:
 
 
 def _processes(record: Record) -> str:
-    kills, swept, paused = record.of(KILLS), record.of(SWEEP), record.of(PAUSES)
+    kills, swept = record.of(KILLS), record.of(SWEEP)
     points = set(swept.values("points"))
     rows = [
         (
@@ -123,11 +126,14 @@ def _processes(record: Record) -> str:
             f"{swept.number('acknowledged'):,}",
             _on_code(swept),
         ),
-        (
-            "stopped for 5 to 10 s (SIGSTOP)",
-            f"{paused.number('pauses'):,} pauses",
-            f"{paused.number('acknowledged'):,}",
-            _on_code(paused),
+        *(
+            (
+                "stopped for {:g} to {:g} s (SIGSTOP)".format(*seconds),
+                f"{paused.number('pauses'):,} pauses",
+                f"{paused.number('acknowledged'):,}",
+                _on_code(paused),
+            )
+            for paused, seconds in ((record.of(PAUSES), PAUSE_S), (record.of(LONG_PAUSES), LONG_PAUSE_S))
         ),
     ]
     spark = record.of(SPARK_KILLS)
