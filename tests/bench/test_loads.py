@@ -1,5 +1,6 @@
 """Loads on a running broker, by the C client and by Python: what is right counts, and what is wrong is noticed."""
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,11 @@ from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.consume import LIBRDKAFKA, REPLAY, ConsumeRounds, fill_topic
 from headrace.bench.durable import DurableRounds
 from headrace.bench.errors import RunRejected
-from headrace.bench.latency import ColdReaderRounds, OneAtATimeRounds, RoundTripRounds
+from headrace.bench.latency import ColdReaderRounds, OneAtATimeRounds, RoundTripRounds, _Reading
 from headrace.bench.loads import ProduceLoad
 from headrace.bench.metadata import MetadataRounds
 from headrace.bench.produce import LibrdkafkaProduceRounds, ProduceRounds, check_arrival, prepare_topic, send
-from headrace.bench.replay import ReplayClient
+from headrace.bench.replay import ReplayClient, ReplayReport
 from headrace.bench.requests import fetch_frames
 from headrace.bench.topics import create_topics, end_offsets
 from headrace.testing import EmbeddedBroker
@@ -142,6 +143,33 @@ def test_a_cold_reader_beside_a_producer(tmp_path: Path, any_client: ReplayClien
         found = ColdReaderRounds(broker, any_client, topic="paced", cold_bytes=5_000_000, seconds=0.2)()
     assert found["p99_ratio"] == pytest.approx(found["beside_p99_us"] / found["alone_p99_us"])
     assert found["cold_megabytes_per_second"] > 0
+
+
+def test_a_cold_reader_reads_as_long_as_the_producer_writes() -> None:
+    """A fast disk gave all of it in less than half of the time: the rest of the p99 was that of a producer alone."""
+    happened: list[str] = []
+    read_often = threading.Event()
+
+    class Client:
+        def fetch(self, *_arguments: object, **_limits: object) -> ReplayReport:
+            happened.append("read")
+            if len(happened) >= 6:
+                read_often.set()
+            return ReplayReport(requests=1, seconds=0.5, bytes=2_000_000, records=1, client_cpu_seconds=0, histogram={})
+
+    with _Reading(Client(), "", "t", [1], lambda: happened.append("forget")) as reading:  # type: ignore[arg-type]
+        assert read_often.wait(60)
+    assert happened == ["forget", "read"] * (len(happened) // 2)
+    assert reading.megabytes_per_second() == pytest.approx(4.0)
+
+
+def test_what_fails_while_it_reads_is_told() -> None:
+    class Client:
+        def fetch(self, *_arguments: object, **_limits: object) -> ReplayReport:
+            raise RunRejected("gone")
+
+    with pytest.raises(RunRejected, match="gone"), _Reading(Client(), "", "t", [1], lambda: None):  # type: ignore[arg-type]
+        pass
 
 
 def test_durable_requests_against_bare_syncs(

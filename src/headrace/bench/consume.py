@@ -102,7 +102,8 @@ def fill_topic(
     load = replace(load, seconds=READ_SECONDS_MAX)
     frames = prepare_topic(broker.address, topic, load)
     if total_bytes < frames.batch_bytes * partitions:
-        raise BenchError(f"a consume load is at least {frames.batch_bytes * partitions} bytes")
+        least = -(-frames.batch_bytes * partitions // 1_000_000)
+        raise BenchError(f"{partitions} partitions with a batch of 1 MB each are {least} MB: ask for as many at least")
     report = send(client, broker.address, frames, load)
     check_arrival(client, broker.address, topic, load, report)
     return end_offsets(broker.address, topic, partitions=partitions)

@@ -1,7 +1,9 @@
 """Latency: from produce to a parked fetch, of single messages, and of a producer beside a reader of cold data."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Self
 
 from headrace.bench import librdkafka
 from headrace.bench.brokers import MeasuredBroker
@@ -22,6 +24,8 @@ PARKED_PAUSE_US = 1_000
 
 PARKED_WAIT_MS = 10_000
 COLD_PARTITIONS = 4
+COLD_READ_SECONDS_MAX = 1.0
+"""How long a reader of cold data reads before it looks whether it is still wanted, and begins anew."""
 PACED = ProduceLoad(connections=8, depth=4, records=1, record_bytes=1_000, partitions=1)
 PACED_INTERVAL_US = 4_000
 """Eight producers with a request every 4 ms each: a load that leaves a broker time for a reader."""
@@ -100,18 +104,19 @@ class ColdReaderRounds:
         if not self._ends:
             self._ends = fill_topic(self._broker, self._client, self._cold_topic, self._cold_bytes, COLD_PARTITIONS)
         alone = self._produce()
-        for index in range(COLD_PARTITIONS):
-            drop_from_cache(self._folder / f"{self._cold_topic}-{index}")
-        reading = _Reading(self._client, self._broker.address, self._cold_topic, self._ends, self._load.seconds)
-        beside = self._produce()
-        cold = reading.result()
+        with _Reading(self._client, self._broker.address, self._cold_topic, self._ends, self._forget) as reading:
+            beside = self._produce()
         alone_p99, beside_p99 = alone.p99_us(), beside.p99_us()
         return {
             "alone_p99_us": alone_p99,
             "beside_p99_us": beside_p99,
             "p99_ratio": beside_p99 / alone_p99,
-            "cold_megabytes_per_second": cold.bytes / 1e6 / cold.seconds,
+            "cold_megabytes_per_second": reading.megabytes_per_second(),
         }
+
+    def _forget(self) -> None:
+        for index in range(COLD_PARTITIONS):
+            drop_from_cache(self._folder / f"{self._cold_topic}-{index}")
 
     def _produce(self) -> ReplayReport:
         topic, address = self._topics.next(), self._broker.address
@@ -124,29 +129,54 @@ class ColdReaderRounds:
 
 
 class _Reading:
-    """A reader in a thread, which only waits for the process that reads. It may be cut off by the end of its time."""
+    """A reader in a thread, which only waits for the processes that read: all of it, again and again while it is open.
 
-    def __init__(self, client: ReplayClient, address: str, topic: str, ends: list[int], seconds: float) -> None:
-        frames = fetch_frames(topic, range(len(ends)), bytes_max=FETCH_BYTES, wait_ms_max=FETCH_WAIT_MS)
-        self._report: ReplayReport | None = None
+    Before each time the data is forgotten, so that a fast disk does not leave the producer alone half of its time.
+    """
+
+    def __init__(
+        self, client: ReplayClient, address: str, topic: str, ends: list[int], forget: Callable[[], None]
+    ) -> None:
+        self._client = client
+        self._address = address
+        self._frames = fetch_frames(topic, range(len(ends)), bytes_max=FETCH_BYTES, wait_ms_max=FETCH_WAIT_MS)
+        self._ranges = [(0, end) for end in ends]
+        self._forget = forget
+        self._is_over = threading.Event()
+        self._read_bytes = 0
+        self._seconds = 0.0
         self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._read, name="cold reader")
 
-        def read() -> None:
-            try:
-                ranges = [(0, end) for end in ends]
-                self._report = client.fetch(address, frames, ranges, seconds=seconds, check=False, must_end=False)
-            except BaseException as failure:
-                self._failure = failure
-
-        self._thread = threading.Thread(target=read, name="cold reader")
+    def __enter__(self) -> Self:
         self._thread.start()
+        return self
 
-    def result(self) -> ReplayReport:
+    def __exit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
+        self._is_over.set()
         self._thread.join()
-        if self._failure is not None:
+        if self._failure is not None and kind is None:
             raise self._failure
-        assert self._report is not None
-        return self._report
+
+    def _read(self) -> None:
+        try:
+            while not self._seconds or not self._is_over.is_set():
+                self._forget()
+                report = self._client.fetch(
+                    self._address,
+                    self._frames,
+                    self._ranges,
+                    seconds=COLD_READ_SECONDS_MAX,
+                    check=False,
+                    must_end=False,
+                )
+                self._read_bytes += report.bytes
+                self._seconds += report.seconds
+        except BaseException as failure:
+            self._failure = failure
+
+    def megabytes_per_second(self) -> float:
+        return self._read_bytes / 1e6 / self._seconds
 
 
 def _latencies(histogram: Histogram) -> Round:

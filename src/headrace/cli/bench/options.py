@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from headrace.cli.console import clean, print_json, print_table
-from headrace.cli.failures import Failure
+from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import json_option
 
 if TYPE_CHECKING:
@@ -146,7 +146,13 @@ def left_out_if_it_cannot_be(what: str) -> Iterator[None]:
 def setup(run: Run, *, compiled: bool = True, settings: Mapping[str, str] | None = None) -> Iterator["Setup"]:
     from headrace.bench.setup import prepared
     from headrace.client import Admin
+    from headrace.ports.real.processes import is_running
 
+    if run.broker_pid is not None:
+        if run.bootstrap is None:
+            raise Misuse("the process of a new broker is known: give --broker-pid with --bootstrap")
+        if not is_running(run.broker_pid):
+            raise Misuse(f"no process has the id {run.broker_pid}: give the broker's own with --broker-pid")
     if run.bootstrap is not None:
         with Admin(run.bootstrap, timeout_ms=REACHED_MS_MAX) as admin:
             admin.cluster()
