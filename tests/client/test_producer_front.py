@@ -1,6 +1,7 @@
 """What producers do beside sending bytes: partitioners, serializers, callbacks, configs, metrics."""
 
 import json
+import logging
 import threading
 
 import msgspec
@@ -108,6 +109,25 @@ def test_callbacks_tell_how_it_ended(broker: EmbeddedBroker, topic: str, front: 
     assert ended == [(1, 0, own), (0, 1, "here")]
     assert metrics["record-send-total"] == 2
     assert metrics["buffered-bytes"] == metrics["batches-unsettled"] == metrics["record-error-total"] == 0
+
+
+def test_what_was_given_up_is_said_at_the_end(broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture) -> None:
+    """Unless somebody has looked at its delivery. What was aborted on purpose is no loss."""
+    topic = broker.unused_topic_name("small")
+    broker.create_topic(topic, partitions=PARTITIONS, configs={"max.message.bytes": "100"})
+    with caplog.at_level(logging.WARNING, "headrace.client"):
+        with Producer(broker.bootstrap_servers, transactional_id=f"t-{topic}", linger_ms=60_000) as producer:
+            with producer.transaction() as transaction:
+                producer.send(topic, b"v")
+                transaction.abort()
+        with Producer(broker.bootstrap_servers) as producer:
+            producer.send(topic, bytes(1_000), on_delivery=lambda delivery: delivery.error())
+        assert caplog.messages == []
+        with Producer(broker.bootstrap_servers) as producer:
+            producer.send(topic, bytes(1_000), partition=0)
+            producer.send(topic, b"v", partition=1)
+    (told,) = caplog.messages
+    assert told.startswith(f"records were not delivered, as their deliveries say; the last: records for {topic}-0 were")
 
 
 def test_whole_batches(broker: EmbeddedBroker, topic: str) -> None:

@@ -1,5 +1,6 @@
 """What the producers of all fronts have in common around the core: settings, serializers, topics without hope."""
 
+import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.client.config import ProducerConfig
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 FIRST_CONTACT_WAIT_MS = 5_000
 """How long no broker may be reached at first, or a topic be unknown (a broker that creates it needs a moment)."""
+
+logger = logging.getLogger("headrace.client")
 
 TIMESTAMP_MIN, TIMESTAMP_MAX = -1, 2**63 - 1
 """The first one says that there is none."""
@@ -171,6 +174,12 @@ class AnyProducer:
             )
         why = trouble or "no broker said which partitions it has"
         raise DeadlineExceeded(f"nothing is known of topic {topic!r} after {limit_ms:g} ms: {why}")
+
+    def _say_what_was_given_up(self) -> None:
+        """Once, at the end: a record that is lost while nobody looks at its delivery shall not be so in silence."""
+        failed = self._core.last_failed
+        if failed is not None and not failed.is_told:
+            logger.warning("records were not delivered, as their deliveries say; the last: %s", failed.error)
 
     def _flush_overdue(
         self, trouble: ClientError | None, timeout_ms: float, *, is_calling: bool = False

@@ -34,6 +34,7 @@ class Promise:
 
     def error(self) -> ClientError | None:
         """Why the record is nowhere, if that is known."""
+        self._batch.is_told = self._batch.is_done
         return self._batch.error
 
     def _where(self) -> RecordMetadata:
@@ -60,6 +61,7 @@ class Promise:
 def delivered(batch: ProducedBatch, place: int, timestamp: int) -> RecordMetadata:
     """Where the record at that place of a batch is; raises why it is nowhere."""
     if batch.error is not None:
+        batch.is_told = True
         raise batch.error
     return RecordMetadata(
         batch.partition.topic,

@@ -244,6 +244,7 @@ class Producer(AnyProducer):
             for batch in self._core.settled:
                 for callback in batch.callbacks or ():
                     callback()
+            self._say_what_was_given_up()
             self._session.close()
 
     async def __aenter__(self) -> Self:

@@ -260,6 +260,7 @@ class Producer(AnyProducer):
                 self._core.abandon(ClientClosed("the producer was closed before the record was delivered"))
                 callbacks = self._settle()
             self._call(callbacks)
+            self._say_what_was_given_up()
             with self._changed:  # Those who wait for an operation are told of its end.
                 self._session.close()
 

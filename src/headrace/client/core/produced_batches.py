@@ -41,6 +41,7 @@ class ProducedBatch:
         "error",
         "is_done",
         "is_full",
+        "is_told",
         "is_uncertain",
         "last_error",
         "log_append_time_ms",
@@ -72,6 +73,8 @@ class ProducedBatch:
         """When a broker last named another leader."""
         self.is_done = False
         self.error: ClientError | None = None
+        self.is_told = False
+        """Somebody has looked at the error."""
         self.base_offset = -1
         self.log_append_time_ms = -1
         self.callbacks: list[Callable[[], None]] | None = None

@@ -17,6 +17,7 @@ from headrace.client.core.produce_requests import CONCURRENT_PAUSE_MS, identity_
 from headrace.client.core.produced_batches import PartitionLine, ProducedBatch
 from headrace.client.errors import (
     BrokerError,
+    ClientClosed,
     ClientError,
     DeadlineExceeded,
     InvalidArgument,
@@ -53,6 +54,8 @@ class ProducerCore:
         self._settings = settings
         self._cluster = cluster
         self._transactions = transactions
+        self.last_failed: ProducedBatch | None = None
+        """Of those that were neither aborted nor left by a close."""
         self._records_count = self._failed_count = self._retries_count = 0
         self._requests: dict[int, int] = {}
         self._producer_id = -1
@@ -344,6 +347,8 @@ class ProducerCore:
     def _fail(self, batch: ProducedBatch, error: ClientError) -> None:
         batch.error = error
         self._failed_count += batch.builder.count
+        if not isinstance(error, TransactionFailed | ClientClosed):
+            self.last_failed = batch
         if self._transactions is not None:
             self._transactions.batch_failed(error, is_numbered=batch.sequence >= 0)
         self._settle(batch)
