@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace import aio
-from headrace.client import LATEST, Admin, Consumer, IsolationLevel, Producer, TopicPartition
+from headrace.client import EARLIEST, LATEST, Admin, Consumer, IsolationLevel, Producer, TopicPartition
 from headrace.client.blocking.raw import FetchedBytes, RawFetcher
 from headrace.client.core.reading import AbortedTransactions
 from headrace.client.errors import (
@@ -18,6 +18,7 @@ from headrace.client.errors import (
     InvalidArgument,
     OffsetOutOfRange,
 )
+from headrace.client.types import EARLIEST_LOCAL
 from headrace.model.errors import ErrorCode
 from headrace.testing import EmbeddedBroker
 from headrace.wire.records.builder import NewRecord, build_batch
@@ -159,6 +160,18 @@ async def hand_over_on_a_loop(broker: EmbeddedBroker, topic: str) -> None:
             await producer.send_batch(topic, 0, b"")
     async with aio.Admin(broker.bootstrap_servers) as admin:
         await admin.end_transaction(prepared, commit=True)
+
+
+def test_where_the_log_on_a_leaders_disk_begins(broker: EmbeddedBroker, topic: str) -> None:
+    """What is asked before an empty answer is taken for the end of a range; without remote storage, the log's start."""
+    place = TopicPartition(topic, 0)
+    with Producer(broker.bootstrap_servers) as producer:
+        producer.send_batch(topic, 0, encoded(b"a", b"b", b"c")).result(WAIT_MS)
+    with Admin(broker.bootstrap_servers) as admin:
+        assert admin.offsets({place: EARLIEST_LOCAL})[place].offset == 0
+        admin.delete_records({place: 2})
+        found = {time: admin.offsets({place: time})[place].offset for time in (EARLIEST, EARLIEST_LOCAL)}
+    assert found == {EARLIEST: 2, EARLIEST_LOCAL: 2}
 
 
 def beyond_the_end(fetcher: RawFetcher, topic: str, timeout_ms: float) -> None:
