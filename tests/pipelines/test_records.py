@@ -72,6 +72,16 @@ def test_stops_and_batches_are_kept_by_run_and_number() -> None:
     assert batch_message("p", "a", {"batch": BATCHES_KEPT})[0] == batch_message("p", "b", {"batch": 0})[0]
 
 
+def test_after_a_rewind_the_batches_before_it_are_not_the_newest() -> None:
+    before = [batch_message("p", "a", {"batch": n, "ends": "old"})[1] for n in range(10)]
+    after = [batch_message("p", "b", {"batch": n, "ends": "new"})[1] for n in range(2)]
+    found = known([(0, told("a", State.RUNNING)), *((1, each) for each in before), *((2, each) for each in after)])
+    assert [(n, batch["ends"]) for n, batch in found.batches.items()] == [(0, "new"), (1, "new")]
+    last = found.last_batch()
+    assert last is not None
+    assert last["batch"] == 1
+
+
 def test_foreign_records_are_passed_over() -> None:
     ledger = Ledger()
     for value in (None, b"", b"nothing", b"[]", b"{}", json.dumps({"kind": "run", "pipeline": "p"}).encode()):

@@ -63,7 +63,7 @@ class Known:
     seen_ms: int = 0
     """When the holder was heard of last, by the broker's clock."""
     batches: dict[int, Mapping[str, Any]] = field(default_factory=dict)
-    """Progress of the newest batches, by their numbers."""
+    """Progress of the newest batches, by their numbers, which rise."""
     stops: set[str] = field(default_factory=set)
     """Runs that were asked to stop."""
     refused: set[str] = field(default_factory=set)
@@ -72,7 +72,7 @@ class Known:
         return self.holder is not None and self.holder.state not in ENDED and now_ms - self.seen_ms <= LEASE_MS
 
     def last_batch(self) -> Mapping[str, Any] | None:
-        return self.batches[max(self.batches)] if self.batches else None
+        return self.batches[next(reversed(self.batches))] if self.batches else None
 
 
 def run_message(record: RunRecord) -> tuple[str, bytes]:
@@ -121,11 +121,18 @@ class Ledger:
         if kind == "run":
             _apply_run(known, timestamp_ms, found)
         elif kind == "batch" and isinstance(found.get("batch"), int):
-            known.batches[found["batch"]] = found
-            while len(known.batches) > BATCHES_KEPT:
-                del known.batches[min(known.batches)]
+            _apply_batch(known, found)
         elif kind == "stop":
             known.stops.add(str(found.get("run")))
+
+
+def _apply_batch(known: Known, found: Mapping[str, Any]) -> None:
+    """After a rewind the numbers begin anew: what is told of higher ones is of the time before it."""
+    while known.batches and next(reversed(known.batches)) >= found["batch"]:
+        known.batches.popitem()
+    known.batches[found["batch"]] = found
+    while len(known.batches) > BATCHES_KEPT:
+        del known.batches[next(iter(known.batches))]
 
 
 def _apply_run(known: Known, timestamp_ms: int, found: Mapping[str, Any]) -> None:
