@@ -33,6 +33,7 @@ QUIET_MS_MAX = 30_000  # a client that hears nothing for this long has lost its 
 BATCH_BYTES = 128 * 1024
 LINGER_MS = 20
 REPORT_EVERY = 20_000
+BAR_NAME_WIDTH = 15
 
 Report = Callable[[int], None]
 
@@ -214,14 +215,14 @@ def show_many_messages(console: Console, broker_pid: int, bootstrap: str, count:
     create_topic(bootstrap, "demo")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
-        bars = {"send": count, "read": count, "read as a group": GROUP_MESSAGES}
-        reports = [
-            partial(lambda bar, done: progress.update(bar, completed=done), progress.add_task(name, total=total))
-            for name, total in bars.items()
-        ]
-        sent = measured("send", broker_pid, partial(send, bootstrap, "demo", count, reports[0]))
-        read = measured("read", broker_pid, partial(read_back, bootstrap, "demo", count, reports[1]))
-        group = read_as_group(bootstrap, reports[2])
+
+        def begin(name: str, total: int) -> Report:
+            bar = progress.add_task(f"{name:<{BAR_NAME_WIDTH}}", total=total)  # its clock starts now
+            return lambda done: progress.update(bar, completed=done)
+
+        sent = measured("send", broker_pid, partial(send, bootstrap, "demo", count, begin("send", count)))
+        read = measured("read", broker_pid, partial(read_back, bootstrap, "demo", count, begin("read", count)))
+        group = read_as_group(bootstrap, begin("read as a group", GROUP_MESSAGES))
     if sent.checksums != read.checksums:
         raise DemoFailure(f"what was read is not what was sent: checksums {sent.checksums} and {read.checksums}")
     console.print(results((sent, read), count, cost_of(broker_pid)))

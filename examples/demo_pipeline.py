@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from rich.table import Table
 
 from headrace import Admin
 from headrace.bench.orders import DEAD, PIPELINE_FILE, RESULTS, SECONDS, TOPIC
+from headrace.cli.failures import Failure
+from headrace.cli.pipeline_session import LOG_FILE, started_session
 from headrace.client import NewTopic
 from headrace.client.blocking.whole_topics import read_topic
 from headrace.client.errors import ClientError
@@ -154,6 +157,8 @@ def _watch(console: Console, orders: Orders, batches: list[Batch], thread: threa
                 raise DemoFailure(f"the pipeline has not ended in {RUN_SECONDS_MAX} s")
             time.sleep(LOOK_SECONDS)
         live.update(progress_table(orders, batches))
+    if not console.is_terminal:
+        console.print()  # elsewhere the table is printed once, without an end of its last line
 
 
 def _is_complete(batches: list[Batch], count: int) -> bool:
@@ -238,10 +243,12 @@ def country_chart(by_country: Mapping[str, int]) -> Table:
     return table
 
 
-def start_spark() -> "SparkSession":
-    from headrace.spark import session
-
-    return session("headrace-demo", conf={"spark.log.level": "OFF", "spark.ui.enabled": "false"})
+def start_spark(folder: Path) -> "SparkSession":
+    """What Java and the workers say goes to a file: on the terminal it would run through the table."""
+    try:
+        return started_session("demo", None, {}, folder / LOG_FILE)
+    except Failure as failure:
+        raise DemoFailure(failure.message) from failure
 
 
 def main() -> int:
@@ -256,7 +263,7 @@ def main() -> int:
                 shown = PIPELINE_FILE.relative_to(ROOT) if PIPELINE_FILE.is_relative_to(ROOT) else PIPELINE_FILE
                 console.print(f"broker at [bold]{bootstrap}[/bold]; the pipeline is {shown}")
                 began = time.perf_counter()
-                total, outcome = run_pipeline(console, folder, bootstrap, count, start_spark)
+                total, outcome = run_pipeline(console, folder, bootstrap, count, partial(start_spark, folder))
                 show_results(console, total, outcome, time.perf_counter() - began)
                 if os.environ.get("KEEP") == "1":
                     console.print(f"the broker stays at {bootstrap}, files in {folder}; Ctrl-C ends it and removes all")

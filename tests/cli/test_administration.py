@@ -13,6 +13,12 @@ from tests.cli.conftest import Headrace
 
 def test_topic_configs(headrace: Headrace, topic: str) -> None:
     assert "--all shows them" in headrace("configs", "describe", "--topic", topic).stdout
+    for wrong in (("describe",), ("alter", "--set", "retention.ms=5")):
+        misspelt = headrace("configs", *wrong, "--topic", f"{topic}s", exit_code=1).stderr
+        assert misspelt == (
+            f'headrace: cannot {wrong[0]} topic "{topic}s": it does not exist, did you mean "{topic}"? '
+            "(headrace topics list shows all)\n"
+        )
     headrace("configs", "alter", "--topic", topic, "--set", "retention.ms=5", "--append", "cleanup.policy=compact")
     shown = headrace("configs", "describe", "--topic", topic).stdout
     assert [line.split() for line in shown.splitlines()[1:]] == [

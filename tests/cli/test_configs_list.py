@@ -33,7 +33,9 @@ def test_one_table_or_a_part_of_a_name() -> None:
     few = json.loads(CliRunner().invoke(cli, ["configs", "list", "retention", "--json"]).output)
     assert {"retention.ms", "log.retention.hours"} <= {key["name"] for key in few}
     assert all("retention" in key["name"] for key in few)
-    assert "no config has" in CliRunner().invoke(cli, ["configs", "list", "zzz"]).output
+    assert CliRunner().invoke(cli, ["configs", "list", "zzz"]).output == 'no config has "zzz" in its name\n'
+    misspelt = CliRunner().invoke(cli, ["configs", "list", "--topic", "retenton.ms"]).output
+    assert misspelt == 'no config has "retenton.ms" in its name, did you mean "retention.ms"?\n'
 
 
 def test_a_resource_must_be_named() -> None:

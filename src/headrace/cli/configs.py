@@ -2,11 +2,12 @@
 
 import shutil
 import sys
+from collections.abc import Sequence
 
 import click
 
 from headrace.cli.console import count_text, print_json, print_table
-from headrace.cli.group import CommandGroup
+from headrace.cli.group import LIKE_A_WORD, CommandGroup, nearest_of
 from headrace.cli.options import assignments, bootstrap_option, complete_topics, json_option
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable
 from headrace.model.configs.definition import render_value
@@ -45,8 +46,13 @@ def list_configs(kind: str | None, text: str | None, as_json: bool) -> None:
              key.description)
             for table, key in found
         ),
-        empty=f'no config has "{text}" in its name',
+        empty=f'no config has "{text}" in its name{_meant(text or "", tables)}',
     )  # fmt: skip
+
+
+def _meant(text: str, tables: Sequence[ConfigTable]) -> str:
+    nearest = nearest_of(text, (key.name for table in tables for key in table), likeness=LIKE_A_WORD)
+    return "" if nearest is None else f', did you mean "{nearest}"?'
 
 
 def entry_text(table: ConfigTable, key: ConfigKey, width: int) -> str:
@@ -102,12 +108,22 @@ _broker_option = click.option("--broker", metavar="ID", help=f'The broker by its
 @json_option
 def describe(bootstrap: str, topic: str | None, broker: str | None, everything: bool, as_json: bool) -> None:
     """Show the configs of a topic or a broker that are not at their default."""
+    from headrace.cli.outcomes import fail_on_errors, topic_names
     from headrace.cli.topic_details import config_source_text
     from headrace.client import Admin
+    from headrace.client.errors import BrokerError
+    from headrace.client.types import Outcome
+    from headrace.model.errors import ErrorCode
 
     resource = _resource(topic, broker)
     with Admin(bootstrap) as admin:
-        (entries,) = admin.describe_configs([resource]).values()
+        try:
+            (entries,) = admin.describe_configs([resource]).values()
+        except BrokerError as refused:
+            if refused.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                unknown = {_shown(topic, broker): Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)}
+                fail_on_errors(unknown, "cannot describe", known=lambda: topic_names(admin))
+            raise
     shown = [entry for entry in entries if everything or as_json or not entry.is_default]
     if as_json:
         print_json(
@@ -157,7 +173,7 @@ def alter(
     dry_run: bool,
 ) -> None:
     """Change configs of a topic, of a broker, or of all brokers while they run."""
-    from headrace.cli.outcomes import fail_on_errors
+    from headrace.cli.outcomes import fail_on_errors, topic_names
     from headrace.client import Admin
     from headrace.client.types import ConfigChange, ConfigOperation
 
@@ -173,6 +189,7 @@ def alter(
         raise click.UsageError("nothing to change: give --set, --delete, --append or --subtract")
     with Admin(bootstrap) as admin:
         outcomes = admin.alter_configs({resource: changes}, validate_only=dry_run)
-    fail_on_errors({_shown(topic, broker): outcome for outcome in outcomes.values()}, "cannot alter")
+        told = {_shown(topic, broker): outcome for outcome in outcomes.values()}
+        fail_on_errors(told, "cannot alter", known=lambda: topic_names(admin))
     did = "could change" if dry_run else "changed"
     click.echo(f"{did} {count_text(len(changes), 'config')} of {_shown(topic, broker)}")

@@ -17,6 +17,8 @@ from headrace.model.ids import TopicPartition
 PIPED_WIDTH = 10_000
 """Columns of a table that goes to a file or a pipe: nothing is folded there."""
 COLUMN_GAP = 2
+NARROW_GAP = 1
+"""Where the columns fit a terminal just so; a heading is not broken for a blank."""
 FOLDED_WIDTH_MIN = 12
 """Columns of the terminal that a folded column of a table keeps."""
 
@@ -54,6 +56,9 @@ def print_table(
         for row in shown:
             row[place] = _cut(row[place], widths[place] - COLUMN_GAP)
     whole = _whole_columns(widths, console.width)
+    if sum(widths) > console.width >= sum(widths) - len(widths) * (COLUMN_GAP - NARROW_GAP):
+        whole = set(range(len(widths)))
+        table.padding = (0, NARROW_GAP, 0, 0)
     for number, column in enumerate(columns):
         justify: Literal["left", "right"] = "right" if column in numbers else "left"
         table.add_column(column.upper(), justify=justify, overflow="fold", no_wrap=number in whole)

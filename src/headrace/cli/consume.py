@@ -9,7 +9,7 @@ import click
 
 from headrace.cli.console import clean, connection_notices
 from headrace.cli.failures import Failure
-from headrace.cli.options import bootstrap_option, complete_topics
+from headrace.cli.options import bootstrap_option, complete_groups, complete_topics
 from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.cli.record_text import record_json, record_line
 from headrace.cli.times import EXAMPLES, parse_time
@@ -36,7 +36,11 @@ Offsets = dict[TopicPartition, int]
 @click.option("--at", "at_time", metavar="TIME", help=f"Begin with the first record of that time or later: {EXAMPLES}.")
 @click.option("--partition", "only", type=click.IntRange(0), multiple=True, help="Only this one; may be repeated.")
 @click.option(
-    "--group", "group_id", metavar="GROUP", help="Read as a member of this group, and commit what was printed."
+    "--group",
+    "group_id",
+    metavar="GROUP",
+    shell_complete=complete_groups,
+    help="Read as a member of this group, and commit what was printed.",
 )
 @click.option("--max", "count_max", metavar="N", type=click.IntRange(1), help="Stop after N records.")
 @click.option("--follow", is_flag=True, help="Wait for more at the end.")

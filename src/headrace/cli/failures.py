@@ -1,5 +1,6 @@
 """How a command fails: one line that says what is wrong and what to do next, and an exit code."""
 
+import errno
 import sys
 from typing import IO, Any
 
@@ -8,6 +9,8 @@ import click
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Of what a command writes by itself, such as its output into a file; the broker has its own words for its disk."""
 
 
 class Failure(click.ClickException):
@@ -31,6 +34,8 @@ def failure_of(error: Exception) -> click.ClickException | None:
 
     if isinstance(error, ConfigError):
         return Misuse(str(error))
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return Failure(f"{error.filename or 'the output'} cannot be written: {error.strerror}")
     client_errors = sys.modules.get("headrace.client.errors")  # only a command that used the client can fail by it
     if client_errors is not None and isinstance(error, client_errors.ClientError):
         return Failure(str(error))

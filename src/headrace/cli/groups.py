@@ -7,10 +7,10 @@ import click
 
 from headrace.cli.console import count_text, partitions_text, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
-from headrace.cli.group import CommandGroup
+from headrace.cli.group import CommandGroup, nearest_of
 from headrace.cli.group_lag import PartitionLag, group_lag
 from headrace.cli.group_reset import Move, Target, moves, wanted_partitions
-from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
+from headrace.cli.options import bootstrap_option, complete_groups, confirm, json_option, yes_option
 from headrace.cli.outcomes import fail_on_errors, named
 from headrace.cli.times import EXAMPLES, parse_time
 from headrace.client import Admin
@@ -55,7 +55,7 @@ def list_groups(bootstrap: str, states: tuple[str, ...], types: tuple[str, ...],
 
 
 @command.command("describe")
-@click.argument("names", metavar="GROUP...", nargs=-1, required=True)
+@click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=complete_groups)
 @bootstrap_option
 @json_option
 def describe(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
@@ -72,14 +72,14 @@ def describe(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
         )
         return
     for group, lag in zip(found, lags, strict=True):
-        protocol = f", {group.protocol_type} protocol {group.protocol or NOTHING}" if group.protocol_type else ""
+        strategy = f", strategy {group.protocol}" if group.protocol else ""
         members = count_text(len(group.members), "member")
-        click.echo(f'group "{group.group}": {group.state}{protocol}, {members}, coordinator {group.coordinator}')
+        click.echo(f'group "{group.group}": {group.state}{strategy}, {members}, coordinator {group.coordinator}')
         _print_lag(lag)
 
 
 @command.command("members")
-@click.argument("name", metavar="GROUP")
+@click.argument("name", metavar="GROUP", shell_complete=complete_groups)
 @bootstrap_option
 @json_option
 def members(bootstrap: str, name: str, as_json: bool) -> None:
@@ -107,7 +107,7 @@ def members(bootstrap: str, name: str, as_json: bool) -> None:
 
 
 @command.command("lag")
-@click.argument("names", metavar="[GROUP]...", nargs=-1)
+@click.argument("names", metavar="[GROUP]...", nargs=-1, shell_complete=complete_groups)
 @bootstrap_option
 @json_option
 def lag(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
@@ -125,7 +125,7 @@ def lag(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
 
 
 @command.command("reset")
-@click.argument("name", metavar="GROUP")
+@click.argument("name", metavar="GROUP", shell_complete=complete_groups)
 @click.option("--topic", "topics", metavar="TOPIC[:PARTITION,...]", multiple=True, help="What to reset; else all.")
 @click.option("--to-earliest", is_flag=True, help="To the first record there is.")
 @click.option("--to-latest", is_flag=True, help="Behind the last record there is.")
@@ -158,7 +158,9 @@ def reset(
         committed = {part: found.offset for part, found in admin.group_offsets(name).items()}
         partitions = wanted_partitions(admin, topics, committed)
         if not partitions:
-            raise Failure(f'group "{name}" has committed nothing: say --topic what it shall read')
+            nearest = nearest_of(name, _names(admin)) if state == DEAD else None
+            meant = f' (did you mean "{nearest}"?)' if nearest is not None else ""
+            raise Failure(f'group "{name}" has committed nothing{meant}: say --topic what it shall read')
         planned = moves(admin, partitions, committed, target)
         _show_moves(planned, as_json)
         if dry_run:
@@ -172,13 +174,14 @@ def reset(
 
 
 @command.command("delete")
-@click.argument("names", metavar="GROUP...", nargs=-1, required=True)
+@click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=complete_groups)
 @yes_option
 @bootstrap_option
 def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
     """Delete groups without members, and their offsets."""
     if not yes:
-        confirm(f"delete {count_text(len(names), 'group')} and all committed offsets?")
+        quoted = ", ".join(f'"{name}"' for name in names)
+        confirm(f"delete {count_text(len(names), 'group')} and all committed offsets ({quoted})?")
     with Admin(bootstrap) as admin:
         outcomes = admin.delete_groups(names)
         for name, outcome in outcomes.items():

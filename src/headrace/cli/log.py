@@ -11,7 +11,7 @@ import click
 from headrace.cli.console import clean, count_text, print_json, print_table, progress, size_text
 from headrace.cli.failures import EXIT_FAILED, Failure
 from headrace.cli.group import CommandGroup
-from headrace.cli.options import json_option, yes_option
+from headrace.cli.options import confirm, json_option, yes_option
 from headrace.log import inspect
 from headrace.log.dump import Value
 from headrace.log.errors import LogError
@@ -115,7 +115,7 @@ def repair(ctx: click.Context, path: Path, dry_run: bool, yes: bool, as_json: bo
     if not dry_run and mendable:
         if not yes:
             _show(report, as_json=False)
-            click.confirm(f"make {count_text(mendable, 'repair')}?", abort=True, err=True)
+            confirm(f"make {count_text(mendable, 'repair')}?")
         with _failures_told(path), progress(f"repairing {path}"):
             report = inspect.repair(RealDisk(), str(path), dry_run=False)
     _show(report, as_json=as_json)

@@ -1,11 +1,14 @@
 """Options that several commands share, and how their texts are read."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from headrace.cli.failures import Failure
+from headrace.cli.failures import EXIT_INTERRUPTED, Failure
+
+if TYPE_CHECKING:
+    from headrace.client import Admin
 
 BOOTSTRAP_DEFAULT = "127.0.0.1:9092"
 COMPLETION_TIMEOUT_MS = 1000
@@ -41,6 +44,9 @@ def confirm(question: str) -> None:
         if isinstance(abort.__context__, EOFError):
             click.echo(err=True)
             raise Failure("nothing was changed, as standard input holds no answer: --yes does not ask") from None
+        if isinstance(abort.__context__, KeyboardInterrupt):
+            click.echo(err=True)
+            raise SystemExit(EXIT_INTERRUPTED) from None
         raise
 
 
@@ -56,12 +62,28 @@ def assignments(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def complete_topics(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Topic names for the shell; none if no broker answers soon."""
+    """Topic names for the shell; internal ones for who has typed an underscore."""
+    shown = _asked(ctx, lambda admin: [each.name for each in admin.topics() if incomplete or not each.internal])
+    return [name for name in shown if name.startswith(incomplete)]
+
+
+def complete_groups(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    found = _asked(ctx, lambda admin: [each.group for each in admin.groups()])
+    return [name for name in found if name.startswith(incomplete)]
+
+
+def complete_transactional_ids(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    found = _asked(ctx, lambda admin: [each.transactional_id for each in admin.transactions()])
+    return [transactional_id for transactional_id in found if transactional_id.startswith(incomplete)]
+
+
+def _asked(ctx: click.Context, question: "Callable[[Admin], list[str]]") -> list[str]:
+    """What the broker knows, sorted; nothing if none answers soon."""
     from headrace.client import Admin
     from headrace.client.errors import ClientError
 
     try:
         with Admin(ctx.params.get("bootstrap") or BOOTSTRAP_DEFAULT, timeout_ms=COMPLETION_TIMEOUT_MS) as admin:
-            return sorted(topic.name for topic in admin.topics() if topic.name.startswith(incomplete))
+            return sorted(question(admin))
     except ClientError:
         return []

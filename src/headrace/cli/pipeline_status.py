@@ -69,21 +69,29 @@ def _show(found: "Mapping[str, Known]", *, as_json: bool, prometheus: bool, with
         return
     rows = [_status(name, known, now_ms) for name, known in found.items()]
     if as_json:
-        last = {name: known.last_batch() for name, known in found.items()}
-        print_json([{**row, "last_batch": last[row["pipeline"]]} for row in rows])
+        print_json([{**row, "last_batch": found[row["pipeline"]].last_batch()} for row in rows])
         return
-    columns = ("pipeline", "state", "heard", "batch", "rows/s", "lag", "lag s")
     print_table(
-        columns, ([row[column] for column in columns] for row in rows), right=("batch", "rows/s", "lag", "lag s"),
+        ("pipeline", "state", "heard", "batch", "rows/s", "lag", "lag s"),
+        (
+            (
+                row["pipeline"],
+                _cell(row["state"]),
+                f"{duration_text(row['heard_ms_ago'])} ago",
+                *(_cell(row[name]) for name in ("batch", "rows_per_second", "lag_records", "lag_seconds")),
+            )
+            for row in rows
+        ),
+        right=("batch", "rows/s", "lag", "lag s"),
         empty="no pipeline is known",
-    )  # fmt: skip
+    )
     for row in rows:
         if row["message"]:
             click.echo(f"{row['pipeline']}: {row['message']}")
     if with_batches:
         for row, known in zip(rows, found.values(), strict=True):
-            click.echo(f"\n{row['pipeline']}: run {row['run']} on {row['host']}")
-            if row["watermark"] != NOTHING:
+            click.echo(f"\n{row['pipeline']}: run {_cell(row['run'])} on {_cell(row['host'])}")
+            if row["watermark"] is not None:
                 click.echo(f"watermark: {row['watermark']}")
             _print_batches(known)
 
@@ -93,26 +101,26 @@ def _status(name: str, known: "Known", now_ms: int) -> dict[str, Any]:
 
     holder, batch = known.holder, known.last_batch() or {}
     lag = batch.get("lag") or {}
-    state = str(holder.state) if holder is not None else NOTHING
+    state = str(holder.state) if holder is not None else None
     if holder is not None and holder.state not in ENDED and not known.is_alive(now_ms):
         state = "lost"
     return {
         "pipeline": name,
         "state": state,
-        "run": holder.run if holder is not None else NOTHING,
-        "host": f"{holder.host}:{holder.process_id}" if holder is not None else NOTHING,
-        "heard": f"{duration_text(max(now_ms - known.seen_ms, 0))} ago",
-        "batch": batch.get("batch", NOTHING),
-        "rows/s": _cell(batch.get("rows_per_second")),
-        "lag": lag.get("records", NOTHING),
-        "lag s": lag.get("seconds", NOTHING),
-        "watermark": batch.get("watermark") or NOTHING,
+        "run": holder.run if holder is not None else None,
+        "host": f"{holder.host}:{holder.process_id}" if holder is not None else None,
+        "heard_ms_ago": max(now_ms - known.seen_ms, 0),
+        "batch": batch.get("batch"),
+        "rows_per_second": batch.get("rows_per_second"),
+        "lag_records": lag.get("records"),
+        "lag_seconds": lag.get("seconds"),
+        "watermark": batch.get("watermark") or None,
         "message": holder.message if holder is not None else "",
     }
 
 
 def _cell(value: Any) -> Any:
-    """A project of Spark does not tell all that a pipeline does."""
+    """For people: a pipeline that has done no batch tells little, and a project of Spark never tells all."""
     return NOTHING if value is None else value
 
 

@@ -34,6 +34,7 @@ def test(ctx: click.Context, place: Path) -> None:
     folder is read or written: the broker is one of its own.
     """
     pipeline = load(place)
+    click.echo("starting Spark", err=True)
     with told_failures(), tempfile.TemporaryDirectory(prefix="headrace-test-") as folder:
         found = compare(pipeline, lambda: spark_session(pipeline, None, Path(folder, LOG_FILE)))
     for name, lines in found.items():

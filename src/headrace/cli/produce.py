@@ -2,15 +2,18 @@
 
 from collections import deque
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import BinaryIO, Literal
 
 import click
 
 from headrace.cli.console import connection_notices, count_text, progress
 from headrace.cli.failures import Failure
+from headrace.cli.group import nearest_of
 from headrace.cli.options import bootstrap_option, complete_topics
+from headrace.cli.outcomes import topic_names
 from headrace.cli.record_text import LINE_LENGTH_MAX, InputRecord, LineError, input_records
-from headrace.client import Delivery, Producer
+from headrace.client import Admin, Delivery, Producer
 from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
 
@@ -43,7 +46,7 @@ _ACKS: dict[str, Literal["all", 1, 0]] = {"all": "all", "1": 1, "0": 0}
     type=click.Choice(list(_ACKS)),
     default="all",
     show_default=True,
-    help="Whose acknowledgement a record waits for: nobody's, the leader's, or all in-sync replicas'.",
+    help="Whose acknowledgement a record waits for: all in-sync replicas', the leader's, or nobody's.",
 )
 @bootstrap_option
 def command(
@@ -58,6 +61,7 @@ def command(
     """Send lines of text to a topic. Each line is one record."""
     if key_separator == "":
         raise click.UsageError("--key-separator must not be empty")
+    made = _what_is_made(bootstrap, topic)
     interactive = file.isatty()
     if interactive:
         click.echo("one record per line; Ctrl-D ends", err=True)
@@ -74,7 +78,17 @@ def command(
     ):
         records = input_records(_lines(file), separator)
         count = _send_all(producer, topic, records, partition=partition, at_once=interactive)
-    click.echo(f'sent {count_text(count, "record")} to topic "{topic}"', err=True)
+    click.echo(f'sent {count_text(count, "record")} to topic "{topic}"{made if count else ""}', err=True)
+
+
+def _what_is_made(bootstrap: str, topic: str) -> str:
+    """Brokers make a topic that is written to: what to say of one that is not there, since its name may be misspelt."""
+    with Admin(bootstrap) as admin:
+        (found,) = admin.topics([topic])
+        if found.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return ""
+        nearest = nearest_of(topic, topic_names(admin))
+    return ", which was made for it" + (f' (did you mean "{nearest}"?)' if nearest is not None else "")
 
 
 def _lines(file: BinaryIO) -> Iterable[bytes]:
@@ -88,7 +102,7 @@ def _send_all(
 ) -> int:
     unconfirmed: deque[Delivery] = deque()
     count = 0
-    with progress(f"sending to {topic}") as advance:
+    with nullcontext(_ignored) if at_once else progress(f"sending to {topic}") as advance:  # none over what is typed
         try:
             for record in records:
                 unconfirmed.append(producer.send(topic, record.value, key=record.key, partition=partition))
@@ -105,6 +119,10 @@ def _send_all(
         producer.flush()
         _confirm(unconfirmed)
     return count
+
+
+def _ignored(count: int) -> None:
+    """Whoever types the records sees how many they are."""
 
 
 def _confirm(unconfirmed: deque[Delivery]) -> None:

@@ -10,10 +10,9 @@ from headrace.cli.epochs import epochs, member_json, member_text, pooled_members
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import (
-    BOOTSTRAP_DEFAULT,
-    COMPLETION_TIMEOUT_MS,
     bootstrap_option,
     complete_topics,
+    complete_transactional_ids,
     confirm,
     json_option,
     yes_option,
@@ -29,18 +28,6 @@ OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
 STATES = ("Empty", *OPEN, "CompleteCommit", "CompleteAbort")
 INTERNAL_TOPICS_WITH_TRANSACTIONS = ("__consumer_offsets",)
 NOTHING = "-"
-
-
-def complete_ids(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Transactional ids for the shell; none if no broker answers soon."""
-    from headrace.client.errors import ClientError
-
-    try:
-        with Admin(ctx.params.get("bootstrap") or BOOTSTRAP_DEFAULT, timeout_ms=COMPLETION_TIMEOUT_MS) as admin:
-            ids = [each.transactional_id for each in admin.transactions()]
-            return [transactional_id for transactional_id in ids if transactional_id.startswith(incomplete)]
-    except ClientError:
-        return []
 
 
 _hanging_topic_option = click.option(
@@ -143,7 +130,7 @@ def _duration_ms(text: str) -> int:
 
 
 @command.command("describe")
-@click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=complete_ids)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=complete_transactional_ids)
 @bootstrap_option
 @json_option
 def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
@@ -177,7 +164,7 @@ def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
 
 
 @command.command("abort")
-@click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=complete_ids)
+@click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=complete_transactional_ids)
 @click.option("--hanging", is_flag=True, help="Abort what hangs in partitions, and no coordinator will end.")
 @_hanging_topic_option
 @yes_option
@@ -207,7 +194,8 @@ def _abort_ids(admin: Admin, ids: Sequence[str], yes: bool) -> None:
                 "(headrace transactions list --open shows those that have)"
             )
     if not yes:
-        confirm(f"abort {count_text(len(ids), 'transaction')} and fence their producers?")
+        fenced = "its producer" if len(ids) == 1 else "their producers"
+        confirm(f"abort {count_text(len(ids), 'transaction')} and fence {fenced}?")
     outcomes = admin.fence_producers(ids)
     for transactional_id, outcome in outcomes.items():
         if outcome.error is ErrorCode.NONE:

