@@ -86,6 +86,17 @@ class OffsetOutOfRange(BrokerError):
         super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition} cannot be read at offset {offset}")
 
 
+class TopicRecreated(ClientError):
+    """A topic was deleted, and the one that has its name now is another."""
+
+    def __init__(self, partition: "TopicPartition", offset: int) -> None:
+        self.partition = partition
+        self.offset = offset
+        super().__init__(
+            f'{partition} cannot be read from offset {offset} on, as "{partition.topic}" was deleted and created again'
+        )
+
+
 class LogTruncated(ClientError):
     """A partition lost records that were read already, when a leader without them took over.
 

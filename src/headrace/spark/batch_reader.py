@@ -11,7 +11,7 @@ from headrace.spark.planning import OffsetRange, ranges_between, split_ranges
 from headrace.spark.pruning import Bounds
 from headrace.spark.range_reader import RangePartition, read_range
 from headrace.spark.source_options import Bound, SourceOptions, latest_is_not_a_start
-from headrace.spark.topic_view import TopicView, require_topics
+from headrace.spark.topic_view import TopicsSeen, TopicView, require_topics
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,15 +31,16 @@ class BatchReader(DataSourceReader):
         options = self._options
         view = TopicView(options)
         try:
-            ranges = self._bounds.cut(self._ranges(view), view)
+            seen = view.topics()
+            ranges = self._bounds.cut(self._ranges(view, seen), view)
         finally:
             view.close()
         if options.scan != "broker":
             from headrace.spark.scan_plan import plan_scan
 
-            return plan_scan(ranges, options)
+            return plan_scan(ranges, options, seen.topic_ids)
         pieces = split_ranges(ranges, partitions_min=options.partitions_min, records_max=options.partition_records_max)
-        return [RangePartition(each) for each in pieces]
+        return [RangePartition(each, seen.topic_ids.get(each.partition.topic, "")) for each in pieces]
 
     def read(self, partition: InputPartition) -> "Iterator[pyarrow.RecordBatch]":
         if isinstance(partition, RangePartition):
@@ -52,10 +53,9 @@ class BatchReader(DataSourceReader):
         assert isinstance(partition, ScanPiece)
         return read_piece(partition, self._options, self._schema)
 
-    def _ranges(self, view: TopicView) -> list[OffsetRange]:
+    def _ranges(self, view: TopicView, seen: TopicsSeen) -> list[OffsetRange]:
         """Between the two bounds, and no wider than what filters leave; every option is held against all partitions."""
         options = self._options
-        seen = view.topics()
         require_topics(seen, options.selection)
         starting, ending = options.starting or EARLIEST_BOUND, options.ending or LATEST_BOUND
         starts = resolve(starting, seen.partitions, view)

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from pyspark.sql.datasource import InputPartition
 
@@ -35,9 +36,11 @@ _fetchers: dict[tuple[Any, ...], "RawFetcher"] = {}
 
 
 class RangePartition(InputPartition):
-    def __init__(self, wanted: OffsetRange) -> None:
+    def __init__(self, wanted: OffsetRange, topic_id: str = "") -> None:
+        """The id, where it is known, is that of the topic for which the range was planned."""
         super().__init__(tuple(wanted))
         self.wanted = wanted
+        self.topic_id = topic_id
 
 
 def read_range(
@@ -45,7 +48,7 @@ def read_range(
 ) -> "Iterator[pyarrow.RecordBatch]":
     """The rows of the range; what of it is not there any more is a loss, and the policy decides."""
     from headrace.client.core.reading import AbortedTransactions
-    from headrace.client.errors import DeadlineExceeded, OffsetOutOfRange
+    from headrace.client.errors import DeadlineExceeded, OffsetOutOfRange, TopicRecreated
     from headrace.spark.rows import RowMaker
     from headrace.wire.columns.decoding import decode
     from headrace.wire.columns.opened import hides_control
@@ -54,11 +57,12 @@ def read_range(
     settle()
     maker = RowMaker(options, schema)
     fetcher = _fetcher(options.settings)
+    meant = {wanted.partition.topic: UUID(partition.topic_id).bytes} if partition.topic_id else {}
     begin = wanted.begin
     while begin < wanted.end:
         try:
             left: dict[TopicPartition | tuple[str, int], tuple[int, int]] = {wanted.partition: (begin, wanted.end)}
-            for piece in fetcher.fetch(left, timeout_ms=options.poll_timeout_ms):
+            for piece in fetcher.fetch(left, timeout_ms=options.poll_timeout_ms, topic_ids=meant):
                 hides = hides_control if piece.aborted is None else AbortedTransactions(piece.aborted).hides
                 for decoded in decode(
                     piece.data,
@@ -77,6 +81,10 @@ def read_range(
             first = _first_left(wanted, begin, options)
             settle_loss(lost_text([(wanted.partition, begin, first)]), options.data_loss)
             begin = first
+        except TopicRecreated:
+            why = "the topic was deleted and created again while they were read"
+            settle_loss(lost_text([(wanted.partition, begin, wanted.end)], why), options.data_loss)
+            return
 
 
 def _first_left(wanted: OffsetRange, begin: int, options: SourceOptions) -> int:

@@ -1,9 +1,10 @@
 """Which parts of a batch read are taken from segment files, and which from the broker, at one vector of offsets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from time import time
 from typing import NamedTuple
+from uuid import UUID
 
 from pyspark.sql.datasource import InputPartition
 
@@ -61,29 +62,38 @@ def client_config(options: SourceOptions) -> AdminConfig:
     return AdminConfig(**{each.name: getattr(config, each.name) for each in fields(ClientConfig)})
 
 
-def plan_scan(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputPartition]:
-    """Files where the broker gives them, and the broker for all else."""
+def plan_scan(
+    ranges: Sequence[OffsetRange], options: SourceOptions, topic_ids: Mapping[str, str]
+) -> list[InputPartition]:
+    """Files where the broker gives them, and the broker for all else; the ids are of the topics that were seen."""
     manifest = _manifest(ranges, options)
-    planned = _planned(ranges, manifest, options, options.partition_records_max)
+    planned = _planned(ranges, manifest, options, topic_ids, options.partition_records_max)
     least = options.partitions_min or 0
     if len(planned) < least:
         total = sum(each.end - each.begin for each in ranges)
-        planned = _planned(ranges, manifest, options, max(1, total // least))
+        planned = _planned(ranges, manifest, options, topic_ids, max(1, total // least))
     return planned
 
 
 def _planned(
-    ranges: Sequence[OffsetRange], manifest: ScanManifest | None, options: SourceOptions, records_max: int | None
+    ranges: Sequence[OffsetRange],
+    manifest: ScanManifest | None,
+    options: SourceOptions,
+    topic_ids: Mapping[str, str],
+    records_max: int | None,
 ) -> list[InputPartition]:
     found = {TopicPartition(each.topic, each.partition): each for each in manifest.partitions} if manifest else {}
     planned: list[InputPartition] = []
     for wanted in ranges:
+        topic_id = topic_ids.get(wanted.partition.topic, "")
         scanned = found.get(wanted.partition)
+        if scanned is not None and topic_id not in ("", str(UUID(bytes=scanned.topic_id))):
+            scanned = None  # It was deleted and created again in between: whoever reads the range says so.
         parts = _parts(wanted, scanned, with_open=options.scan == "direct") if scanned is not None else []
         if manifest is not None and scanned is not None and parts:
             planned += _pieces(wanted.partition, _place(manifest, scanned), parts, records_max)
         left = split_ranges(_left(wanted, parts), partitions_min=None, records_max=records_max)
-        planned += [RangePartition(each) for each in left]
+        planned += [RangePartition(each, topic_id) for each in left]
     return planned
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from struct import Struct
 from time import time
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from headrace.client.scans import AbortedRange, ScanLease, ScanManifest
 from headrace.log.checkpoints import decode_partition_metadata, decode_properties
@@ -89,7 +90,8 @@ def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -
     except (FileRefused, OSError, CorruptFile) as error:
         say_once(f"a scan reads through the broker: {error}")
         left = OffsetRange(piece.wanted.partition, done, piece.wanted.end)
-        yield from read_range(RangePartition(left), options, schema)
+        meant = str(UUID(bytes=piece.place.topic_id))
+        yield from read_range(RangePartition(left, meant), options, schema)
 
 
 def check_place(place: FilePlace) -> None:

@@ -82,7 +82,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             partitions_min=self._options.partitions_min,
             records_max=self._options.partition_records_max,
         )
-        return [RangePartition(each) for each in pieces]
+        return [RangePartition(each, after.topic_ids.get(each.partition.topic, "")) for each in pieces]
 
     def read(self, partition: InputPartition) -> "Iterator[pyarrow.RecordBatch]":
         if not isinstance(partition, RangePartition):

@@ -90,7 +90,7 @@ def options_of(broker: EmbeddedBroker, topic: str, **more: str) -> SourceOptions
 
 def planned(broker: EmbeddedBroker, topic: str, begin: int, end: int, **more: str) -> tuple[list, SourceOptions]:
     options = options_of(broker, topic, **more)
-    return plan_scan([OffsetRange(TopicPartition(topic, 1), begin, end)], options), options
+    return plan_scan([OffsetRange(TopicPartition(topic, 1), begin, end)], options, {}), options
 
 
 def test_closed_segments_come_from_files_and_the_tail_from_the_broker(broker: EmbeddedBroker, segmented: str) -> None:

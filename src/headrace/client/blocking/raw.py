@@ -43,11 +43,13 @@ class RawFetcher:
         *,
         timeout_ms: float = STALL_MS_MAX,
         held_bytes_max: int = HELD_BYTES_MAX,
+        topic_ids: Mapping[str, bytes] | None = None,
     ) -> Iterator[FetchedBytes]:
         """All that is in these ranges (the first offset, and the one behind the last), in order in each partition.
 
         Offsets may be missing, as after compaction, and a range may have no piece at all. `timeout_ms` is the longest
         time without progress; `held_bytes_max` bounds what is fetched ahead, where one batch is not larger than that.
+        Where ids are given, a topic that was deleted and created again meanwhile is an error, `TopicRecreated`.
         """
         wanted = {TopicPartition(*place): (start, end) for place, (start, end) in ranges.items()}
         for place, (start, end) in wanted.items():
@@ -56,10 +58,14 @@ class RawFetcher:
             if not isinstance(place.topic, str) or not isinstance(place.partition, int):
                 raise InvalidArgument(f"a partition is a topic and a number, not {place!r}")
         self._session.check_usable()
-        return self._pieces(
-            RangeReader(fetch_settings(self.config), self._session.cluster, wanted, held_bytes_max=held_bytes_max),
-            timeout_ms,
+        reader = RangeReader(
+            fetch_settings(self.config),
+            self._session.cluster,
+            wanted,
+            held_bytes_max=held_bytes_max,
+            topic_ids=topic_ids,
         )
+        return self._pieces(reader, timeout_ms)
 
     def _pieces(self, reader: RangeReader, timeout_ms: float) -> Iterator[FetchedBytes]:
         session = self._session

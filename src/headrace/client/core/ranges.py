@@ -25,11 +25,12 @@ from headrace.client.errors import (
     BrokerError,
     ClientError,
     OffsetOutOfRange,
+    TopicRecreated,
     UnsupportedByBroker,
 )
 from headrace.client.types import EARLIEST_LOCAL, IsolationLevel
 from headrace.model.errors import RETRIABLE, ErrorCode
-from headrace.model.ids import TopicPartition
+from headrace.model.ids import NO_TOPIC_ID, TopicPartition
 from headrace.wire.errors import ProtocolError
 from headrace.wire.messages import fetch
 from headrace.wire.records.header import BASE_OFFSET, HEADER, LAST_OFFSET_DELTA
@@ -93,12 +94,15 @@ class RangeReader:
         ranges: Mapping[TopicPartition, tuple[int, int]],
         *,
         held_bytes_max: int,
+        topic_ids: Mapping[str, bytes] | None = None,
     ) -> None:
+        """The ids, as far as they are given, are those of the topics that are meant: none else of their names is."""
         self.steps_count = 0
         """Grows with every answer that brought a range forward."""
         self._settings = settings
         self._is_committed = settings.isolation == IsolationLevel.READ_COMMITTED
         self._cluster = cluster
+        self._topic_ids = topic_ids or {}
         self._ranges = {place: _Range(start, end) for place, (start, end) in ranges.items() if start < end}
         """Those that are not fetched to their ends; what got something goes behind the others."""
         self._held_bytes_max = held_bytes_max
@@ -158,7 +162,14 @@ class RangeReader:
                 errands.append(self._fetch(node, positions, max(room, self._settings.partition_bytes_max)))
         return errands, wakeup_ms
 
+    def _is_meant(self, topic: str) -> bool:
+        known = self._cluster.topic_id(topic)
+        return NO_TOPIC_ID in (known, self._topic_ids.get(topic, NO_TOPIC_ID)) or known == self._topic_ids[topic]
+
     def _node_for(self, place: TopicPartition, wanted: _Range) -> int | None:
+        """None if that is not known; what is known of the topic may also be older than the id that is meant."""
+        if not self._is_meant(place.topic):
+            return None
         if wanted.preferred_node in self._cluster.brokers:
             return wanted.preferred_node
         return self._cluster.leader(place)
@@ -184,6 +195,9 @@ class RangeReader:
                 self._error = reply
         else:
             self._cluster.refreshed(reply, now_ms)
+            other = next((place for place in self._ranges if not self._is_meant(place.topic)), None)
+            if other is not None:
+                self._error = TopicRecreated(other, self._ranges[other].position)
 
     def _fetched(self, node: int, positions: dict[TopicPartition, int], reply: Any, now_ms: float) -> None:
         del self._asked_bytes[node]

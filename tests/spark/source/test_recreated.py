@@ -1,0 +1,75 @@
+"""A topic that is deleted and created again between the planning of a batch and its reading, without Spark around it."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from headrace.spark.batch_reader import batch_reader
+from headrace.spark.data_loss import DataLost
+from headrace.spark.range_reader import close_fetchers
+from headrace.spark.source_options import parse_source_options
+from headrace.spark.stream_reader import StreamReader
+from headrace.testing.embedded import EmbeddedBroker
+from tests.spark.source.topics import produce
+
+SCHEMA = StructType([StructField("value", BinaryType())])
+Read = Callable[[], list[bytes]]
+PLANS = ("stream", "broker", "auto", "direct")
+
+
+@pytest.fixture(autouse=True)
+def fetchers() -> Iterator[None]:
+    yield
+    close_fetchers()
+
+
+def planned(broker: EmbeddedBroker, topic: str, kind: str, policy: str) -> Read:
+    """A batch of all that there is, planned now and read when it is called."""
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic, "columns": "value"}
+    given |= {"dataLossPolicy": policy, "startingOffsets": "earliest"}
+    if kind == "stream":
+        stream = StreamReader(parse_source_options(given), SCHEMA)
+        begin = stream.initialOffset()
+        pieces = stream.partitions(begin, stream.latestOffset(begin, ReadAllAvailable()))
+        stream.stop()
+        reading = stream.read
+    else:
+        batch = batch_reader(parse_source_options({**given, "scan": kind}), SCHEMA)
+        pieces, reading = batch.partitions(), batch.read
+    return lambda: [value for piece in pieces for rows in reading(piece) for value in rows.column("value").to_pylist()]
+
+
+def recreate(broker: EmbeddedBroker, topic: str, value: bytes) -> None:
+    broker.delete_topic(topic)
+    broker.create_topic(topic, partitions=2)
+    produce(broker, topic, [value] * 5, partition=1)
+
+
+@pytest.mark.parametrize("kind", ["stream", "broker", "auto"])
+def test_another_topic_of_the_same_name_never_stands_in(
+    broker: EmbeddedBroker, topic: str, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    produce(broker, topic, [b"old"] * 5, partition=1)
+    strict, lenient = (planned(broker, topic, kind, policy) for policy in ("fail", "earliest"))
+    recreate(broker, topic, b"new")
+    with pytest.raises(DataLost, match=rf"{topic}-1 offsets 0 to 4 \(the topic was deleted and created again while"):
+        strict()
+    assert lenient() == []
+    assert f"{topic}-1 offsets 0 to 4" in capsys.readouterr().err
+
+
+def test_files_that_are_lent_are_those_of_the_older_topic(broker: EmbeddedBroker, topic: str) -> None:
+    produce(broker, topic, [b"old"] * 5, partition=1)
+    read = planned(broker, topic, "direct", "fail")
+    recreate(broker, topic, b"new")
+    assert read() == [b"old"] * 5
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_a_worker_that_knows_the_older_topic_reads_the_newer(broker: EmbeddedBroker, topic: str, kind: str) -> None:
+    produce(broker, topic, [b"old"] * 5, partition=1)
+    assert planned(broker, topic, "broker", "fail")() == [b"old"] * 5
+    recreate(broker, topic, b"new")
+    assert planned(broker, topic, kind, "fail")() == [b"new"] * 5
