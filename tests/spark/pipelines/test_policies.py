@@ -46,6 +46,12 @@ sinks:
   - {{console: true, rows: 5}}
 bad_records: {{topic: {name}-dead}}
 """
+LENIENT = """\
+name: {name}
+source: {{topic: {name}, format: json, schema: "id STRING NOT NULL"}}
+sink: {{topic: {name}-out}}
+bad_records: {{topic: {name}-dead}}
+"""
 
 
 @pytest.fixture
@@ -84,3 +90,33 @@ def test_records_with_new_fields_are_letters_and_the_rest_is_printed(
     printed = capfd.readouterr().out
     assert "|4711|" in printed
     assert "coupon" not in printed
+
+
+def test_what_is_more_or_less_than_one_object_is_a_letter(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
+) -> None:
+    """Spark's own reading of JSON stops behind the first object, and replaces what is not UTF-8."""
+    folder = write_pipeline(tmp_path, LENIENT.format(name=name))
+    bad = [
+        b'{"id": "1"} {"id": "lost"}',
+        b'{"id": "2"}, {"id": "lost"}',
+        b'{"id": "3"}}',
+        b'{"id": "4"} x',
+        b'{"id": "5"',
+    ]
+    bad += [b'[{"id": "6"}]', b"null", b"{}", b"", b'{"id": "\xff"}']
+    good = [
+        b'{"id": "good"}',
+        b' {"id": "spaces"}\r\n',
+        b"{'id': 'quotes'}",
+        b'{"id": "}\\u007d", "more": [{"id": 1}]}',
+    ]
+    send(broker.bootstrap_servers, name, [*bad, *good], keys=["one partition, so one order"] * len(bad + good))
+    assert run_once(folder, spark, broker.bootstrap_servers).state is State.DONE
+    found = [row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out"))]
+    assert found == ["good", "spaces", "quotes", "}}"]
+    letters = read_records(broker.bootstrap_servers, f"{name}-dead")
+    assert [letter.value for letter in letters] == bad
+    reasons = [headers(letter)["hr-dead-reason"] for letter in letters]
+    assert set(reasons[:7]) == {"the value is not JSON that fits the schema"}
+    assert reasons[-1] == "the value is not UTF-8"

@@ -25,8 +25,10 @@ RECORD, PARSED, ERROR, FAILED, QUARANTINE = "__record", "__parsed", "__error", "
 DRIFT = "__drift"
 MARK = "__watermark"
 """The watermark that the batch drops rows by, where the source was asked for it."""
-CORRUPT = "__corrupt"
+VALUE, WHOLE, CORRUPT = "__value", "__whole", "__corrupt"
+"""Of what is parsed: the value, whether nothing stands behind it, and the text if it is not right."""
 UNPARSABLE = "the value is not JSON that fits the schema"
+NOT_TEXT = "the value is not UTF-8"
 
 
 def routes_rejected(pipeline: Pipeline, source: Source) -> bool:
@@ -47,15 +49,25 @@ def checked_rows(records: "DataFrame", source: Source, pipeline: Pipeline) -> "D
     parsed = records.select(own, *mark)
     if source.format is Format.JSON:
         text = sql.col(f"{RECORD}.value").cast("string")
-        schema = f"{ddl_of(source.fields)}, `{CORRUPT}` STRING"
-        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-        parsed = parsed.withColumn(PARSED, sql.from_json(text, schema, options))
+        parsed = parsed.withColumn(PARSED, _parsed(text, source))
         if source.unknown_fields is not UnknownFields.ALLOW:
             known = sql.array(*(sql.lit(field.name) for field in source.fields))
             parsed = parsed.withColumn(DRIFT, sql.array_except(sql.json_object_keys(text), known))
     kept = [MARK] if mark else []
     rows = parsed.select(RECORD, *kept, *_drift(source), *_columns(source), _error(source).alias(ERROR))
     return _with_expectations(rows, pipeline)
+
+
+def _parsed(text: "Column", source: Source) -> "Column":
+    """Spark reads JSON up to the end of its object and no further, so a second object behind it would be lost.
+
+    Hence the value is read as a field of an object of ours, whose last field is there only if the value is whole.
+    """
+    from pyspark.sql import functions as sql
+
+    wrapped = sql.concat(sql.lit(f'{{"{VALUE}":'), text, sql.lit(f',"{WHOLE}":true}}'))
+    schema = f"`{VALUE}` STRUCT<{ddl_of(source.fields)}>, `{WHOLE}` BOOLEAN, `{CORRUPT}` STRING"
+    return sql.from_json(wrapped, schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT})
 
 
 def _drift(source: Source) -> list["Column"]:
@@ -69,7 +81,8 @@ def _columns(source: Source) -> list["Column"]:
     from pyspark.sql import functions as sql
 
     if source.format is Format.JSON:
-        fields = [sql.col(PARSED).getField(field.name).alias(field.name) for field in source.fields]
+        value = sql.col(PARSED).getField(VALUE)
+        fields = [value.getField(field.name).alias(field.name) for field in source.fields]
         return [*fields, *(sql.col(f"{RECORD}.{name}").alias(name) for name in source.columns)]
     value = sql.col(f"{RECORD}.value")
     shown = {"value": value.cast("string") if source.format is Format.STRING else value}
@@ -85,10 +98,12 @@ def _error(source: Source) -> "Column":
     if source.format is Format.BINARY:
         return nothing
     if source.format is Format.STRING:
-        return sql.when(~sql.is_valid_utf8(value.cast("string")), sql.lit("the value is not UTF-8")).otherwise(nothing)
-    parsed = sql.col(PARSED)
+        return sql.when(~sql.is_valid_utf8(value.cast("string")), sql.lit(NOT_TEXT)).otherwise(nothing)
+    whole = sql.col(PARSED)
+    parsed, is_corrupt = whole.getField(VALUE), whole.getField(CORRUPT).isNotNull()
     reasons = sql.when(value.isNull(), sql.lit("the value is null"))
-    reasons = reasons.when(parsed.isNull() | parsed.getField(CORRUPT).isNotNull(), sql.lit(UNPARSABLE))
+    reasons = reasons.when(~sql.is_valid_utf8(value.cast("string")), sql.lit(NOT_TEXT))
+    reasons = reasons.when(is_corrupt | parsed.isNull() | whole.getField(WHOLE).isNull(), sql.lit(UNPARSABLE))
     for field in source.fields:
         if field.is_required:
             missing = sql.lit(f'field "{field.name}" is missing or null')
