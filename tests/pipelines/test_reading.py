@@ -152,6 +152,10 @@ MISTAKES = [
     pytest.param("spark: {settings: {master: x}}", 4, "begin with spark.", id="not a Spark setting"),
     pytest.param("sinks:\n  - {topic: x}", 4, "sink is there already", id="sink and sinks"),
     pytest.param("sources: {b: {topic: x}}", 4, "source is there already", id="source and sources"),
+    pytest.param("checkpoint:", 4, "checkpoint: there is no value", id="nothing behind a key"),
+    pytest.param("transform: ~", 4, "transform: there is no value", id="null for a section"),
+    pytest.param("expectations: null", 4, "expectations: there is no value", id="null for a list"),
+    pytest.param("spark: {settings: {spark.x: }}", 4, "settings.spark.x: there is no value", id="null in a mapping"),
     pytest.param("a: &x [1]\nb: *x", 5, "aliases are not used", id="alias"),
     pytest.param("a: [1", 5, "this is not YAML", id="not YAML"),
 ]
@@ -186,6 +190,16 @@ SOURCE_MISTAKES = [
     ("{topic: a, format: json, schema: at STRING, watermark: {column: at, delay: 1 s}}", "needs a TIMESTAMP"),
     ("{topic: a, watermark: {column: timestamp}}", "lacks `delay`"),
     ("{topic: b}", 'topic "b" is read by this pipeline too'),
+    ("{pattern: '[a-c]'}", 'sink.topic: topic "b" is read by this pipeline too'),
+    ("{pattern: '(?=a)b'}", "not a regular expression of topics"),
+    ("{topic: }", "source.topic: there is no value"),
+    ("{topics: []}", "source.topics: in the list there is no value"),
+    ("{topics: [a, ~]}", "source.topics: in the list there is no value"),
+    ("{topic: a, format: json, schema: {}}", "source.schema: there is no field"),
+    ("{topic: a, format: json, schema: {id: }}", "source.schema.id: there is no value"),
+    ("{topic: a, start: '1969-12-31T23:59:59.999Z'}", "before 1970"),
+    (f"{{topic: a, options: {{minPartitions: '{'9' * 5_000}'}}}}", "source.options.minPartitions: "),
+    (f"{{topic: a, options: {{maxTriggerDelay: '{'9' * 5_000}s'}}}}", "source.options.maxTriggerDelay: "),
     ("a", "keys of its own are needed"),
 ]
 
@@ -215,6 +229,8 @@ SINK_MISTAKES = [
     ("{delta: t, mode: upsert, keys: [a], order_by: b, options: {compression: zstd}}", "an upsert takes none"),
     ("{console: false}", "write true, or leave the sink out"),
     ("{console: true, rows: 0}", "0 is not between 1"),
+    ("{topic: }", "sink.topic: there is no value"),
+    (f"{{parquet: f, options: {{targetFileBytes: '{'9' * 5_000}'}}}}", "sink.options.targetFileBytes: "),
 ]
 
 
@@ -222,6 +238,19 @@ SINK_MISTAKES = [
 def test_a_wrong_sink_is_told(tmp_path: Path, sink: str, text: str) -> None:
     found = problems(tmp_path, f"name: n\nsource: {{topic: a}}\nsink: {sink}\n")
     assert any(line == 3 and text in said for line, said in found), found
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("name: n\nsource: {topic: a}\nsinks: []\n", 3, "sinks: there is none"),
+        ("name: n\nsource: {topic: a}\nsinks:\n# - topic: b\n", 3, "sinks: there is no value"),
+        ("name: n\nsources: {}\nsink: {topic: b}\n", 2, "sources: there is none"),
+        ("name:\nsource: {topic: a}\nsink: {topic: b}\n", 1, "name: there is no value"),
+    ],
+)
+def test_a_pipeline_from_nowhere_or_to_nowhere_is_told(tmp_path: Path, text: str, line: int, said: str) -> None:
+    assert any(at == line and said in each for at, each in problems(tmp_path, text))
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:

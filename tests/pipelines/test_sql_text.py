@@ -56,6 +56,7 @@ def test_expressions() -> None:
     [
         ("id STRING NOT NULL, n int", "`id` string, `n` int"),
         ("a ARRAY<STRUCT<b: INT, c MAP<STRING, DOUBLE>>>", "`a` array<struct<`b`: int, `c`: map<string, double>>>"),
+        ("s STRUCT<`a``b`: INT>", "`s` struct<`a``b`: int>"),
         ("price DECIMAL(10, 2) COMMENT 'in euro', `odd name` DATE", "`price` decimal(10,2), `odd name` date"),
     ],
 )

@@ -32,7 +32,7 @@ class OptionReader:
         found = self.text(name)
         if found is None:
             return None
-        if not re.fullmatch(r"-?\d+", found) or not least <= int(found) <= INT64_MAX:
+        if not re.fullmatch(r"-?\d{1,19}", found) or not least <= int(found) <= INT64_MAX:
             raise OptionError(f'option "{name}" is a whole number of at least {least}, not "{found}"')
         return int(found)
 
@@ -56,7 +56,7 @@ class OptionReader:
         found = self.text(name)
         if found is None:
             return default_ms
-        match = re.fullmatch(r"(\d+)\s*([a-z]*)", found.lower())
+        match = re.fullmatch(r"(\d{1,12})\s*([a-z]*)", found.lower())
         if match is None or match[2] not in _DURATION_MS:
             raise OptionError(f'option "{name}" is a duration such as 500ms, 10s, 15m or 1h, not "{found}"')
         return int(match[1]) * _DURATION_MS[match[2]]
@@ -73,7 +73,7 @@ class OptionReader:
             if not isinstance(inner, dict):
                 raise OptionError(f'option "{name}" is {example}; topic "{topic}" has no object of partitions')
             for index, number in inner.items():
-                if not index.isdecimal() or type(number) is not int or not least <= number <= INT64_MAX:
+                if not re.fullmatch(r"\d{1,9}", index) or type(number) is not int or not least <= number <= INT64_MAX:
                     raise OptionError(f'option "{name}" is {example}; "{index}": {json.dumps(number)} is not that')
                 numbers[TopicPartition(topic, int(index))] = number
         if not numbers:
@@ -99,7 +99,7 @@ class OptionReader:
 def _parsed(name: str, text: str, example: str) -> dict[str, Any]:
     try:
         tree = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         tree = None
     if not isinstance(tree, dict):
         raise OptionError(f'option "{name}" is {example}, not {text}')

@@ -32,9 +32,9 @@ def parse_schema(text: str) -> tuple[SchemaField, ...]:
     return _Parser(text).schema()
 
 
-def ddl_of(fields: tuple[SchemaField, ...]) -> str:
+def ddl_of(fields: tuple[SchemaField, ...], separator: str = " ") -> str:
     """For Spark. Without NOT NULL, which it does not check: the compiled query does."""
-    return ", ".join(f"`{field.name.replace('`', '``')}` {field.type}" for field in fields)
+    return ", ".join(f"`{field.name.replace('`', '``')}`{separator}{field.type}" for field in fields)
 
 
 class _Parser:
@@ -104,7 +104,7 @@ class _Parser:
             raise ValueError(f'field "{name}": {kind.upper()} needs its type in <>, as in ARRAY<STRING>')
         if kind == "struct":
             inner = self._fields(end=">", separator=":", depth=depth + 1)
-            return f"struct<{', '.join(f'`{field.name}`: {field.type}' for field in inner)}>"
+            return f"struct<{ddl_of(inner, separator=': ')}>"
         types = [self._type(name, depth + 1)]
         if kind == "map":
             if self._next() != ",":

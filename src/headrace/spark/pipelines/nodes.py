@@ -25,6 +25,8 @@ SHOWN_LENGTH_MAX = 40
 
 _KINDS: Mapping[type[Node], str] = {ScalarNode: "text", SequenceNode: "list", MappingNode: "mapping"}
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
+_NULL_TAG = "tag:yaml.org,2002:null"
+NO_VALUE = "there is no value: write one, or leave this out"
 _INTEGER = re.compile(r"-?[0-9][0-9_]{0,17}")
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -123,9 +125,13 @@ class Section:
         self.findings.add(self.line, f"{place} lacks `{key}`: add for example `{example}`")
 
     def _take(self, key: str) -> Node | None:
+        """The value; a key that has none is told, for it may be all that a line lacks."""
         self._asked.add(key)
         node = self._values.get(key)
-        return None if node is None or node.tag == "tag:yaml.org,2002:null" else node
+        if node is not None and node.tag == _NULL_TAG:
+            self.wrong(key, NO_VALUE)
+            return None
+        return node
 
     # Scalars
 
@@ -193,6 +199,9 @@ class Section:
         if not isinstance(node, SequenceNode) or any(not isinstance(item, ScalarNode) for item in node.value):
             self.wrong(key, f"a list of texts is needed here, not a {_kind(node)}")
             return ()
+        if not node.value or any(item.tag == _NULL_TAG or not str(item.value).strip() for item in node.value):
+            self.wrong(key, f"in the list {NO_VALUE}")
+            return ()
         return tuple(str(item.value) for item in node.value)
 
     def pairs(self, key: str) -> Mapping[str, str]:
@@ -208,6 +217,8 @@ class Section:
         for name, value in section._values.items():
             if not isinstance(value, ScalarNode):
                 section.wrong(name, f"a single value is needed here, not a {_kind(value)}")
+            elif value.tag == _NULL_TAG:
+                section.wrong(name, NO_VALUE)
             else:
                 found[name] = str(value.value)
         return found

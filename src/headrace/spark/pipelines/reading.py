@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from headrace.core.groups.topic_patterns import TopicPattern
 from headrace.spark.pipelines.definition import (
     ATTEMPTS_MAX,
     EXPECTATIONS_MAX,
@@ -216,8 +217,12 @@ def _engine(root: Section) -> Engine:
 
 def _check_loops(root: Section, pipeline: Pipeline) -> None:
     """A pipeline that writes what it reads would never end."""
+    written = written_topics(pipeline)
     read = {topic for source in pipeline.sources for topic in source.topics}
-    for path, topic in written_topics(pipeline):
+    for source in pipeline.sources:
+        if source.pattern is not None:
+            read |= set(TopicPattern(source.pattern).matching([topic for _, topic in written]))
+    for path, topic in written:
         if topic in read:
             root.findings.add(pipeline.line_of(path), f'{path}: topic "{topic}" is read by this pipeline too')
 

@@ -29,6 +29,8 @@ def read_sinks(root: Section) -> tuple[Sink, ...]:
         root.wrong("sinks", "sink is there already: move it to here")
     if single is None and not several and "sink" not in root and "sinks" not in root:
         root.missing("sink", "sink: {topic: orders-clean}")
+    if root.kind("sinks") == "list" and not several:
+        root.wrong("sinks", "there is none: a pipeline that writes nowhere would lose what it reads")
     found = [_sink(section) for section in ([single] if single is not None else several)]
     sinks = tuple(sink for sink in found if sink is not None)
     _refuse_shared_folders(root, sinks)

@@ -1,7 +1,6 @@
 """The sources of a pipeline file: one under `source`, or several by name under `sources`."""
 
-import re
-
+from headrace.core.groups.topic_patterns import PatternRefused, TopicPattern
 from headrace.spark.nearest_names import nearest
 from headrace.spark.pipelines.definition import (
     INPUT_VIEW,
@@ -27,6 +26,8 @@ def read_sources(root: Section) -> tuple[Source, ...]:
         root.wrong("sources", "source is there already: move it to here under a name of its own")
     if single is None and not named and "source" not in root and "sources" not in root:
         root.missing("source", "source: {topic: orders, format: json, schema: id STRING}")
+    if root.kind("sources") == "mapping" and not named:
+        root.wrong("sources", "there is none: name one, as in `orders: {topic: orders}`")
     sections = {INPUT_VIEW: single} if single is not None else named
     found = tuple(_source(name, section) for name, section in sections.items())
     if found and all(source.read_as is ReadAs.TABLE for source in found):
@@ -81,10 +82,11 @@ def _what(section: Section) -> tuple[tuple[str, ...], str | None]:
 
 
 def _pattern(text: str) -> str:
+    """What it means is decided by the engine that will match it, which takes less than Python's."""
     try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f'"{text}" is not a regular expression: {error}') from None
+        TopicPattern(text)
+    except PatternRefused as error:
+        raise ValueError(f'"{text}" is not a regular expression of topics: {error}') from None
     return text
 
 
@@ -99,6 +101,8 @@ def _fields(section: Section, form: Format) -> tuple[SchemaField, ...]:
             except ValueError as error:
                 section.wrong(f"schema.{name}", str(error))
         fields: tuple[SchemaField, ...] | None = tuple(found)
+        if not pairs:
+            section.wrong("schema", "there is no field: write one, as in `id: STRING`")
     else:
         fields = section.parsed("schema", parse_schema)
     if form is Format.JSON and "schema" not in section:

@@ -65,4 +65,6 @@ def start_of(text: str) -> str:
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
+    if moment < datetime.fromtimestamp(0, UTC):
+        raise ValueError(f'"{text}" is before 1970: write earliest for all there is')
     return str(round(moment.timestamp() * 1000))

@@ -123,7 +123,7 @@ def _lanes(lower: Mapping[str, str]) -> int:
     text = lower.get("lanes")
     if (text is not None) != (lower.get("delivery") == LANES):
         raise OptionError('lanes are written by headrace.spark.write_lanes(df, lanes=...): leave out option "lanes"')
-    if text is not None and not (text.isdecimal() and 1 <= int(text) <= LANES_MAX):
+    if text is not None and not (re.fullmatch(r"\d{1,4}", text) and 1 <= int(text) <= LANES_MAX):
         raise OptionError(f"there are 1 to {LANES_MAX} lanes, not {text!r}")
     return int(text or 0)
 
@@ -137,7 +137,7 @@ def checked_name(option: str, text: str) -> str:
 
 
 def checked_epoch(text: str) -> int:
-    if not text.isdecimal() or int(text) > EPOCH_MAX:
+    if not re.fullmatch(r"\d{1,19}", text) or int(text) > EPOCH_MAX:
         raise OptionError(f'option "idempotenceEpoch" is a whole number from 0 to {EPOCH_MAX}, not {text!r}')
     return int(text)
 

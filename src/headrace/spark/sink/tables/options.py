@@ -1,5 +1,6 @@
 """The options of a write into files, checked before anything is written."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
@@ -62,6 +63,6 @@ def _local_path(path: str | None) -> str:
 
 
 def _size(text: str) -> int:
-    if not text.isdecimal() or int(text) < TARGET_FILE_BYTES_MIN:
+    if not re.fullmatch(r"\d{1,18}", text) or int(text) < TARGET_FILE_BYTES_MIN:
         raise OptionError(f"option targetFileBytes is a number of bytes from {TARGET_FILE_BYTES_MIN} on, not {text!r}")
     return int(text)
