@@ -1,4 +1,4 @@
-"""A topic that is deleted and created again between the planning of a batch and its reading, without Spark around it."""
+"""A topic that is deleted and created again between the planning of a batch and its reading: without Spark."""
 
 from collections.abc import Callable, Iterator
 
