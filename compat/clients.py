@@ -20,17 +20,20 @@ class Release:
     classpath: Callable[[], str] = lambda: ""
     note: str = ""
     """What is known of its failures."""
+    fails: tuple[str, ...] = ()
+    """Cases that it fails, or may fail, with Apache Kafka as well; any other failure is ours."""
 
     @property
     def title(self) -> str:
         return f"{self.client} {self.version}"
 
 
-def _from_index(client: str, version: str, *more: str, note: str = "") -> Release:
+def _from_index(client: str, version: str, *more: str, note: str = "", fails: tuple[str, ...] = ()) -> Release:
     return Release(
         client=client,
         version=version,
         note=note,
+        fails=fails,
         python=lambda: python_with(f"{client}-{version}", f"{client}=={version}", *more),
     )
 
@@ -56,6 +59,7 @@ RELEASES = (
         "confluent-kafka",
         "2.4.0",
         note="its process may die after a topic was deleted and made again; it does so with Apache Kafka 4.3.1 too",
+        fails=("a topic made again is empty",),
     ),
     _from_index("confluent-kafka", "2.0.2"),
     _java("4.3.0"),
@@ -67,6 +71,7 @@ RELEASES = (
         "2.3.3",
         *LIBRARIES,
         note="with acks=0 it sends nothing at all, to Apache Kafka 4.3.1 neither",
+        fails=("acks 0",),
     ),
     _from_index("kafka-python", "2.0.2", *LIBRARIES),
     _from_index("aiokafka", "0.14.0", "cramjam"),

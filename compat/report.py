@@ -23,6 +23,8 @@ class Column:
     version: str
     outcomes: Mapping[str, Outcome]
     note: str = ""
+    excused: Sequence[str] = ()
+    """Cases whose failure is known not to be ours."""
 
     @property
     def title(self) -> str:
@@ -33,6 +35,17 @@ class Column:
 
     def failures(self) -> Iterator[tuple[str, Outcome]]:
         return ((name, outcome) for name, outcome in self.outcomes.items() if outcome.result == "fail")
+
+
+def complaints(columns: Iterable[Column], dumps: Mapping[str, Outcome]) -> list[str]:
+    """Failures that nothing excuses."""
+    found = [
+        f"{column.title}, {name}: {outcome.detail}"
+        for column in columns
+        for name, outcome in column.failures()
+        if name not in column.excused
+    ]
+    return found + [f"DumpLogSegments, {name}: {one.detail}" for name, one in dumps.items() if one.result == "fail"]
 
 
 def page(

@@ -1,5 +1,6 @@
 """librdkafka's tests as `make compat` runs them: the summary is read right, and lists, findings and page agree."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from compat.cases import CASES
 from compat.librdkafka.brokers import Witness
 from compat.librdkafka.outcomes import (
+    ALLOW_LIST,
     UNTOUCHED,
     Outcome,
     Pair,
@@ -134,6 +136,14 @@ def test_every_test_must_pass_or_has_its_finding() -> None:
 def test_the_allow_list_is_what_passes() -> None:
     passing = [key for key, pair in stored().items() if pair.headrace is not None and pair.headrace.result == PASSED]
     assert sorted(allowed()) == sorted(passing)
+
+
+def test_the_allow_list_has_only_grown() -> None:
+    """By the history that a checkout has; without one there is nothing to compare with."""
+    git = ["git", "log", "--format=", "--unified=0", "--patch", "--", str(ALLOW_LIST)]
+    history = subprocess.run(git, cwd=ALLOW_LIST.parent, capture_output=True, text=True).stdout.splitlines()
+    once = {line[1:] for line in history if line[:1] in "+-" and line[1:5].isdecimal()}
+    assert once <= set(allowed())
 
 
 def test_the_page_shows_the_outcomes() -> None:
