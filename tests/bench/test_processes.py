@@ -1,7 +1,10 @@
 """What the system says of processes, and processes that do not do as they should."""
 
 import os
+import signal
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +54,35 @@ def test_a_program_that_fails_has_last_words(tmp_path: Path) -> None:
         processes.run(
             processes.python_command("-c", "raise SystemExit('no such luck')"), messages=tmp_path / "m", seconds_max=60
         )
+
+
+class Told(BaseException):
+    pass
+
+
+def test_a_program_ends_with_who_waits_for_it(tmp_path: Path) -> None:
+    def end(*_arguments: object) -> None:
+        raise Told
+
+    name = tmp_path / "process"
+    program = f"import os, time; open({str(name)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+
+    def tell() -> None:
+        while not name.exists() or not name.read_text():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, end)
+    telling = threading.Thread(target=tell)
+    telling.start()
+    try:
+        with pytest.raises(Told):
+            processes.run(processes.python_command("-c", program), messages=tmp_path / "m", seconds_max=600)
+    finally:
+        telling.join()
+        signal.signal(signal.SIGUSR1, before)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(name.read_text()), 0)
 
 
 def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:

@@ -60,6 +60,9 @@ def run(command: Sequence[str], *, messages: Path, seconds_max: float) -> bytes:
         except subprocess.TimeoutExpired:
             process.kill()
             raise BenchError(f"{command[0]} did not end within {seconds_max:.0f} s{last_words(messages)}") from None
+        except BaseException:
+            process.kill()  # leaving the block waits for its end
+            raise
     if process.returncode != 0:
         raise BenchError(f"{Path(command[0]).name} failed{last_words(messages)}")
     return output
