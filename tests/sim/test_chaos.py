@@ -1,5 +1,11 @@
 """The record of the long runs: nothing is counted twice, nothing that failed is counted, and the page tells it."""
 
+import multiprocessing
+import signal
+import time
+
+import pytest
+
 from tests.sim.known_bad import KNOWN_BAD
 from tools.chaos import __main__ as chaos
 from tools.chaos import page
@@ -63,6 +69,16 @@ def test_a_fault_that_few_seeds_met_fails_the_run(tmp_path):
     rare = page.rare(record)
     assert "pause in log" in rare
     assert "kill -9 in log" not in rare
+
+
+def test_workers_end_with_a_run_that_is_told_to_end():
+    worker = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
+    worker.start()
+    with pytest.raises(SystemExit), chaos._workers_that_end_with_it():
+        signal.raise_signal(signal.SIGTERM)
+    worker.join(60)
+    assert worker.exitcode == -signal.SIGKILL
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_campaigns_are_chosen_by_name_or_by_its_first_words():

@@ -10,10 +10,12 @@ make chaos ARGS="--anew simulator"           # from the beginning
 import argparse
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from headrace.sim.report import MET_PERCENT_MIN
@@ -69,7 +71,10 @@ def run_all(chosen: Sequence[tuple[int, Campaign]], record: Record, *, jobs: int
     left = slices(chosen, record)
     running: dict[Future[tuple[float, Outcome]], tuple[Campaign, Slice]] = {}
     # A pool that forks would copy the state of a worker's campaign into the next one.
-    with ProcessPoolExecutor(max_workers=jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with (
+        ProcessPoolExecutor(max_workers=jobs, mp_context=multiprocessing.get_context("spawn")) as pool,
+        _workers_that_end_with_it(),
+    ):
         while True:
             while len(running) < jobs and time.monotonic() < until_s and (taken := next(left, None)):
                 number, campaign, part = taken
@@ -80,6 +85,20 @@ def run_all(chosen: Sequence[tuple[int, Campaign]], record: Record, *, jobs: int
             for future in ended:
                 campaign, part = running.pop(future)
                 yield Ran(campaign, part, *future.result())
+
+
+@contextmanager
+def _workers_that_end_with_it() -> Iterator[None]:
+    """By Ctrl-C or SIGTERM too: what they were at is begun again another time."""
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    try:
+        yield
+    except BaseException:
+        for worker in multiprocessing.active_children():
+            worker.kill()
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def named(asked: str, known: Collection[str]) -> list[str]:
