@@ -105,8 +105,7 @@ def _write(folder: str) -> int:
 
 
 def _write_transactions(bootstrap_servers: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap_servers, "transactional.id": TRANSACTED_TOPIC})
-    producer.init_transactions(TRANSACTION_S_MAX)
+    producer = _transactional_producer(bootstrap_servers)
     for number in range(TRANSACTIONS):
         producer.begin_transaction()
         for _ in range(5):
@@ -114,6 +113,13 @@ def _write_transactions(bootstrap_servers: str) -> None:
         producer.flush(TRANSACTION_S_MAX)
         end = producer.abort_transaction if number % 3 else producer.commit_transaction
         end(TRANSACTION_S_MAX)
+    _transactional_producer(bootstrap_servers)  # begins when the markers of the last transaction are written
+
+
+def _transactional_producer(bootstrap_servers: str) -> Producer:
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "transactional.id": TRANSACTED_TOPIC})
+    producer.init_transactions(TRANSACTION_S_MAX)
+    return producer
 
 
 def _outcome(classpath: str, partition: Path, dump: Dump, records: int) -> Outcome:
