@@ -126,6 +126,15 @@ def test_every_round_trip_is_counted_once(broker: MeasuredBroker, client: Replay
     fetched = fetch_frames(topic, [0], bytes_max=1 << 20, wait_ms_max=10_000)
     report = client.round_trips(broker.address, produced, fetched, count=20, offset=0, pause_us=100)
     assert sum(report.histogram.values()) == report.requests == report.records == 20
+    assert report.bytes == 20 * produced.batch_bytes
+
+
+def test_a_round_trip_that_is_refused_is_noticed(broker: MeasuredBroker, client: ReplayClient, topic: str) -> None:
+    load = ProduceLoad(connections=1, depth=1, records=1, record_bytes=100, partitions=1)
+    produced = prepare_topic(broker.address, topic, load, configs={"max.message.bytes": "100"})
+    fetched = fetch_frames(topic, [0], bytes_max=1 << 20, wait_ms_max=100)
+    with pytest.raises(RunRejected, match="MESSAGE_TOO_LARGE"):
+        client.round_trips(broker.address, produced, fetched, count=3, offset=0, pause_us=100)
 
 
 def test_messages_of_librdkafka_have_percentiles(broker: MeasuredBroker, any_client: ReplayClient, topic: str) -> None:
@@ -179,11 +188,17 @@ def test_durable_requests_against_bare_syncs(
     assert found["requests_per_sync"] == pytest.approx(found["requests_per_second"] / found["per_second"])
 
 
-def test_metadata_of_many_topics(any_client: ReplayClient) -> None:
+def test_metadata_of_many_topics(client: ReplayClient, monkeypatch: pytest.MonkeyPatch) -> None:
     with EmbeddedBroker() as own:
         broker = MeasuredBroker("headrace", own.bootstrap_servers, own.process_id)
-        rounds = MetadataRounds(broker, any_client, topic="metadata", topics=3, partitions=2, seconds=0.05)
-        assert rounds()["cpu_us_per_request"] >= 0
+        rounds = MetadataRounds(broker, client, topic="metadata", topics=3, partitions=2, seconds=0.05)
+        found = rounds()
+        assert found["cpu_us_per_request"] >= 0
+        assert 0.2 < found["answer_kilobytes"] < 2
+        with monkeypatch.context() as patch:
+            patch.setattr(MetadataRounds, "_check", lambda *_: 7)
+            with pytest.raises(RunRejected, match="not as long as the one"):
+                rounds()
         own.delete_topic("metadata-1")
         with pytest.raises(RunRejected, match="4 of 6 partitions"):
             rounds()

@@ -7,6 +7,7 @@ from headrace.bench.links import Link
 from headrace.bench.replay import ReplayClient
 from headrace.bench.requests import METADATA_VERSION, metadata_frames
 from headrace.bench.topics import create_topics
+from headrace.wire.frames import SIZE_BYTES, read_response_header
 from headrace.wire.messages import metadata
 
 CONNECTIONS = 4
@@ -32,25 +33,30 @@ class MetadataRounds:
             names = [f"{self._topic}-{number}" for number in range(self._topics)]
             create_topics(address, names, partitions=self._partitions)
             self._are_made = True
-        self._check(address)
+        answer_bytes = self._check(address)
         before = self._broker.cpu_seconds()
         report = self._client.exchange(address, metadata_frames(CONNECTIONS), depth=1, seconds=self._seconds)
         after = self._broker.cpu_seconds()
+        if report.bytes != report.requests * answer_bytes:
+            raise RunRejected("answers were not as long as the one that was looked at; were topics made meanwhile?")
         figures = {
             "requests_per_second": report.requests / report.seconds,
             "p50_us": report.p50_us(),
             "p99_us": report.p99_us(),
+            "answer_kilobytes": answer_bytes / 1000,
         }
         if before is not None and after is not None:
             figures["cpu_us_per_request"] = (after - before) / report.requests * 1e6
         return figures
 
-    def _check(self, address: str) -> None:
-        """That the answer holds every partition of every topic, with a leader."""
-        request = metadata.MetadataRequest(topics=None, allow_auto_topic_creation=False)
+    def _check(self, address: str) -> int:
+        """That the answer holds every partition of every topic, with a leader; how long it is, with its size."""
         with Link(address) as link:
-            answer = link.call(metadata, request, METADATA_VERSION)
+            body = link.exchange(metadata_frames(1).content)
+        _, position = read_response_header(body, 0, len(body), api_key=metadata.API_KEY, api_version=METADATA_VERSION)
+        answer = metadata.decode_response(body, position, len(body), METADATA_VERSION)
         ours = [topic for topic in answer.topics if (topic.name or "").startswith(f"{self._topic}-")]
         led = sum(1 for topic in ours for partition in topic.partitions if partition.leader_id >= 0)
         if led != self._topics * self._partitions:
             raise RunRejected(f"{led} of {self._topics * self._partitions} partitions have a leader in Metadata")
+        return SIZE_BYTES + len(body)

@@ -201,7 +201,7 @@ static struct {
     int connections, depth, answers, first_error;
     uint32_t records;
     uint64_t interval_ns, end_at;
-    long long requests_max, begun, answered, errors;
+    long long requests_max, begun, answered, answer_bytes, errors;
 } run;
 
 static void note_error(int code) {
@@ -252,6 +252,7 @@ static void take_answer(struct exchange *c) {
     if (run.error_at && (c->size < run.error_at + 2 || get16(c->head + run.error_at)))
         note_error(c->size < run.error_at + 2 ? -3 : get16(c->head + run.error_at));
     c->answered++, c->outstanding--, run.answered++;
+    run.answer_bytes += (long long)c->size;
 }
 
 static void take_bytes(struct exchange *c, const uint8_t *bytes, size_t count) {
@@ -369,7 +370,7 @@ static void exchange(void) {
         last = now_ns();
     }
     print_result(run.answered, run.errors, run.first_error, (double)(last - began) / 1e9,
-                 run.answered * (long long)run.frame_bytes, run.answered * (long long)run.records);
+                 run.answer_bytes, run.answered * (long long)run.records);
 }
 
 /* --- fetch -------------------------------------------------------------------------------------------------------- */
@@ -543,7 +544,10 @@ static void roundtrip(void) {
             const uint8_t *records = records_of(reader.answer, &length);
             if (!records) break;
             reader.offset = take_batches(records, length, reader.offset);
-            if (reader.offset < next) ask(&reader);
+            if (reader.offset >= next) break;
+            /* What was refused never comes. */
+            if (receive_answer(&acks, MSG_DONTWAIT) && get16(acks.answer + error_at)) break;
+            ask(&reader);
         }
         note_latency(now_ns() - sent_at);
         while (!receive_answer(&acks, 0)) {}

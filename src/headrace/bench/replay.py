@@ -43,6 +43,8 @@ class ReplayReport:
     requests: int
     seconds: float
     bytes: int
+    """Of the answers to an exchange, with their sizes; of the batches that were fetched."""
+
     records: int
     client_cpu_seconds: float
     histogram: Histogram

@@ -160,6 +160,11 @@ class Exchange:
             at = end
         del self._received[:at]
 
+    def await_answers(self) -> None:
+        """On a socket that blocks."""
+        while self.outstanding:
+            self.receive()
+
     def _take_answer(self, at: int, end: int) -> None:
         result = self._result
         result.note_latency(self.outstanding.popleft())
@@ -172,6 +177,7 @@ class Exchange:
                 result.note_error(error)
         self._answered += 1
         result.requests += 1
+        result.bytes += end - at
 
 
 def exchange(arguments: Arguments) -> Result:
@@ -205,7 +211,6 @@ def exchange(arguments: Arguments) -> Result:
             sys.exit("replay: answers are missing")
     if not arguments.number("answers", 1):
         _wait_for_ends(all_, result)
-    result.bytes = result.requests * len(frames[0])
     result.records = result.requests * arguments.number("records", 1)
     return result
 
@@ -299,22 +304,26 @@ def roundtrip(arguments: Arguments) -> Result:
     with open(arguments.text("file"), "rb") as file:
         produced = bytearray(file.read(arguments.number("frame_bytes")))
         fetched = bytearray(file.read(arguments.number("fetch_bytes")))
-    result = Result()
-    producer = Exchange(arguments, produced, result, 0)
+    result, acknowledged = Result(), Result()  # whose times and bytes are not those of the trips
+    producer = Exchange(arguments, produced, acknowledged, 0)
     producer.socket.setblocking(True)
     reading = Reading(arguments, fetched, result, arguments.number("offset"), 0)
-    trips: Counter[int] = Counter()
-    while result.requests < arguments.number("requests") and not result.errors:
+    while acknowledged.requests < arguments.number("requests") and not (result.errors or acknowledged.errors):
         reading.end = reading.offset + 1
         reading.ask()
         time.sleep(arguments.number("pause_us") / 1e6)
         sent_ns = time.monotonic_ns()
         producer.send_more(may_begin=True)
         while reading.take_answer() and reading.offset < reading.end:
+            producer.await_answers()  # what was refused never comes
+            if acknowledged.errors:
+                break
             reading.ask()
-        trips[bucket_of(time.monotonic_ns() - sent_ns)] += 1
-        producer.receive()
-    result.histogram = trips  # the producer noted when its acknowledgements were taken, which is another time
+        result.note_latency(sent_ns)
+        producer.await_answers()
+    result.requests = acknowledged.requests
+    if acknowledged.errors:
+        result.note_error(acknowledged.first_error)
     return result
 
 
