@@ -6,8 +6,10 @@ A message is committed when its handler has returned; one that keeps failing goe
 """
 
 import asyncio
+import json
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from headrace.aio import Consumer, Producer
@@ -40,7 +42,6 @@ class Application:
                 group_id=self._group_id,
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
-                value_deserializer="json",
             ) as consumer,
         ):
             async for record in consumer:
@@ -51,10 +52,10 @@ class Application:
     async def _handle(self, producer: Producer, handler: Handler, to: str | None, record: Any) -> None:
         for attempt in range(1, ATTEMPTS_MAX + 1):
             try:
-                result = await handler(record.value)
+                result = await handler(json.loads(record.value))  # here, so that what is no JSON is put aside as well
             except Exception as error:
                 if attempt == ATTEMPTS_MAX:
-                    failed = {"value": record.value, "error": repr(error)}
+                    failed = {"value": (record.value or b"").decode(errors="replace"), "error": repr(error)}
                     await producer.send_and_wait(f"{record.topic}.failed", failed)
             else:
                 if to is not None:
@@ -73,4 +74,7 @@ def make_application(bootstrap_servers: str) -> Application:
 
 
 if __name__ == "__main__":
-    asyncio.run(make_application(sys.argv[1]).run())
+    if len(sys.argv) != 2:
+        sys.exit("usage: python handlers.py HOST:PORT")
+    with suppress(KeyboardInterrupt):
+        asyncio.run(make_application(sys.argv[1]).run())

@@ -6,6 +6,7 @@ A copy that dies in between writes what it had read again. Right where writing t
 """
 
 import sys
+from contextlib import suppress
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
@@ -49,4 +50,7 @@ def checked(message: Message) -> Message:
 
 
 if __name__ == "__main__":
-    copy(*sys.argv[1:])
+    if len(sys.argv) != 4:
+        sys.exit("usage: python at_least_once.py HOST:PORT SOURCE TARGET")
+    with suppress(KeyboardInterrupt):
+        copy(*sys.argv[1:])

@@ -6,6 +6,7 @@ A copy that dies in between loses what it had read. Right for readings of a sens
 """
 
 import sys
+from contextlib import suppress
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 
@@ -40,4 +41,7 @@ def checked(message: Message) -> Message:
 
 
 if __name__ == "__main__":
-    copy(*sys.argv[1:])
+    if len(sys.argv) != 4:
+        sys.exit("usage: python at_most_once.py HOST:PORT SOURCE TARGET")
+    with suppress(KeyboardInterrupt):
+        copy(*sys.argv[1:])

@@ -7,6 +7,7 @@ transactional id. Readers with `isolation.level=read_committed` never see it.
 """
 
 import sys
+from contextlib import suppress
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 
@@ -53,4 +54,7 @@ def checked(message: Message) -> Message:
 
 
 if __name__ == "__main__":
-    copy(*sys.argv[1:])
+    if len(sys.argv) != 4:
+        sys.exit("usage: python exactly_once.py HOST:PORT SOURCE TARGET")
+    with suppress(KeyboardInterrupt):
+        copy(*sys.argv[1:])

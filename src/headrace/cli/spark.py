@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from headrace.cli.console import count_text
 from headrace.cli.failures import Failure
 from headrace.cli.group import CommandGroup
 
@@ -39,7 +40,7 @@ def up(folder: Path, workers: int, cores: int, memory: str) -> None:
         from headrace.spark import standalone
 
         cluster = standalone.up(folder, workers=workers, cores=cores, memory=memory)
-    click.echo(f"a Spark cluster with {workers} workers is up at {cluster.master}")
+    click.echo(f"a Spark cluster with {count_text(workers, 'worker')} is up at {cluster.master}")
     click.echo("headrace spark submit SCRIPT runs a script on it, headrace spark down ends it")
 
 
@@ -75,7 +76,7 @@ def submit(ctx: click.Context, arguments: tuple[str, ...], folder: Path, master:
 def _telling() -> Iterator[None]:
     """What is missing or wrong, in one line."""
     if find_spec("pyspark") is None:
-        raise Failure("Spark is not installed: pip install headrace[spark]")
+        raise Failure("Spark is not installed: pip install 'headrace[spark]'")
     from headrace.spark.java import JavaMissing
     from headrace.spark.standalone import ClusterError
 

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from headrace.cli.findings import Finding, note, ok, problem, warning
 
 ABOUT = "spark"
-INSTALL = "pip install headrace[spark]"
+INSTALL = "pip install 'headrace[spark]'"
 VERSIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "pyspark": ((4, 2), (5,)),
     "pyarrow": ((18,), (1000,)),

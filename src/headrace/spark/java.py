@@ -53,7 +53,8 @@ def find_java() -> Java:
         passed.append(f"{origin} has {f'Java {version}' if version is not None else 'none that runs'} ({home})")
     seen = f"; {', '.join(passed)}" if passed else ""
     raise JavaMissing(
-        f"Spark needs Java {VERSION_MIN} or newer, and none was found{seen}. Install one, or: pip install headrace[jvm]"
+        f"Spark needs Java {VERSION_MIN} or newer, and none was found{seen}. "
+        "Install one, or: pip install 'headrace[jvm]'"
     )
 
 

@@ -107,7 +107,8 @@ def current(folder: Path) -> Cluster | None:
 def submit(arguments: Sequence[str], *, master: str) -> int:
     """Run a script as spark-submit does, with our settings below those of the arguments; its exit code."""
     environment = {**os.environ, **spark_environment(is_local=True)}
-    conf = [each for pair in default_conf(is_local=True).items() for each in ("--conf", "=".join(pair))]
+    settings = {"spark.log.level": "WARN", **default_conf(is_local=True)}  # else a script's own lines are hard to find
+    conf = [each for pair in settings.items() for each in ("--conf", "=".join(pair))]
     program = Path(environment["SPARK_HOME"], "bin", "spark-submit")
     return subprocess.run([str(program), "--master", master, *conf, *arguments], env=environment).returncode  # noqa: S603
 

@@ -70,7 +70,7 @@ def test_without_java_it_says_where_one_comes_from(broker: EmbeddedBroker, folde
     last = ran.stderr.splitlines()[-1]
     assert ran.returncode == 1
     assert "Spark needs Java 17 or newer, and none was found" in last
-    assert "pip install headrace[jvm]" in last
+    assert "pip install 'headrace[jvm]'" in last
     assert "Traceback" not in ran.stderr
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from headrace.client import EARLIEST, Consumer, ConsumerRecord, OffsetAndMetadata, Producer, TopicPartition
 from headrace.client.consuming import Place
 from headrace.client.errors import ClientError
+from headrace.model.errors import ErrorCode
 from headrace.spark.pipelines.failpoints import Failpoint, reach
 from headrace.spark.pipelines.output_rows import DEAD_PREFIX
 
@@ -71,6 +72,8 @@ def _partitions(settings: Mapping[str, Any], topic: str) -> list[TopicPartition]
 
     with Admin(config=dict(settings)) as admin:
         (described,) = admin.topics([topic])
+    if described.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise ClientError(f'there are no dead letters yet: topic "{topic}" is made by the first run')
     if described.error:
         raise BrokerError(described.error, f'topic "{topic}" of dead letters')
     return [TopicPartition(topic, each.partition) for each in described.partitions]
