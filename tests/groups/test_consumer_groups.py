@@ -266,6 +266,40 @@ class TestBothProtocols:
         harness.wait(8 * 24 * 3_600_000)
         assert (harness.consumer_group, harness.fetch()) == (None, {})
 
+    def test_one_that_reads_a_quiet_topic_may_stop_for_a_while(self):
+        """Its last commit is older than the retention: the time without members counts."""
+        harness = ConsumerHarness(offset_retention_ms=200_000, offset_check_interval_ms=1_000)
+        harness.beat("a")
+        harness.member("a").member_id = "a"
+        harness.commit("a", {("t", 0): 5, ("u", 0): 3}, generation=1)
+        self.live(harness, 240_000)
+        assert harness.fetch() == {("t", 0): 5}, "what is not subscribed to goes by its commit"
+        for _ in range(3):
+            harness.beat("a", epoch=-1)
+            harness.wait(150_000)
+            assert harness.fetch() == {("t", 0): 5}
+            harness.beat("a", epoch=0)
+        harness.beat("a", epoch=-1)
+        harness.wait(210_000)
+        assert (harness.consumer_group, harness.fetch()) == (None, {})
+
+    def test_what_an_expression_matches_is_kept_before_it_is_known_again(self):
+        harness = ConsumerHarness(offset_retention_ms=200_000, offset_check_interval_ms=1_000)
+        harness.beat("a", topics=(), regex="t.*")
+        harness.member("a").member_id = "a"
+        harness.commit("a", {("t", 0): 5}, generation=1)
+        self.live(harness, 240_000)
+        harness.restart()
+        harness.wait(5_000)
+        assert harness.fetch() == {("t", 0): 5}
+        harness.run(lambda machine, now: machine.delete_offsets(GROUP, [("t", 0)], Ticket("", "delete"), now))
+        assert harness.last("delete") == (NONE, [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC])
+
+    def live(self, harness, wait_ms):
+        for _ in range(wait_ms // 40_000):
+            harness.wait(40_000)
+            harness.beat("a")
+
 
 class TestAssignors:
     T, U = AssignedTopic(b"t", 5), AssignedTopic(b"u", 3)

@@ -60,6 +60,7 @@ class ConsumerGroup:
         "assigning",
         "classic_bytes",
         "classic_count",
+        "empty_since_ms",
         "epoch",
         "group_id",
         "matched",
@@ -95,6 +96,8 @@ class ConsumerGroup:
         """The target in the making, of a large group."""
         self.matched: dict[str, tuple[int, tuple[str, ...]]] = {}
         """Topics that an expression matched, and the version of the metadata in which it did."""
+        self.empty_since_ms: int | None = None
+        """When retention first found it without members; the log has no time of that, so a loaded one begins anew."""
 
     def apply(self, record: ConsumerRecord) -> None:
         if isinstance(record, EpochRecord):
@@ -120,6 +123,7 @@ class ConsumerGroup:
                 del self.members[record.member_id]
                 self._leave_instance(member)
             return
+        self.empty_since_ms = None
         if member is None:
             self.members[record.member_id] = ConsumerMember(record.member_id, record.subscription)
         else:
@@ -199,8 +203,17 @@ class ConsumerGroup:
             for part in self.targets.get(member.member_id, NO_PARTITIONS)
         )
 
+    @property
+    def knows_its_topics(self) -> bool:
+        """Not before its expressions are matched: that is not in the log, and waits for the first heartbeat."""
+        return all(
+            member.subscription.regex is None or member.subscription.regex in self.matched
+            for member in self.members.values()
+        )
+
     def is_subscribed_to(self, topic: str) -> bool:
-        return any(topic in self.subscribed(member) for member in self.members.values())
+        """Whether members read the topic; they may as long as it is not known what they read."""
+        return not self.knows_its_topics or any(topic in self.subscribed(member) for member in self.members.values())
 
     def assignor(self, default: str) -> str:
         """The one that most members prefer; the first of equals."""

@@ -8,7 +8,7 @@ from headrace.core.groups.commands import Commit, FetchedOffset, Membership, is_
 from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.deadlines import Wait, Waiting
 from headrace.core.groups.migration import delete_records
-from headrace.core.groups.offsets import expired, expired_since_commit
+from headrace.core.groups.offsets import expired, unused_for_long
 from headrace.core.groups.records import CommittedOffset, GroupRecord, OffsetRecord
 from headrace.core.groups.settings import (
     GROUPS_PER_SLICE,
@@ -188,9 +188,19 @@ class OffsetRequests(GroupTables):
             out.write(GroupRecord(group.group_id, None))
 
     def _expire_consumer_offsets(self, group: ConsumerGroup, out: Effects, now: Now) -> None:
+        if not group.knows_its_topics:
+            return
+        if not group.members and group.empty_since_ms is None:
+            group.empty_since_ms = now.wall_ms
         offsets = self.offsets.get(group.group_id, NO_OFFSETS)
         in_use = {topic for member in group.members.values() for topic in group.subscribed(member)}
-        over = expired_since_commit(offsets, in_use, now_ms=now.wall_ms, retention_ms=self.settings.offset_retention_ms)
+        over = unused_for_long(
+            offsets,
+            in_use,
+            empty_since_ms=NO_TIMESTAMP if group.empty_since_ms is None else group.empty_since_ms,
+            now_ms=now.wall_ms,
+            retention_ms=self.settings.offset_retention_ms,
+        )
         if self._expire(group.group_id, over, out) and not group.members:
             for record in delete_records(group):
                 out.write(record)

@@ -41,14 +41,18 @@ class GroupOffsets:
                 yield topic, partition, committed
 
 
-def expired_since_commit(
-    offsets: GroupOffsets, in_use: Collection[str], *, now_ms: int, retention_ms: int
+def unused_for_long(
+    offsets: GroupOffsets, in_use: Collection[str], *, empty_since_ms: int, now_ms: int, retention_ms: int
 ) -> list[tuple[str, int]]:
-    """Topics that are not in use and partitions whose offsets were committed too long ago."""
+    """Topics and partitions that nobody reads, whose offsets were committed too long ago.
+
+    Those of a group without members are kept as long again from when that was found: a group of KIP-848 that reads a
+    quiet topic has committed long ago, and must be able to stop for a moment. (Kafka counts from the commit alone.)
+    """
     return [
         (topic, partition)
         for topic, partition, committed in offsets
-        if topic not in in_use and now_ms - committed.committed_at_ms >= retention_ms
+        if topic not in in_use and now_ms - max(committed.committed_at_ms, empty_since_ms) >= retention_ms
     ]
 
 
