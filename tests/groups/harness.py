@@ -14,6 +14,7 @@ from headrace.core.groups.commands import (
     SyncResult,
 )
 from headrace.core.groups.coordinator import GroupCoordinator
+from headrace.core.groups.deadlines import Wait, Waiting
 from headrace.core.groups.records import GroupRecords
 from headrace.core.groups.settings import GroupSettings
 from headrace.core.groups.states import GroupState
@@ -135,6 +136,7 @@ class Harness(PassingTime):
     def check(self):
         """The machine is sound, and so are those that the log gives, as it is and compacted; all know the same."""
         check_machine(self.machine)
+        check_waits(self.machine)
         for compacted in (False, True):
             replayed = self.replayed(compacted=compacted)
             check_machine(replayed)
@@ -286,6 +288,22 @@ def check_machine(machine):
     for group_id in machine.groups_with_offsets():
         assert group_id in machine.groups or group_id in machine.consumers
     assert machine.pending.count == len(machine.pending.staged())
+
+
+def check_waits(machine):
+    """Whoever is a member and says nothing any more is missed one day, and what it has becomes another's."""
+
+    def is_awaited(wait, group_id, member_id=""):
+        return machine._deadlines.due_ms(Waiting(wait, group_id, member_id)) is not None
+
+    for group_id, group in machine.groups.items():
+        for member_id, member in group.members.items():
+            assert member.join_ticket or member.sync_ticket or is_awaited(Wait.SESSION, group_id, member_id)
+        assert all(is_awaited(Wait.PENDING_MEMBER, group_id, member_id) for member_id in group.pending)
+        assert group.state is not GroupState.PREPARING_REBALANCE or is_awaited(Wait.JOINS, group_id)
+        assert group.state is not GroupState.COMPLETING_REBALANCE or is_awaited(Wait.SYNCS, group_id)
+    for group_id, consumers in machine.consumers.items():
+        assert all(is_awaited(Wait.SESSION, group_id, member_id) for member_id in consumers.members)
 
 
 def check_consumers(group):

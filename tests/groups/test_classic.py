@@ -4,7 +4,7 @@ import pytest
 
 from headrace.core.groups.commands import LeavingMember
 from headrace.core.groups.records import GroupRecord
-from headrace.core.groups.settings import GROUP_BYTES_MAX, PENDING_MEMBERS_MAX
+from headrace.core.groups.settings import GROUP_BYTES_MAX
 from headrace.core.groups.states import TRANSITIONS, GroupState
 from headrace.model.errors import ErrorCode
 from tests.core.passing_time import Ticket
@@ -103,11 +103,12 @@ class TestJoining:
         harness.commit("", {("t", 0): 1}, group="two")
         assert harness.last("commit") == [ErrorCode.INVALID_COMMIT_OFFSET_SIZE]
 
-    def test_metadata_and_pending_ids_have_limits(self, harness):
+    def test_metadata_and_pending_ids_have_limits(self, harness, monkeypatch):
         harness.join("a", required=False, protocols=(("range", bytes(GROUP_BYTES_MAX)),))
         assert harness.last("join").error is ErrorCode.GROUP_MAX_SIZE_REACHED
+        monkeypatch.setattr("headrace.core.groups.classic.PENDING_MEMBERS_MAX", 1)
         harness.join("b")
-        harness.group.pending.update(dict.fromkeys(f"id {number}" for number in range(PENDING_MEMBERS_MAX)))
+        assert harness.last("join").error is ErrorCode.MEMBER_ID_REQUIRED
         harness.join("c")
         assert harness.last("join").error is ErrorCode.GROUP_MAX_SIZE_REACHED
 

@@ -93,6 +93,17 @@ class TestUpgrade:
         harness.settle_all(consumers="c")
         assert (harness.kind, harness.reads()) == ("consumer", {"c": ALL})
 
+    def test_one_that_died_before_is_missed_after(self, harness):
+        """It says nothing any more, so nothing but its session can free what it has."""
+        harness.form("a", "b")
+        harness.beat("c")
+        for _ in range(4):
+            harness.wait(3_000)
+            harness.settle_all(classic="a", consumers="c")
+        assert harness.member("b").member_id not in harness.consumer_group.members
+        del harness.held["b"]
+        assert everything_is_read_once(harness)
+
     def test_whoever_waits_is_told_to_join_again(self, harness):
         harness.form("a", "b")
         assert harness.come("a") is None, "a rebalance is under way"

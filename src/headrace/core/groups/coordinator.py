@@ -96,14 +96,14 @@ class GroupCoordinator(OffsetRequests):
             if command.epoch in (LEAVING_EPOCH, LEFT_STATIC_EPOCH):
                 result = self._leave_consumers(command, out, now)
             else:
-                group = self._consumer_group(command, out)
+                group = self._consumer_group(command, out, now)
                 result = self._consumer.heartbeat(group, command, out, now)
         except Refusal as refusal:
             result = ConsumerHeartbeatResult(refusal.error, refusal.message)
         out.answer(ticket, result)
         return out.decision()
 
-    def _consumer_group(self, command: ConsumerHeartbeat, out: Effects) -> ConsumerGroup:
+    def _consumer_group(self, command: ConsumerHeartbeat, out: Effects, now: Now) -> ConsumerGroup:
         """The group of that name; one that joins makes it, or takes it over from the classic protocol."""
         group = self.consumers.get(command.group)
         if group is not None:
@@ -113,12 +113,12 @@ class GroupCoordinator(OffsetRequests):
         classic = self.groups.get(command.group)
         self._consumer.check_joining(command, 0 if classic is None else len(classic.members))
         if classic is not None:
-            self._upgrade(classic, out)
+            self._upgrade(classic, out, now)
         elif len(self.groups) + len(self.consumers) >= self.settings.groups_max:
             raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, "there are too many groups")
         return self.consumers.setdefault(command.group, ConsumerGroup(command.group))
 
-    def _upgrade(self, classic: ClassicGroup, out: Effects) -> None:
+    def _upgrade(self, classic: ClassicGroup, out: Effects, now: Now) -> None:
         records: list[Record] = []
         if not is_empty(classic):
             members_max = self.settings.consumer_members_max
@@ -131,6 +131,9 @@ class GroupCoordinator(OffsetRequests):
         for record in records:
             out.write(record)
         self.groups.pop(classic.group_id, None)
+        group = self.consumers.get(classic.group_id)
+        if group is not None:
+            self._mixed.restored(group, now)
 
     def _leave_consumers(self, command: ConsumerHeartbeat, out: Effects, now: Now) -> ConsumerHeartbeatResult:
         group = self.consumers.get(command.group)
