@@ -14,6 +14,7 @@ from headrace.broker.net.loop import Loop
 from headrace.broker.partitions import leader, reader
 from headrace.core.groups import tables
 from headrace.core.groups.classic import ClassicProtocol
+from headrace.core.groups.consumer import JOINING_EPOCH, ConsumerProtocol
 from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.offset_requests import OffsetRequests
 from headrace.core.groups.offsets import GroupOffsets
@@ -185,6 +186,19 @@ def assign_what_others_have_not_let_go_of(patch):
     patch.setattr(ConsumerGroup, "__init__", without_owners)
 
 
+def tell_an_assignment_once(patch):
+    beat = ConsumerProtocol.heartbeat
+
+    def tell_changes_alone(protocol, group, command, out, now):
+        known = group.members.get(command.member_id)
+        before = None if known is None else known.current.assigned
+        result = beat(protocol, group, command, out, now)
+        says_all = command.epoch == JOINING_EPOCH or command.rebalance_timeout_ms >= 0
+        return result if says_all or result.assignment != before else result._replace(assignment=None)
+
+    patch.setattr(ConsumerProtocol, "heartbeat", tell_changes_alone)
+
+
 def forget_an_offset_at_a_replay(patch):
     take = Replay._tell
 
@@ -345,6 +359,7 @@ OF_GROUPS = (
     take_commits_of_former_generations,
     answer_before_coordinators_have_committed,
     assign_what_others_have_not_let_go_of,
+    tell_an_assignment_once,
     forget_an_offset_at_a_replay,
     show_the_offset_before_the_last,
 )

@@ -1,5 +1,7 @@
 """What groups were told: who owns what, and which offsets are committed. One history a group."""
 
+from collections.abc import Iterable
+
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.violation import Violation, require
 
@@ -97,6 +99,10 @@ class GroupHistory:
     def let_go(self, member: str, partition: PartitionHistory) -> None:
         if self._holders.get(partition, ("", 0.0))[0] == member:
             del self._holders[partition]
+
+    def are_held(self, partitions: Iterable[PartitionHistory]) -> bool:
+        """Whether each has a member of the consumer protocol that knows of it."""
+        return all(partition in self._holders for partition in partitions)
 
     def confirmed(self, member: str, partitions: list[PartitionHistory], asked_ms: float) -> None:
         """The coordinator accepts one who asked at that time as a member that has these."""

@@ -45,10 +45,14 @@ class ConsumerMember(Member):
     def is_over(self, epoch: int) -> bool:
         return True  # every change is written before it is told
 
+    def has_progressed(self) -> bool:
+        """What nobody believes to have is read by nobody, whatever the broker believes."""
+        return super().has_progressed() and self.group.are_held(self.targets)
+
     def belong(self) -> bool:
         if self.epoch == NOT_JOINED or self.now_ms >= self._heartbeat_ms:
             self._heartbeat()
-        elif self.entropy.one_in(LEAVE_ONE_IN):
+        elif not self.hurries and self.entropy.one_in(LEAVE_ONE_IN):
             self._leave()
         else:
             return False
@@ -86,12 +90,14 @@ class ConsumerMember(Member):
     def _take_over(self, assignment: Any) -> None:
         wanted = {(topic.topic_id, index) for topic in assignment.topic_partitions for index in topic.partitions}
         known = {(partition.topic.topic_id, partition.index): partition for partition in self.targets}
-        self._let_go_of([part for part in self.positions if (part.topic.topic_id, part.index) not in wanted])
-        for place in sorted(wanted):
-            partition = known.get(place)  # one that was just made may not be known to the others yet
-            if partition is not None and partition not in self.positions:
-                self.positions[partition] = None
-                self.group.holds(self.name, partition, self.now_ms)
+        # One that was just made may not be known to the others yet.
+        given = {known[place] for place in wanted if place in known}
+        if given == self.positions.keys():
+            return
+        self._let_go_of([partition for partition in self.positions if partition not in given])
+        for partition in sorted(given - self.positions.keys(), key=lambda each: (each.topic.topic_id, each.index)):
+            self.positions[partition] = None
+            self.group.holds(self.name, partition, self.now_ms)
         self._heartbeat_ms = self.now_ms  # to confirm it
 
     def _leave(self) -> None:

@@ -53,6 +53,8 @@ class Member(Client):
         self._asleep_until_ms = 0.0
         self._former: tuple[str, int, PartitionHistory] | None = None
         """An identity that it has lost, and a partition it had then."""
+        self.hurries = False
+        """Nobody goes away any more."""
         self._progress = 0
         self._progress_before = 0
 
@@ -80,6 +82,7 @@ class Member(Client):
         return not self._waits
 
     def hurry(self) -> None:
+        self.hurries = True
         self._progress_before = self._progress
         self._asleep_until_ms = 0.0
 
@@ -103,7 +106,7 @@ class Member(Client):
         elif self.positions:
             self._commit()
         self._next_ms = max(self._next_ms, self.now_ms + self.entropy.below(PACE_MS_MAX))
-        if self.entropy.one_in(SLEEP_ONE_IN):
+        if not self.hurries and self.entropy.one_in(SLEEP_ONE_IN):
             self._asleep_until_ms = self.now_ms + self.entropy.below(SLEEP_MS_MAX)
 
     def request(self, api_key: ApiKey, version: int, message: object, handle: Any) -> None:
