@@ -56,6 +56,19 @@ def test_a_silent_run_is_overtaken_after_its_lease_and_does_not_come_back() -> N
     assert within.holder.run == "a"
 
 
+@pytest.mark.parametrize("end", sorted(ENDED - {State.REFUSED}))
+def test_of_runs_whose_ends_alone_survived_compaction_the_last_counts(end: State) -> None:
+    found = known([(0, told("a", State.STOPPED)), (1, told("b", State.DONE)), (LEASE_MS, told("c", end))])
+    assert found.holder is not None
+    assert (found.holder.run, found.holder.state, found.seen_ms) == ("c", end, LEASE_MS)
+    lost = known([(0, told("a", State.RUNNING)), (LEASE_MS + 1, told("b", end))])
+    assert lost.holder is not None
+    assert lost.holder.run == "b"
+    alive = known([(0, told("a", State.RUNNING)), (LEASE_MS, told("b", end))])
+    assert alive.holder is not None
+    assert alive.holder.run == "a"
+
+
 def test_a_refused_claim_never_becomes_one_later() -> None:
     records = [(0, told("a", State.RUNNING)), (1, told("b", State.STARTING)), (2, told("a", State.DONE))]
     found = known([*records, (3, told("b", State.RUNNING)), (4, told("b", State.REFUSED))])

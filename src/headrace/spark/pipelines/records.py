@@ -154,7 +154,7 @@ def _apply_run(known: Known, timestamp_ms: int, found: Mapping[str, Any]) -> Non
     holder = known.holder
     is_holder = holder is not None and holder.run == record.run
     is_free = holder is None or holder.state in ENDED or timestamp_ms - known.seen_ms > LEASE_MS
-    if is_holder or (is_free and record.state not in ENDED) or holder is None:
+    if is_holder or is_free:  # also by its end: compaction takes the records before it
         known.holder, known.seen_ms = record, timestamp_ms
     elif record.state not in ENDED:
         known.refused.add(record.run)
