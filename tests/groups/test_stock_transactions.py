@@ -1,7 +1,9 @@
 """Stock producers commit what a group has read as a part of their transactions."""
 
+import asyncio
 import time
 
+import aiokafka
 import confluent_kafka
 import pytest
 
@@ -25,9 +27,8 @@ def producer(broker, transactional_id):
     return made
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_offsets_count_with_their_transaction(broker, protocol):
-    topic = f"copied-{protocol}"
+def reading(broker, topic, protocol):
+    """A member of a group of that name, with the one partition of the topic and nine records to read."""
     broker.create_topic(topic, partitions=1)
     filler = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
     for number in range(9):
@@ -47,6 +48,13 @@ def test_offsets_count_with_their_transaction(broker, protocol):
     while not reader.assignment():
         assert time.monotonic() < deadline
         reader.poll(0.1)
+    return reader
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_offsets_count_with_their_transaction(broker, protocol):
+    topic = f"copied-{protocol}"
+    reader = reading(broker, topic, protocol)
     writer = producer(broker, topic)
     part = confluent_kafka.TopicPartition(topic, 0)
     for offset, commit in ((3, True), (6, False), (8, True)):
@@ -63,3 +71,22 @@ def test_offsets_count_with_their_transaction(broker, protocol):
         writer.send_offsets_to_transaction([confluent_kafka.TopicPartition(topic, 0, 9)], metadata, WAIT_S)
     assert refused.value.args[0].txn_requires_abort(), "a member that has left cannot commit"
     writer.abort_transaction(WAIT_S)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_producer_that_cannot_say_whose_group_it_is(broker, protocol):
+    """aiokafka's knows no KIP-447: it commits for a group with members all the same, and its own epoch fences it."""
+    topic = f"old-{protocol}"
+    reader = reading(broker, topic, protocol)
+    asyncio.run(commit_with_aiokafka(broker.bootstrap_servers, topic))
+    (committed,) = reader.committed([confluent_kafka.TopicPartition(topic, 0)], WAIT_S)
+    reader.close()
+    assert committed.offset == 5
+
+
+async def commit_with_aiokafka(bootstrap, topic):
+    writer = aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=topic)
+    await writer.start()
+    async with writer.transaction():
+        await writer.send_offsets_to_transaction({aiokafka.TopicPartition(topic, 0): 5}, topic)
+    await writer.stop()
