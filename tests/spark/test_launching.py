@@ -13,6 +13,7 @@ from headrace.cli.main import cli
 from headrace.cli.spark_checks import check_spark, interpreter_findings, package_finding
 from headrace.spark import java, launching, standalone
 from headrace.spark.java import JavaMissing, find_java, shimmed
+from headrace.spark.worker_python import worker_python
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import produce
 
@@ -90,18 +91,52 @@ def test_the_processes_of_spark_have_this_interpreter_and_loopback(monkeypatch: 
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME", "SPARK_LOCAL_IP"):
         monkeypatch.delenv(name, raising=False)
     found = launching.spark_environment(is_local=True)
-    assert Path(found.pop("SPARK_HOME"), "bin", "spark-submit").exists()
+    home = Path(found.pop("SPARK_HOME"))
+    assert (home / "bin" / "spark-submit").exists()
     assert found == {
         "JAVA_HOME": "/jdk",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": worker_python(home),
+        "PYSPARK_DRIVER_PYTHON": worker_python(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
+    assert launching.spark_environment(is_local=False)["PYSPARK_PYTHON"] == sys.executable, "others have no such script"
     monkeypatch.setenv("PYSPARK_PYTHON", "/mine/python")
     assert launching.spark_environment(is_local=False)["PYSPARK_PYTHON"] == "/mine/python"
     assert "SPARK_LOCAL_IP" not in launching.spark_environment(is_local=False)
     assert int(launching.default_conf(is_local=True)["spark.sql.shuffle.partitions"]) == max(2, os.cpu_count() or 1)
     assert "spark.driver.host" not in launching.default_conf(is_local=False)
+
+
+WHERE = "import pyspark, sys; print(sys.executable, pyspark.__file__, *sys.path[1:3], sep='\\n')"
+
+
+def test_workers_take_pyspark_from_where_it_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyspark
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a 'cache'"))
+    home = Path(pyspark.__file__).parent
+    python = worker_python(home)
+    assert python.startswith(str(tmp_path))
+    zips = [
+        str(home / "python" / "lib" / name)
+        for name in ("pyspark.zip", next((home / "python" / "lib").glob("py4j-*.zip")).name)
+    ]
+
+    def places(*path: str) -> list[str]:
+        environment = {**os.environ, "PYTHONPATH": ":".join(path)}
+        said = subprocess.run([python, "-c", WHERE], env=environment, capture_output=True, text=True, check=True)
+        return said.stdout.splitlines()
+
+    # The path as Spark makes it, and what users have on theirs.
+    own = [*zips, str(home / "jars" / "spark-core.jar")]
+    assert places(*own, "/a b", *own, "/*") == [sys.executable, pyspark.__file__, "/a b", "/*"]
+    assert places(*own)[:2] == [sys.executable, pyspark.__file__]
+    other = tmp_path / "other" / "pyspark.zip"
+    assert places(str(other), "/mine")[2:] == [str(other), "/mine"], "another Spark's is left as it is"
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr("headrace.spark.scripts.gettempdir", lambda: str(tmp_path / "file"))
+    assert worker_python(home) == sys.executable, "where no script can be written"
 
 
 def test_the_shim_leaves_out_one_argument_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

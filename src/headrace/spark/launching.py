@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.spark.java import find_java
+from headrace.spark.worker_python import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,10 +22,13 @@ def spark_environment(*, is_local: bool) -> dict[str, str]:
     """What the environment of Spark's processes needs; what the user has set stays."""
     import pyspark
 
+    home = Path(pyspark.__file__).parent
+    python = worker_python(home) if is_local else sys.executable
+    # The second is what Spark starts for data sources, on workers too.
     found = {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
+        "SPARK_HOME": str(home),
     }
     if is_local:
         found["SPARK_LOCAL_IP"] = LOOPBACK
