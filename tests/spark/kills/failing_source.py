@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from headrace.spark.sink.identity import BATCH_ID
 from headrace.spark.sink.options import SinkOptions
-from headrace.spark.sink.tasks import TaskReport
+from headrace.spark.sink.reports import TaskReport
 from headrace.spark.sink.writers import Messages, TopicStreamWriter, stream_writer
 from tests.spark.kills.points import Points, in_task
 

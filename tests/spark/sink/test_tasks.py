@@ -21,8 +21,9 @@ from headrace.spark.sink import commits, connections, tasks
 from headrace.spark.sink.commits import EpochNotCommitted, abort, commit
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import SinkOptions, parse_sink_options
+from headrace.spark.sink.reports import TaskReport
 from headrace.spark.sink.rows import RowError
-from headrace.spark.sink.tasks import TaskReport, write_rows
+from headrace.spark.sink.tasks import write_rows
 from headrace.spark.sink.writers import TopicStreamWriter
 from headrace.spark.waiting import BrokersAway
 from headrace.testing import EmbeddedBroker

@@ -9,7 +9,7 @@ from headrace.spark.said import say, say_once
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import NAME_EACH_WRITE, Identity
 from headrace.spark.sink.options import SinkOptions
-from headrace.spark.sink.tasks import TaskReport
+from headrace.spark.sink.reports import TaskReport
 from headrace.spark.waiting import BrokersAway
 from headrace.spark.workers import settle
 

@@ -19,9 +19,10 @@ from headrace.spark.said import say_once
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import NAME_EACH_WRITE, Identity
 from headrace.spark.sink.options import LANES, LANES_MAX, SinkOptions
+from headrace.spark.sink.reports import TaskReport
 from headrace.spark.sink.rows import chunks
 from headrace.spark.sink.schemas import LANE_COLUMN
-from headrace.spark.sink.tasks import Sending, TaskReport
+from headrace.spark.sink.tasks import Sending
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter

@@ -6,11 +6,8 @@ stay unseen until the driver commits the epoch with the names of the attempts th
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Any
-
-from pyspark.sql.datasource import WriterCommitMessage
 
 from headrace.client.epochs import EpochMember
 from headrace.client.errors import BrokerError, ClientError
@@ -20,6 +17,7 @@ from headrace.spark.said import say_once
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import LANES, SinkOptions
+from headrace.spark.sink.reports import TaskReport
 from headrace.spark.sink.rows import RowEncoder, chunks
 from headrace.spark.workers import settle
 
@@ -32,18 +30,6 @@ if TYPE_CHECKING:
 
 RENEW_S = 120.0
 """How often a task that writes for long tells the coordinator that it is alive."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskReport(WriterCommitMessage):
-    """What the driver learns of a task that ended well."""
-
-    identity: Identity | None
-    """Whose epoch it is; None at least once."""
-    member: EpochMember | None
-    """What to commit; None if the epoch was committed before."""
-    records: int
-    batch_bytes: int
 
 
 class LostMember(RuntimeError):

@@ -11,8 +11,8 @@ from headrace.spark.option_names import OptionError
 from headrace.spark.sink.commits import abort, commit
 from headrace.spark.sink.identity import task_identity
 from headrace.spark.sink.options import LANES, SinkOptions, parse_sink_options
+from headrace.spark.sink.reports import TaskReport
 from headrace.spark.sink.schemas import check_schema
-from headrace.spark.sink.tasks import TaskReport, write_rows
 
 Messages = Sequence[WriterCommitMessage | None]
 
@@ -35,6 +35,13 @@ def _checked(options: Mapping[str, str], schema: StructType) -> SinkOptions:
     return checked
 
 
+def _write(iterator: Iterator[Any], options: SinkOptions, write_id: str) -> TaskReport:
+    """What rows are encoded with is imported by tasks alone: the driver only makes this writer and commits."""
+    from headrace.spark.sink.tasks import write_rows
+
+    return write_rows(iterator, options, task_identity(options, write_id=write_id))
+
+
 def _reports(messages: Messages) -> list[TaskReport]:
     return [message for message in messages if isinstance(message, TaskReport)]
 
@@ -47,7 +54,7 @@ class TopicWriter(DataSourceArrowWriter):
         self._write_id = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[Any]) -> TaskReport:
-        return write_rows(iterator, self._options, task_identity(self._options, write_id=self._write_id))
+        return _write(iterator, self._options, self._write_id)
 
     def commit(self, messages: Messages) -> None:
         commit(self._options, _reports(messages))
@@ -64,7 +71,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         self._write_id = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[Any]) -> TaskReport:
-        return write_rows(iterator, self._options, task_identity(self._options, write_id=self._write_id))
+        return _write(iterator, self._options, self._write_id)
 
     def commit(self, messages: Messages, batchId: int) -> None:
         commit(self._options, _reports(messages))

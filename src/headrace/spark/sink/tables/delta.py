@@ -15,8 +15,8 @@ import pyarrow as pa
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.tables.epochs import CommittedEpoch, FileReport, is_noted, is_repeat
-from headrace.spark.sink.tables.files import WrittenFile, sync_folder
 from headrace.spark.sink.tables.options import TableOptions
+from headrace.spark.sink.tables.written_files import WrittenFile, sync_folder
 
 COMMIT_ATTEMPTS_MAX = 50
 HISTORY_SEARCHED = 100

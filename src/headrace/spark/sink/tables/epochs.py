@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from pyspark.sql.datasource import WriterCommitMessage
 
 from headrace.spark.sink.identity import NAME_EACH_WRITE, Identity
-from headrace.spark.sink.tables.files import WrittenFile
+from headrace.spark.sink.tables.written_files import WrittenFile
 
 
 class CommittedEpoch(NamedTuple):

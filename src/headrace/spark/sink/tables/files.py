@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headrace.spark.sink.tables.written_files import PartitionValues, WrittenFile
+
 OPEN_FILES_MAX = 100
 """Combinations of partition values that one task writes at once; the one that waited longest is closed for another."""
 
@@ -17,17 +19,6 @@ _ESCAPED = {letter: f"%{letter:02X}" for letter in (*range(0x20), *b"\"#%'*/:=?\
 """What Spark and Hive write otherwise in the names of folders; all other letters stand for themselves."""
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-
-PartitionValues = tuple[tuple[str, str | None], ...]
-
-
-class WrittenFile(NamedTuple):
-    """A whole file, synced, relative to the folder it was written in."""
-
-    path: str
-    size_bytes: int
-    records: int
-    partition_values: PartitionValues
 
 
 class _OpenFile(NamedTuple):
@@ -136,12 +127,3 @@ def _text(value: Any) -> str | None:
 
 def _folder_of(name: str, value: str | None) -> str:
     return f"{name.translate(_ESCAPED)}={NULL_FOLDER if value is None else value.translate(_ESCAPED)}"
-
-
-def sync_folder(path: str) -> None:
-    """Make the names in a folder last."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,8 +13,8 @@ from typing import Any
 
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.tables.epochs import CommittedEpoch, FileReport, is_noted, is_repeat
-from headrace.spark.sink.tables.files import sync_folder
 from headrace.spark.sink.tables.options import TableOptions
+from headrace.spark.sink.tables.written_files import sync_folder
 
 OWN_FOLDER = "_headrace"
 """Readers of Parquet folders skip names that begin with an underscore."""

@@ -2,11 +2,9 @@
 
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BooleanType,
     ByteType,
@@ -21,12 +19,14 @@ from pyspark.sql.types import (
 from headrace.spark.option_names import OptionError
 from headrace.spark.said import say_once
 from headrace.spark.sink.identity import task_identity
-from headrace.spark.sink.rows import chunks
-from headrace.spark.sink.tables.delta import DeltaFolder
 from headrace.spark.sink.tables.epochs import FileReport, Table, is_repeat
-from headrace.spark.sink.tables.files import RollingFiles
 from headrace.spark.sink.tables.options import TableOptions
 from headrace.spark.sink.tables.parquet import ParquetFolder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from headrace.spark.sink.tables.delta import DeltaFolder
 
 TableKind = Literal["delta", "parquet"]
 Messages = Sequence[WriterCommitMessage | None]
@@ -46,13 +46,21 @@ class _FileWriter:
         if kind == "delta":
             self._delta().check()
 
-    def _delta(self) -> DeltaFolder:
+    def _delta(self) -> "DeltaFolder":
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        from headrace.spark.sink.tables.delta import DeltaFolder
+
         return DeltaFolder(self._options, to_arrow_schema(self._schema, timezone="UTC"))
 
     def _table(self) -> Table:
         return self._delta() if self._kind == "delta" else ParquetFolder(self._options)
 
     def _write(self, iterator: Iterator["pa.RecordBatch"]) -> FileReport:
+        """What files are written with is imported by tasks alone: the driver only makes this writer and commits."""
+        from headrace.spark.sink.rows import chunks
+        from headrace.spark.sink.tables.files import RollingFiles
+
         options, table = self._options, self._table()
         identity = task_identity(options, write_id=self._write_id)
         if identity is None:
