@@ -72,6 +72,19 @@ def submit(ctx: click.Context, arguments: tuple[str, ...], folder: Path, master:
     ctx.exit(exit_code)
 
 
+@command.command("archive")
+def archive() -> None:
+    """Keep Spark's classes as Java has loaded them, so that it starts sooner.
+
+    Once for each Java and each Spark; a pipeline is run for it, on a broker of its own. The file has some 180 MB.
+    """
+    with _telling():
+        from headrace.cli.spark_archive import make_archive
+
+        file = make_archive()
+    click.echo(f"{file} has {file.stat().st_size // 1_000_000} MB: Spark on this machine starts with it from now on")
+
+
 @contextmanager
 def _telling() -> Iterator[None]:
     """What is missing or wrong, in one line."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.spark.class_archive import with_archive
 from headrace.spark.java import find_java
 from headrace.spark.worker_python import worker_python
 
@@ -68,6 +69,8 @@ def session(
         os.environ.update(spark_environment(is_local=is_local))
         builder = builder.master(chosen)
         settings = {**default_conf(is_local=is_local), **settings}
+        if is_local:
+            settings = with_archive(settings, Path(os.environ["JAVA_HOME"]))
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
