@@ -12,8 +12,8 @@ from pathlib import Path
 from headrace.spark.scripts import places
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-"""What Java says about an archive that it does not take would be on standard output."""
+_SAID_ASIDE = "-Xlog:all=off:stdout -Xlog:all=warning:stderr"
+"""What Java says about an archive that it does not take would else be on standard output."""
 
 
 def archive_file(java_home: Path) -> Path:
@@ -32,10 +32,10 @@ def with_archive(settings: Mapping[str, str], java_home: Path) -> dict[str, str]
         is_own = False
     if not is_own:
         return dict(settings)
-    options = f'"-XX:SharedArchiveFile={file}" {_SILENT} {settings.get(JAVA_OPTIONS, "")}'
+    options = f'"-XX:SharedArchiveFile={file}" {_SAID_ASIDE} {settings.get(JAVA_OPTIONS, "")}'
     return {**settings, JAVA_OPTIONS: options.strip()}
 
 
 def archiving(settings: Mapping[str, str], file: Path) -> dict[str, str]:
     """Spark's settings for a run at whose end Java writes what it has loaded."""
-    return {**settings, JAVA_OPTIONS: f'"-XX:ArchiveClassesAtExit={file}" {_SILENT}'}
+    return {**settings, JAVA_OPTIONS: f'"-XX:ArchiveClassesAtExit={file}" {_SAID_ASIDE}'}

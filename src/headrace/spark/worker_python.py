@@ -2,7 +2,7 @@
 
 Spark puts a zip of pyspark before everything else on the path of its Python processes, some two and three times, and a
 jar behind it. Python compiles what it imports from a zip in every process anew, which takes half a second each, and up
-to the first batch of a pipeline there are eight of them, most one after the other. The installed package is the same,
+to the first batch of a pipeline there are seven of them, one after the other. The installed package is the same,
 and it is compiled.
 """
 
