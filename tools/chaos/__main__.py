@@ -103,7 +103,7 @@ def _workers_that_end_with_it() -> Iterator[None]:
 
 def named(asked: str, known: Collection[str]) -> list[str]:
     """The campaign of that name, or all whose names begin with these words."""
-    return [asked] if asked in known else [name for name in known if name.startswith(f"{asked} ")]
+    return [asked] if asked in known else [name for name in known if name.startswith((f"{asked} ", f"{asked}:"))]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     unknown = [name for name in options.campaigns if not named(name, known)]
     if unknown:
-        parser.error(f"no such campaign: {', '.join(unknown)}; there are {', '.join(known)}")
+        parser.error(f"no such campaign: {', '.join(unknown)}; `make chaos ARGS=--list` shows them all")
     record, bar = Record(), Bar()
     chosen = [known[name] for asked in options.campaigns or known for name in named(asked, known)]
     if options.list:
