@@ -219,6 +219,37 @@ def test_ctrl_c_in_the_wrong_instant_does_not_keep_it_open(broker: EmbeddedBroke
         consumer.poll(0)
 
 
+@pytest.mark.parametrize("wait", range(12))
+def test_ctrl_c_in_a_transaction_leaves_the_producer_to_be_used(broker: EmbeddedBroker, topic: str, wait: int) -> None:
+    """The interrupt comes where the transaction waits for this time; in its end it may be committed or aborted."""
+    with Producer(broker.bootstrap_servers, transactional_id=f"t-{topic}", max_block_ms=WAIT_MS) as producer:
+        waits, usual = iter(range(100)), producer._changed.wait
+
+        def interrupted(timeout: float | None = None) -> bool:
+            if threading.current_thread() is threading.main_thread() and next(waits) == wait:
+                raise KeyboardInterrupt
+            return usual(timeout)
+
+        producer._changed.wait = interrupted  # type: ignore[method-assign]
+        try:
+            with producer.transaction() as transaction:
+                producer.send(topic, b"first", partition=0)
+                transaction.commit_offsets({(topic, 0): 1}, f"g-{topic}")
+            is_told = True
+        except KeyboardInterrupt:
+            is_told = False
+        producer._changed.wait = usual  # type: ignore[method-assign]
+        with producer.transaction():
+            producer.send(topic, b"second", partition=0)
+    options = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+    with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, **options) as consumer:
+        values = []
+        while b"second" not in values:
+            values += [record.value for record in consumer.poll(WAIT_MS)]
+    assert values in ([b"first", b"second"], [b"second"])
+    assert b"first" in values or not is_told
+
+
 def test_a_commit_that_nobody_waits_for(broker: EmbeddedBroker, topic: str) -> None:
     place = TopicPartition(topic, 0)
     with member(broker, topic) as consumer:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from headrace.client.aio.session import Session
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
@@ -15,6 +15,7 @@ from headrace.client.errors import (
     BufferFull,
     ClientClosed,
     ClientError,
+    DeadlineExceeded,
     InvalidArgument,
     TransactionFailed,
 )
@@ -23,10 +24,14 @@ from headrace.client.promises import Promise
 from headrace.client.serializers import serializer
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction, RecordMetadata
 
+if TYPE_CHECKING:
+    from headrace.client.core.transactions import Transactions
+
 T = TypeVar("T")
 Headers = Sequence[tuple[str, bytes | None]]
 
 CLOSE_TIMEOUT_MS = 30_000
+NOT_ENDED = "the last transaction is not ended"
 logger = logging.getLogger("headrace.client")
 
 
@@ -77,6 +82,8 @@ class Producer(AnyProducer):
         self._key_serializer = serializer(self.config.key_serializer)
         self._value_serializer = serializer(self.config.value_serializer)
         self._is_closing = False
+        self._giving_up: asyncio.Task[None] | None = None
+        """The abort of a transaction whose task was cancelled, or failed."""
 
     def poll(self, now_ms: float) -> tuple[list[Any], float]:
         """For the engine: the core's errands; those who wait for settled batches are told."""
@@ -190,6 +197,7 @@ class Producer(AnyProducer):
 
     async def begin_transaction(self) -> "Transaction":
         transactions = self._require_transactions()
+        await self._last_ended(transactions)
         if transactions.is_new:
             await self._session.run(transactions.initialize(), self.config.max_block_ms)
         transactions.begin()
@@ -218,8 +226,37 @@ class Producer(AnyProducer):
         else:
             self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
         await self.flush(self.config.max_block_ms)
+        await self._until(lambda: not transactions.is_busy, "the offsets of the transaction are not settled")
         transactions.seal()
         await self._session.run(transactions.end(commit=commit), self.config.max_block_ms)
+
+    async def give_up_transaction(self) -> None:
+        """Abort what is open, also if who waits for that is cancelled; an end that is under way is left to be one."""
+        self._giving_up = asyncio.ensure_future(self._give_up())
+        await asyncio.shield(self._giving_up)
+
+    async def _give_up(self) -> None:
+        """Whatever is wrong with the abort, the error that led to it matters more."""
+        transactions = self._require_transactions()
+        try:
+            await self._until(lambda: not transactions.is_ending, NOT_ENDED)
+            if transactions.is_begun:
+                await self.end_transaction(commit=False)
+        except ClientError as error:
+            logger.warning("a transaction was left to its time-out: %s", error)
+
+    async def _last_ended(self, transactions: "Transactions") -> None:
+        """Who waited for the end of the last transaction may have been cancelled: it goes on without them."""
+        if self._giving_up is not None:
+            await asyncio.wait([self._giving_up], timeout=self.config.max_block_ms / 1000)
+        await self._until(lambda: not (transactions.is_ending or transactions.is_busy), NOT_ENDED)
+
+    async def _until(self, is_so: Callable[[], bool], otherwise: str) -> None:
+        deadline_ms = self._clock.monotonic_ms() + self.config.max_block_ms
+        while not is_so():
+            if self._clock.monotonic_ms() >= deadline_ms:
+                raise DeadlineExceeded(f"{otherwise} after {self.config.max_block_ms:g} ms")
+            await self._session.changed(deadline_ms)
 
     async def hand_over_transaction(self) -> PreparedTransaction:
         transactions = self._require_transactions()
@@ -237,6 +274,8 @@ class Producer(AnyProducer):
         if self._is_closing or not self._session.is_own_process():
             return
         try:
+            if self._giving_up is not None and not self._giving_up.done():
+                await asyncio.wait([self._giving_up], timeout=timeout_ms / 1000)
             await self.flush(timeout_ms)
         finally:
             self._is_closing = True
@@ -281,8 +320,12 @@ class Transaction:
 
     async def abort(self) -> None:
         self._check_open()
+        try:
+            await self._producer.end_transaction(commit=False)
+        except ClientError:
+            self._is_open = False
+            raise
         self._is_open = False
-        await self._producer.end_transaction(commit=False)
 
     async def hand_over(self) -> PreparedTransaction:
         """Leave it open, all delivered, for `Admin.end_transaction`; the producer can only be closed then."""
@@ -306,19 +349,10 @@ class Transaction:
     ) -> None:
         if not self._is_open:
             return
-        if error is None:
-            try:
+        try:
+            if error is None:
                 await self.commit()
-            except ClientError:
-                await self._abort_quietly()
-                raise
-        else:
-            await self._abort_quietly()
-
-    async def _abort_quietly(self) -> None:
-        """Whatever is wrong with the abort, the error that led to it matters more."""
-        if self._is_open:
-            try:
-                await self.abort()
-            except ClientError as error:
-                logger.warning("a transaction was left to its time-out: %s", error)
+        finally:
+            if self._is_open:
+                self._is_open = False
+                await self._producer.give_up_transaction()

@@ -13,8 +13,16 @@ from headrace.client.blocking.transaction import Transaction
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
 from headrace.client.core.accumulator import NOW, Appended
 from headrace.client.core.calls import Operation
-from headrace.client.errors import BufferFull, ClientClosed, TransactionFailed
-from headrace.client.producing import AnyProducer, GivenBatch, check_timestamp, given_batch, make_core, serialized
+from headrace.client.errors import BufferFull, ClientClosed, ClientError, DeadlineExceeded, TransactionFailed
+from headrace.client.producing import (
+    AnyProducer,
+    GivenBatch,
+    check_timestamp,
+    given_batch,
+    logger,
+    make_core,
+    serialized,
+)
 from headrace.client.serializers import serializer
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 from headrace.model.ids import TopicPartition
@@ -169,6 +177,7 @@ class Producer(AnyProducer):
         if transactions.is_new:
             self._run(transactions.initialize(), self.config.max_block_ms)
         with self._changed:
+            self._await_calls(lambda: not (transactions.is_busy or transactions.is_ending))
             self._check_usable()
             transactions.begin()
         return Transaction(self)
@@ -192,8 +201,26 @@ class Producer(AnyProducer):
             else:
                 self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
             self.flush(self.config.max_block_ms)
+            self._await_calls(lambda: not transactions.is_busy)
             transactions.seal()
         self._run(transactions.end(commit=commit), self.config.max_block_ms)
+
+    def _await_calls(self, are_done: Callable[[], bool]) -> None:
+        """What Ctrl-C came upon goes on without those who waited for it."""
+        if not self._changed.wait_for(lambda: are_done() or self._fault is not None, self.config.max_block_ms / 1000):
+            raise DeadlineExceeded(f"the coordinator did not answer in {self.config.max_block_ms:g} ms")
+
+    def give_up_transaction(self) -> None:
+        """Abort what is open; an end that Ctrl-C came upon is left to be one.
+
+        Whatever is wrong with the abort, the error that led to it matters more.
+        """
+        transactions = self._require_transactions()
+        try:
+            if transactions.is_begun and not transactions.is_ending:
+                self.end_transaction(commit=False)
+        except ClientError as error:
+            logger.warning("a transaction was left to its time-out: %s", error)
 
     def hand_over_transaction(self) -> PreparedTransaction:
         transactions = self._require_transactions()

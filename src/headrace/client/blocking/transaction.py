@@ -1,18 +1,15 @@
 """One transaction as a `with` block: committed at its end, aborted by an exception."""
 
-import logging
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from headrace.client.consuming import Place, as_offsets
-from headrace.client.errors import ClientError, InvalidArgument
+from headrace.client.errors import InvalidArgument
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 
 if TYPE_CHECKING:
     from headrace.client.blocking.producer import Producer
-
-logger = logging.getLogger("headrace.client")
 
 
 class Transaction:
@@ -58,19 +55,10 @@ class Transaction:
     ) -> None:
         if not self._is_open:
             return
-        if error is None:
-            try:
+        try:
+            if error is None:
                 self.commit()
-            except ClientError:
-                self._abort_quietly()
-                raise
-        else:
-            self._abort_quietly()
-
-    def _abort_quietly(self) -> None:
-        """Whatever is wrong with the abort, the error that led to it matters more."""
-        if self._is_open:
-            try:
-                self.abort()
-            except ClientError as error:
-                logger.warning("a transaction was left to its time-out: %s", error)
+        finally:
+            if self._is_open:
+                self._is_open = False
+                self._producer.give_up_transaction()

@@ -78,6 +78,9 @@ class Transactions:
         self._needs_new_epoch = False
         self._is_sealed = False
         """All of it is delivered, and it is being ended: a record that came now would be in no transaction."""
+        self._under_way = 0
+        self.is_ending = False
+        """What ends it is under way, perhaps without anybody who waits for that any more."""
         self.is_implicit = False
         """Whether the leaders add the partitions of this transaction (KIP-890)."""
 
@@ -85,6 +88,16 @@ class Transactions:
     def is_new(self) -> bool:
         """Whether it has no identity yet."""
         return self.state == State.NEW
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an identity or offsets are asked for, perhaps without anybody who waits for that any more."""
+        return self._under_way > 0
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there is one to be committed or aborted."""
+        return self.state in (State.OPEN, State.DOOMED)
 
     @property
     def is_lost(self) -> bool:
@@ -129,8 +142,10 @@ class Transactions:
             raise InvalidArgument("a transactional producer sends within `with producer.transaction():`")
 
     def seal(self) -> None:
-        """Take nothing more; all batches are settled when this is called."""
-        self._is_sealed = True
+        """Take nothing more; all batches are settled when this is called, and `end` follows."""
+        if self.is_ending:
+            raise InvalidArgument("the transaction is being ended already: wait for that, or make another producer")
+        self._is_sealed = self.is_ending = True
 
     def _broken(self) -> ClientError:
         return self.error or ProducerFenced("the producer cannot go on: make a new one")
@@ -209,8 +224,22 @@ class Transactions:
 
     # Operations
 
+    def _counted(self, operation: Operation[None]) -> Operation[None]:
+        self._under_way += 1
+
+        def counted() -> Operation[None]:
+            try:
+                yield from operation
+            finally:
+                self._under_way -= 1
+
+        return counted()
+
     def initialize(self) -> Operation[None]:
         """Become the one producer of this transactional id: others are fenced, their open transaction is aborted."""
+        return self._counted(self._initialize())
+
+    def _initialize(self) -> Operation[None]:
         request = init_producer_id.InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms
         )
@@ -220,7 +249,13 @@ class Transactions:
         self.state = State.READY
 
     def end(self, *, commit: bool) -> Operation[None]:
-        """Commit or abort what was sent; all batches are settled before this is called."""
+        """Commit or abort what was sent; it is sealed before this is called."""
+        try:
+            yield from self._end(commit=commit)
+        finally:
+            self.is_ending = False
+
+    def _end(self, *, commit: bool) -> Operation[None]:
         if commit:
             self.check_may_commit()
         elif self.state == State.BROKEN:
@@ -238,10 +273,15 @@ class Transactions:
         self._has_offsets = False
         self.state, self.error = State.READY, None
         if self._needs_new_epoch:
-            yield from self.initialize()  # Numbers were left out: they begin again under another epoch (KIP-360).
+            yield from self._initialize()  # Numbers were left out: they begin again under another epoch (KIP-360).
 
     def add_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupIdentity) -> Operation[None]:
         """Commit a group's offsets with the transaction: they count if and only if it is committed."""
+        return self._counted(self._add_offsets(offsets, group))
+
+    def _add_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupIdentity
+    ) -> Operation[None]:
         self.check_may_send()
         if not self.is_implicit:
             call = add_offsets_call(self._identified(), group)

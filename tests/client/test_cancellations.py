@@ -1,0 +1,87 @@
+"""Tasks that are cancelled anywhere in a transaction: none stays open, nothing is doubled, and the next one works."""
+
+import asyncio
+import types
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+import pytest
+
+from headrace.aio import Admin, Consumer, Producer
+from headrace.client import LATEST, TopicPartition
+from headrace.client.types import IsolationLevel
+from headrace.testing import EmbeddedBroker
+
+SWEEPS = 5
+"""Where a transaction waits depends on when its answers come."""
+WAITS_MAX = 200
+WAIT_MS = 20_000
+
+
+@types.coroutine
+def cancelled(work: Coroutine[Any, None, None], places: set[int]) -> Generator[Any, None, int]:
+    """Do the work, cancelled where it waits for these times; how often it waited."""
+    waits = 0
+    try:
+        wish = work.send(None)
+        while True:
+            assert waits < WAITS_MAX
+            if waits in places:
+                waits += 1
+                wish = work.throw(asyncio.CancelledError())
+            else:
+                waits += 1
+                yield wish
+                wish = work.send(None)
+    except StopIteration:
+        return waits
+
+
+async def transact(producer: Producer, topic: str, value: bytes) -> None:
+    async with producer.transaction() as transaction:
+        await producer.send(topic, value, partition=0)
+        await transaction.commit_offsets({(topic, 0): int(value)}, f"g-{topic}")
+
+
+async def sweep(producer: Producer, topic: str, again: tuple[int, ...], first: int) -> list[bytes]:
+    """One transaction after the other, each cancelled one wait later, until one is through; what was told done."""
+    for place in range(WAITS_MAX):
+        value = b"%d" % (first + place)
+        try:
+            waits = await cancelled(transact(producer, topic, value), {place, *(place + further for further in again)})
+        except asyncio.CancelledError:
+            continue
+        if waits <= place:
+            assert waits, "it never waited, so it was cancelled nowhere"
+            return [value]
+    raise AssertionError("every transaction was cancelled")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("again", [(), (1,), (1, 2, 3)], ids=["once", "twice", "many times"])
+async def test_a_transaction_that_is_cancelled_anywhere(any_broker: EmbeddedBroker, again: tuple[int, ...]) -> None:
+    servers = any_broker.bootstrap_servers
+    topic = any_broker.create_topic(any_broker.unused_topic_name("cancelled"))
+    told: list[bytes] = []
+    async with Producer(servers, transactional_id=f"t-{topic}", max_block_ms=WAIT_MS) as producer:
+        for number in range(SWEEPS):
+            told += await sweep(producer, topic, again, number * WAITS_MAX)
+        async with producer.transaction():
+            await producer.send(topic, b"last", partition=0)
+        told.append(b"last")
+    async with Admin(servers) as admin:
+        where = {TopicPartition(topic, 0): LATEST}
+        stable, end = [
+            (await admin.offsets(where, isolation=isolation))[TopicPartition(topic, 0)].offset
+            for isolation in IsolationLevel
+        ]
+    assert stable == end, "a transaction is open"
+    options: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
+    seen: list[bytes] = []
+    async with Consumer(topic, bootstrap_servers=servers, **options) as consumer:
+        async for record in consumer:
+            seen.append(record.value)
+            if record.value == b"last":
+                break
+    assert len(seen) == len(set(seen))
+    assert set(told) <= set(seen)
