@@ -1,8 +1,10 @@
 """What only the front for threads that wait has: threads, forks, interrupts, and commits that nobody waits for."""
 
 import asyncio
+import errno
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -248,6 +250,34 @@ def test_ctrl_c_in_a_transaction_leaves_the_producer_to_be_used(broker: Embedded
             values += [record.value for record in consumer.poll(WAIT_MS)]
     assert values in ([b"first", b"second"], [b"second"])
     assert b"first" in values or not is_told
+
+
+def test_a_callback_that_would_end_the_program(
+    broker: EmbeddedBroker, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[object] = []
+    with Producer(broker.bootstrap_servers) as producer:
+        producer.send(topic, b"1", on_delivery=lambda _delivery: sys.exit("enough"))
+        producer.send(topic, b"2", on_delivery=told.append)
+        producer.flush(WAIT_MS)
+        assert len(told) == 1
+        producer.send(topic, b"3").result(WAIT_MS)
+    assert "a delivery callback cannot end the program" in caplog.text
+
+
+def test_a_consumer_that_another_thread_closes_says_so(
+    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = member(broker, topic)
+
+    def closed_meanwhile(_wait_ms: float) -> None:
+        consumer._session.close()
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr(consumer._session.links, "turn", closed_meanwhile)
+    with pytest.raises(ClientClosed, match="make a new one"):
+        consumer.poll(WAIT_MS)
+    consumer._driver.stop()
 
 
 def test_a_commit_that_nobody_waits_for(broker: EmbeddedBroker, topic: str) -> None:

@@ -1,13 +1,21 @@
-"""Clients that nobody closes: the interpreter ends all the same, and a child of fork is told."""
+"""Clients that nobody closes: what they were given is delivered, the interpreter ends, and a child of fork is told."""
 
+import gc
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
+from headrace.client import Producer
+from headrace.client.blocking.whole_topics import read_topic
 from headrace.testing import EmbeddedBroker
 
+from .leftovers import client_descriptors, client_threads
+
 EXIT_S_MAX = 60
+WAIT_MS = 20_000
+FORGOTTEN = 20
 BLOCKING = """
 import os, sys
 from headrace import Consumer, Producer
@@ -67,14 +75,125 @@ asyncio.run(main())
 """
 
 
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as started:
+        started.create_topic("t")
+        yield started
+
+
+def ran(program: str, broker: EmbeddedBroker) -> tuple[int, str, str]:
+    """How the program ended, and what it wrote."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, broker.bootstrap_servers], capture_output=True, text=True, timeout=EXIT_S_MAX
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def values(broker: EmbeddedBroker) -> list[bytes]:
+    return sorted(record.value for record in read_topic({"bootstrap.servers": broker.bootstrap_servers}, "t"))
+
+
 @pytest.mark.parametrize("program", [BLOCKING, ASYNCIO], ids=["blocking", "asyncio"])
-def test_the_interpreter_ends_and_forks_are_told(program: str) -> None:
-    with EmbeddedBroker() as broker:
-        broker.create_topic("t")
-        ran = subprocess.run(
-            [sys.executable, "-c", program, broker.bootstrap_servers],
-            capture_output=True,
-            text=True,
-            timeout=EXIT_S_MAX,
-        )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "end\n", "")
+def test_the_interpreter_ends_and_forks_are_told(broker: EmbeddedBroker, program: str) -> None:
+    assert ran(program, broker) == (0, "end\n", "")
+
+
+LOCKED_FORK = """
+import os, signal, sys, threading
+from headrace import Consumer, Producer
+from headrace.client.errors import ClientClosed
+
+producer = Producer(sys.argv[1])
+delivery = producer.send("t", b"v")
+delivery.result(timeout_ms=20_000)
+pending = Producer(sys.argv[1], linger_ms=60_000)
+waiting = pending.send("t", b"later")
+consumer = Consumer("t", bootstrap_servers=sys.argv[1], group_id="g", auto_offset_reset="earliest")
+assert next(consumer).value == b"v"
+locked, done = threading.Event(), threading.Event()
+
+def hold():
+    with producer._lock, pending._lock, consumer._driver:
+        locked.set()
+        done.wait()
+
+holder = threading.Thread(target=hold)
+holder.start()
+locked.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)  # a use that hangs ends the child
+    uses = [lambda: producer.send("t", b"v"), producer.flush, producer.metrics, waiting.result]
+    uses += [lambda: consumer.poll(0), lambda: next(consumer.batches(0)), lambda: consumer.end_offsets([("t", 0)])]
+    for use in uses:
+        try:
+            use()
+        except ClientClosed as error:
+            assert "after the fork" in str(error)
+        else:
+            os._exit(3)
+    consumer.close()
+    producer.close()
+    os._exit(0)
+done.set()
+holder.join()
+assert os.waitpid(child, 0)[1] == 0
+consumer.close()
+print("end")
+"""
+
+
+def test_a_fork_while_a_lock_is_held(broker: EmbeddedBroker) -> None:
+    """Nobody in the child would ever give it back."""
+    assert ran(LOCKED_FORK, broker) == (0, "end\n", "")
+    assert values(broker) == [b"later", b"v"], "the producer that nobody closed has delivered at the end"
+
+
+UNCLOSED = """
+import sys
+from headrace import Producer
+Producer(sys.argv[1], linger_ms=60_000).send("t", b"forgotten")
+producer = Producer(sys.argv[1], linger_ms=60_000)
+for number in range(100):
+    producer.send("t", b"%d" % number)
+print("end")
+"""
+GIVEN_UP = """
+from headrace import Producer
+from headrace.client.blocking import producer as module
+from headrace.testing import EmbeddedBroker
+
+module.EXIT_TIMEOUT_MS = 100
+with EmbeddedBroker() as broker:
+    broker.create_topic("t")
+    producer = Producer(broker.bootstrap_servers)
+    producer.send("t", b"v").result(timeout_ms=20_000)
+producer.send("t", b"w")
+print("end")
+"""
+
+
+def test_what_was_handed_over_is_delivered_at_the_end(broker: EmbeddedBroker) -> None:
+    assert ran(UNCLOSED, broker) == (0, "end\n", "")
+    assert values(broker) == sorted([b"forgotten", *(b"%d" % number for number in range(100))])
+
+
+def test_what_cannot_be_delivered_at_the_end_is_said(broker: EmbeddedBroker) -> None:
+    status, output, said = ran(GIVEN_UP, broker)
+    assert (status, output) == (0, "end\n")
+    assert "records of a producer that was not closed are lost: " in said
+
+
+def test_forgotten_producers_deliver_and_leave_nothing(broker: EmbeddedBroker) -> None:
+    gc.collect()
+    threads, descriptors = client_threads(), client_descriptors()
+    deliveries = [Producer(broker.bootstrap_servers, linger_ms=10).send("t", b"%d" % each) for each in range(FORGOTTEN)]
+    for delivery in deliveries:
+        delivery.result(WAIT_MS)
+    gc.collect()
+    for thread in client_threads() - threads:
+        thread.join(WAIT_MS / 1000)
+    assert client_threads() <= threads
+    assert client_descriptors() <= descriptors
+    assert len(values(broker)) == FORGOTTEN

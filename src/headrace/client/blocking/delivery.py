@@ -1,13 +1,19 @@
 """What became of a record that was handed over, for threads that wait."""
 
+import logging
+import os
 import threading
 from collections.abc import Callable
 from functools import partial
 
 from headrace.client.core.produced_batches import ProducedBatch
-from headrace.client.errors import DeadlineExceeded, InvalidArgument
+from headrace.client.errors import ClientClosed, DeadlineExceeded, InvalidArgument
 from headrace.client.promises import Promise
 from headrace.client.types import RecordMetadata
+
+FORKED = "a producer does not survive a fork: make one in each process, after the fork"
+
+logger = logging.getLogger("headrace.client")
 
 
 class Changes(threading.Condition):
@@ -16,6 +22,13 @@ class Changes(threading.Condition):
     def __init__(self, lock: threading.RLock) -> None:
         super().__init__(lock)
         self.teller: threading.Thread | None = None
+        self._process_id = os.getpid()
+
+    def __enter__(self) -> bool:
+        """In a child of a fork nobody gives the lock back that the producer's thread may have had."""
+        if os.getpid() != self._process_id:
+            raise ClientClosed(FORKED)
+        return super().__enter__()
 
     def wait(self, timeout: float | None = None) -> bool:
         self.refuse_callbacks("wait for its producer")
@@ -57,3 +70,9 @@ class Delivery(Promise):
             if self._await_end(partial(self._tell, callback)):
                 return
         self._tell(callback)
+
+    def _tell(self, callback: "Callable[[Delivery], object]") -> None:
+        try:
+            super()._tell(callback)
+        except SystemExit:
+            logger.exception("a delivery callback cannot end the program: it runs in the producer's own thread")

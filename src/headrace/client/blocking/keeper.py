@@ -51,6 +51,7 @@ class Driver:
             self._is_wanted = False
 
     def __enter__(self) -> None:
+        self._session.check_own_process()  # In a child of a fork the keeper's lock would never be given back.
         if not self._lock.acquire(blocking=False):
             self._is_wanted = True
             self._session.network.wake()

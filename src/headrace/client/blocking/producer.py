@@ -1,13 +1,16 @@
 """Producing from threads that need not wait: records are collected here, and one background thread sends them."""
 
+import atexit
 import os
 import threading
+import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic, time_ns
 from typing import Any, Self, TypeVar, Unpack
 
-from headrace.client.blocking.delivery import Changes, Delivery
+from headrace.client.blocking.delivery import FORKED, Changes, Delivery
+from headrace.client.blocking.driving import Driven, drive
 from headrace.client.blocking.session import Session
 from headrace.client.blocking.transaction import Transaction
 from headrace.client.config import ProducerConfig, ProducerOptions, settle
@@ -32,6 +35,16 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 CLOSE_TIMEOUT_MS = 30_000
 THREAD_JOIN_MS = 5_000
+EXIT_TIMEOUT_MS = 10_000
+"""How long the end of the program waits for what was handed over to a producer that nobody closed."""
+
+_unclosed: "weakref.WeakSet[Producer]" = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for producer in tuple(_unclosed):
+        producer._leave()
 
 
 class Producer(AnyProducer):
@@ -64,8 +77,16 @@ class Producer(AnyProducer):
         self._is_calling = False
         """Callbacks of deliveries run, or are about to."""
         self._fault: BaseException | None = None
-        self._thread = threading.Thread(target=self._send_for_ever, name="headrace-producer", daemon=True)
+        self._forgotten: deque[Driven] = deque()
+        """This producer itself, when nobody else has it any more."""
+        self._thread = threading.Thread(
+            target=drive,
+            args=(weakref.ref(self), self._forgotten, self._session.network),
+            name="headrace-producer",
+            daemon=True,
+        )
         self._changed.teller = self._thread
+        _unclosed.add(self)
         self._thread.start()
 
     def send(
@@ -90,6 +111,8 @@ class Producer(AnyProducer):
             timestamp = time_ns() // 1_000_000
         else:
             check_timestamp(timestamp)
+        if os.getpid() != self._process_id:
+            self._check_usable()  # Before the lock: a fork may have come while the producer's thread had it.
         with self._lock:
             appended = self._append(topic, value, key, headers, partition, timestamp)
             if appended is None:
@@ -116,7 +139,7 @@ class Producer(AnyProducer):
         It gets the producer's identity and is compressed as it is. A bytearray is not to be used any more afterwards.
         """
         given = given_batch(batch)
-        with self._lock:
+        with self._changed:
             appended = self._wait_for(topic, lambda: self._append_batch(topic, partition, given))
             self._wakeup_ms = NOW
         self._session.network.wake()
@@ -133,7 +156,7 @@ class Producer(AnyProducer):
             self._session.cluster.want((topic,))
             return self._session.cluster.partition_count(topic)
 
-        with self._lock:
+        with self._changed:
             return self._wait_for(topic, count)
 
     def _append_batch(self, topic: str, partition: int, given: GivenBatch) -> Appended | None:
@@ -150,7 +173,7 @@ class Producer(AnyProducer):
         timestamp: int,
     ) -> Appended | None:
         """None if it must be tried again after something changed."""
-        if self._is_closing or self._fault is not None or os.getpid() != self._process_id:
+        if self._is_closing or self._fault is not None:
             self._check_usable()
         if self._transactions is not None:
             self._transactions.check_may_send()
@@ -308,37 +331,67 @@ class Producer(AnyProducer):
         if self._is_closing:
             raise ClientClosed("the producer was closed: make a new one")
         if not self._session.is_own_process():
-            raise ClientClosed("a producer does not survive a fork: make one in each process, after the fork")
+            raise ClientClosed(FORKED)
 
-    def _send_for_ever(self) -> None:
-        session, links = self._session, self._session.links
+    def _leave(self) -> None:
+        """The program ends; what cannot be delivered is told by the log."""
+        is_usable = self._fault is None and not self._is_closing and self._session.is_own_process()
+        if is_usable and self._core.unsettled():
+            try:
+                self.close(EXIT_TIMEOUT_MS)
+            except ClientError as error:
+                logger.warning("the program ends, and records of a producer that was not closed are lost: %s", error)
+
+    def _turn(self, events: Iterable[Any], *, is_last: bool) -> float | None:
         try:
-            while not self._is_closing:
-                with self._changed:
-                    while self._inbox:
-                        operation, deadline_ms, ended = self._inbox.popleft()
-                        session.engine.start(operation, deadline_ms=deadline_ms, ended=ended)
-                    wakeup_ms = session.engine.step()
-                    self._wakeup_ms = wakeup_ms
-                    wait_ms = links.wait_ms(wakeup_ms - self._clock.monotonic_ms())
-                    callbacks = self._settle()
-                self._call(callbacks)
-                if self._is_closing:
-                    return  # A callback took longer than the close waited, and the connections are gone.
-                events = session.network.poll(0 if callbacks else wait_ms)
-                with self._changed:
-                    self._wakeup_ms = NOW
-                    links.handle(events)
-                    callbacks = self._settle()
-                    if events:
-                        self._changed.notify_all()
-                self._call(callbacks)
-        except BaseException as fault:
+            self._hear(events)
+            if self._is_closing:
+                return None  # Perhaps a callback took longer than the close waited, and the connections are gone.
             with self._changed:
-                self._fault = fault
-                self._core.abandon(ClientClosed(f"the producer stopped: {fault!r}"))
-                self._changed.notify_all()
+                if is_last:
+                    self._core.fill()
+                while self._inbox:
+                    operation, deadline_ms, ended = self._inbox.popleft()
+                    self._session.engine.start(operation, deadline_ms=deadline_ms, ended=ended)
+                self._wakeup_ms = self._session.engine.step()
+                wait_ms = self._session.links.wait_ms(self._wakeup_ms - self._clock.monotonic_ms())
+                callbacks = self._settle()
+            self._call(callbacks)
+            if is_last and self._is_flushed():
+                self._end()
+            return None if self._is_closing else 0 if callbacks else wait_ms
+        except BaseException as fault:
+            self._stop(fault)
             raise
+
+    def _hear(self, events: Iterable[Any]) -> None:
+        with self._changed:
+            self._wakeup_ms = NOW
+            self._session.links.handle(events)
+            callbacks = self._settle()
+            if events:
+                self._changed.notify_all()
+        self._call(callbacks)
+
+    def _stop(self, fault: BaseException) -> None:
+        with self._changed:
+            self._fault = fault
+            self._core.abandon(ClientClosed(f"the producer stopped: {fault!r}"))
+            self._changed.notify_all()
+
+    def _end(self) -> None:
+        """Nobody has it any more, and all is delivered or given up."""
+        self._is_closing = True
+        self._say_what_was_given_up()
+        with self._changed:
+            self._session.close()
+
+    def __del__(self) -> None:
+        """Its thread gets it, to deliver what is left."""
+        thread = getattr(self, "_thread", None)
+        if thread is not None and thread.is_alive() and self._session.is_own_process() and not self._session.is_closed:
+            self._forgotten.append(self)
+            self._session.network.wake()
 
     def _settle(self) -> list[Callable[[], None]]:
         """Tell those who wait for batches that are done; the callbacks of them are for outside of the lock."""

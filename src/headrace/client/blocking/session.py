@@ -67,11 +67,18 @@ class Session:
     def turn(self, until_ms: float) -> None:
         """Send what is due, then wait for the network, at most until then."""
         wakeup_ms = self.engine.step()
-        self.links.turn(max(0.0, min(wakeup_ms, until_ms) - self.clock.monotonic_ms()))
+        try:
+            self.links.turn(max(0.0, min(wakeup_ms, until_ms) - self.clock.monotonic_ms()))
+        except (OSError, ValueError):
+            self.check_usable()  # Another thread may have closed what this one waits for.
+            raise
 
     def check_usable(self) -> None:
         if self.is_closed:
             raise ClientClosed("this client was closed: make a new one")
+        self.check_own_process()
+
+    def check_own_process(self) -> None:
         if not self.is_own_process():
             raise ClientClosed("a client does not survive a fork: make one in each process, after the fork")
 
