@@ -52,7 +52,7 @@ def _each(column: Column, decode: Callable[[bytes], Any], arrow_type: pyarrow.Da
     for row, value in enumerate(column.to_pylist()):
         try:
             found.append(None if value is None else decode(value))
-        except (ValueError, msgspec.MsgspecError) as error:
+        except (ValueError, msgspec.MsgspecError, RecursionError) as error:
             failures[row] = str(error)
             found.append(None)
     return Values(_as_column(found, arrow_type, failures), failures)

@@ -51,7 +51,8 @@ def test_json(spark: "SparkSession", broker: EmbeddedBroker, topic: str) -> None
     assert rows[3].value.id is None
 
 
-BAD_OF_JSON = [b"\xff", b"[1]", b"{", b'{"id": "text"}', b'{"small": 128}', b'{"price": "123456789.001"}']
+DEEP = b'{"unknown": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+BAD_OF_JSON = [b"\xff", DEEP, b"[1]", b"{", b'{"id": "text"}', b'{"small": 128}', b'{"price": "123456789.001"}']
 
 
 @pytest.mark.parametrize(("format_", "bad"), [("string", [b"\xff", b"\xc3"]), ("json", BAD_OF_JSON)])

@@ -3,6 +3,7 @@
 What was sent again and how far the letters are read is one transaction, so a kill anywhere repeats or loses none.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -115,14 +116,19 @@ def _send_again(producer: Producer, letter: ConsumerRecord) -> None:
     own = [
         (name, value) for name, value in letter.headers if not name.startswith(DEAD_PREFIX) and name != REPLAYED_HEADER
     ]
-    times = int(headers.get(REPLAYED_HEADER) or 0) + 1
+    times = _number(headers.get(REPLAYED_HEADER), otherwise=0) + 1
     producer.send(
         origin.decode(),
         letter.value,
         key=letter.key,
         headers=[*own, (REPLAYED_HEADER, str(times).encode())],
-        timestamp=int(headers.get(f"{DEAD_PREFIX}timestamp") or letter.timestamp),
+        timestamp=_number(headers.get(f"{DEAD_PREFIX}timestamp"), otherwise=letter.timestamp),
     )
+
+
+def _number(text: bytes | None, *, otherwise: int) -> int:
+    """Anybody may have put a header of this name on a record: it must not keep the other letters from their way."""
+    return int(text) if text is not None and re.fullmatch(rb"-?[0-9]{1,18}", text) else otherwise
 
 
 def _offsets(letters: list[ConsumerRecord]) -> dict[Place, int | OffsetAndMetadata]:
