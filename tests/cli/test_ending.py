@@ -51,6 +51,12 @@ def children(process: subprocess.Popen[str], word: str) -> list[psutil.Process]:
     return [one for one in psutil.Process(process.pid).children() if word in one.cmdline()]
 
 
+def blocks_interrupts(process_id: int) -> bool:
+    lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
+    (blocked,) = (int(line.split()[1], 16) for line in lines if line.startswith("SigBlk:"))
+    return bool(blocked & 1 << signal.SIGINT - 1)
+
+
 def check_end(process: subprocess.Popen[str], started: list[psutil.Process], exit_code: int) -> str:
     printed, told = process.communicate(timeout=WAIT_S_MAX)
     assert (process.returncode, told) == (exit_code, "")
@@ -88,6 +94,7 @@ def test_many_seeds_leave_no_worker(number: int, to_all: bool) -> None:
     with running("sim", "--seeds", "0..9999", "--jobs", "2") as process:
         wait_until(lambda: len(children(process, "sim")) == 2, "the workers")
         workers = children(process, "sim")
+        assert all(blocks_interrupts(worker.pid) for worker in workers), "one message about Ctrl-C is enough"
         (os.killpg if to_all else os.kill)(process.pid, number)
         check_end(process, workers, 130 if number == signal.SIGINT else 128 + number)
 

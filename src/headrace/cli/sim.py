@@ -98,9 +98,13 @@ def command(
 
 
 def _run(seeds: Sequence[int], *, play: str, minutes: float, jobs: int) -> Generator[SeedResult, None, None]:
-    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_leave_signals_to_the_parent)
+    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_end_when_told)
+    # Ctrl-C reaches all processes of a terminal: workers leave it to the parent, from their first moment on.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
-        yield from pool.map(partial(run_seed, play=play, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
+        results = pool.map(partial(run_seed, play=play, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        yield from results
     except BaseException:
         for worker in multiprocessing.active_children():  # what they are at is of no use any more
             worker.kill()
@@ -109,9 +113,7 @@ def _run(seeds: Sequence[int], *, play: str, minutes: float, jobs: int) -> Gener
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_signals_to_the_parent() -> None:
-    """Ctrl-C reaches all processes of a terminal, and one message about it is enough."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _end_when_told() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
