@@ -192,6 +192,8 @@ class _EpochMember:
         self.granted: frozenset[int] = frozenset()
         """What it may own: given to nobody else until it says that it has given it up."""
         self.target: frozenset[int] = frozenset()
+        self.told: frozenset[int] | None = None
+        """The assignment of the last answer that had one, whether that arrived or not."""
 
 
 class EpochCoordinator(Coordinator):
@@ -246,11 +248,26 @@ class EpochCoordinator(Coordinator):
         others = frozenset().union(*(each.granted for each in self.members.values() if each is not member))
         member.granted |= member.target - others
         member.epoch = self.epoch
-        wanted = member.target - others
+        return beat_api.ConsumerGroupHeartbeatResponse(
+            member_id=message.member_id,
+            member_epoch=member.epoch,
+            heartbeat_interval_ms=50,
+            assignment=self._assignment(message, member, member.target - others),
+        )
+
+    def _assignment(
+        self, message: beat_api.ConsumerGroupHeartbeatRequest, member: _EpochMember, wanted: frozenset[int]
+    ) -> beat_api.ConsumerGroupHeartbeatResponseAssignment | None:
+        """As Kafka: told to those who join or say everything, and else only when it has changed."""
+        says_all = (
+            message.topic_partitions is not None
+            and message.subscribed_topic_names is not None
+            and message.rebalance_timeout_ms >= 0
+        )
+        if message.member_epoch != 0 and not says_all and wanted == member.told:
+            return None
+        member.told = wanted
         topic = beat_api.ConsumerGroupHeartbeatResponseTopicPartitions(
             topic_id=TOPIC_ID, partitions=tuple(sorted(wanted))
         )
-        assignment = beat_api.ConsumerGroupHeartbeatResponseAssignment(topic_partitions=(topic,) if wanted else ())
-        return beat_api.ConsumerGroupHeartbeatResponse(
-            member_id=message.member_id, member_epoch=member.epoch, heartbeat_interval_ms=50, assignment=assignment
-        )
+        return beat_api.ConsumerGroupHeartbeatResponseAssignment(topic_partitions=(topic,) if wanted else ())

@@ -235,6 +235,34 @@ def test_a_coordinator_that_moves_is_found_again() -> None:
     assert world.group.owned() == (T0, T1)
 
 
+def test_after_a_lost_answer_everything_is_said_again() -> None:
+    """Kafka tells an assignment once, and again only to those who say everything: it may have been with that answer."""
+    beat = HEARTBEATS["consumer"]
+    world = World("consumer")
+    world.steps()
+    world.unreachable = {beat}
+    world.steps(4)
+    world.unreachable = set()
+    world.asked.clear()
+    world.steps()
+    first, *others = world.requests(beat)
+    assert (first.rebalance_timeout_ms, first.subscribed_topic_names) == (300_000, ("t",))
+    assert first.topic_partitions[0].partitions == (0, 1)
+    assert others
+    assert {(each.rebalance_timeout_ms, each.subscribed_topic_names) for each in others} == {(-1, None)}
+
+
+def test_an_assignment_is_told_back_also_if_it_is_what_the_member_has() -> None:
+    """What it takes away may have been given just before, and never been taken: the broker waits to hear of it."""
+    beat = HEARTBEATS["consumer"]
+    world = World("consumer")
+    world.steps()
+    world.asked.clear()
+    world.steps()
+    assert world.requests(beat)
+    assert all(each.topic_partitions[0].partitions == (0, 1) for each in world.requests(beat))
+
+
 def test_no_coordinator_for_long_is_told() -> None:
     world = World()
     world.errors[find_coordinator.FindCoordinatorRequest] = [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 100

@@ -1,7 +1,8 @@
 """A member of a KIP-848 group: the broker assigns, and one kind of heartbeat carries everything.
 
 The member tells what it owns; the broker tells what it shall own. The difference is revoked first, then assigned, and
-told back. Fields that have not changed since the last answered heartbeat are left out.
+told back. Fields that have not changed since the last answered heartbeat are left out; after an answer that did not
+come everything is said again, because the broker tells the assignment once, and again only to those who do.
 """
 
 from functools import partial
@@ -42,6 +43,8 @@ class EpochMember:
         """What the broker wants us to own, by topic ids, until that is begun."""
         self._is_told = False
         """Whether the application knows of an assignment since the member joined, be it an empty one."""
+        self._is_unheard = False
+        """The answer to a heartbeat was lost, and the assignment may have been with it."""
         self._heartbeat_ms = 0.0
         self._beats = False
         self._generation = 0
@@ -112,16 +115,17 @@ class EpochMember:
     def _heartbeat(self, node: int, now_ms: float) -> Errand:
         settings = self._settings
         is_joining = self._epoch == JOINING_EPOCH
-        tells_topics = is_joining or self._told_topics != self._topics
         owned = self.changes.owned
-        tells_owned = is_joining or (self._told_owned != owned and self.changes.pending() is None)
+        says_all = is_joining or self._is_unheard
+        tells_topics = says_all or self._told_topics != self._topics
+        tells_owned = says_all or (self._told_owned != owned and self.changes.pending() is None)
         request = heartbeat_api.ConsumerGroupHeartbeatRequest(
             group_id=settings.group_id,
             member_id=self._member_id,
             member_epoch=self._epoch,
             instance_id=settings.instance_id,
             rack_id=settings.rack if is_joining else None,
-            rebalance_timeout_ms=settings.poll_interval_ms_max if is_joining else -1,
+            rebalance_timeout_ms=settings.poll_interval_ms_max if says_all else -1,
             subscribed_topic_names=self._topics if tells_topics else None,
             server_assignor=settings.server_assignor if is_joining else None,
             topic_partitions=self._by_id(owned) if tells_owned else None,
@@ -158,7 +162,7 @@ class EpochMember:
             self.error = reply
         elif isinstance(reply, ClientError) or reply.error_code in MOVED_ERRORS:
             self._coordinator.lost(node, now_ms)
-            self._told_topics = self._told_owned = None
+            self._is_unheard = True
             self._heartbeat_ms = now_ms + self._settings.retry_pause_ms
         elif reply.error_code in _NOT_A_MEMBER:
             self._expelled(now_ms)
@@ -170,10 +174,13 @@ class EpochMember:
             self.changes.lose_all()
         else:
             self._told_topics, self._told_owned = told
+            self._is_unheard = False
             self._epoch = reply.member_epoch
             self._member_id = reply.member_id or self._member_id
             self._heartbeat_ms = now_ms + reply.heartbeat_interval_ms
             if reply.assignment is not None:
+                # Told back in any case: it may take away what was given just before, and never taken.
+                self._told_owned = None
                 self._target = tuple(
                     (each.topic_id, index) for each in reply.assignment.topic_partitions for index in each.partitions
                 )
@@ -205,7 +212,7 @@ class EpochMember:
         self._generation += 1
         self._epoch = JOINING_EPOCH
         self._told_topics = self._told_owned = self._target = None
-        self._beats = self._is_told = False
+        self._beats = self._is_told = self._is_unheard = False
 
 
 def _ignore(_reply: Any, _now_ms: float) -> None:
