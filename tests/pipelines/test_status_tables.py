@@ -5,10 +5,15 @@ import time
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
+from headrace.cli.main import cli
 from headrace.cli.pipeline_status import _show
+from headrace.client import Admin
+from headrace.spark.pipelines.bulletin import make_topic, opened
 from headrace.spark.pipelines.progress import ROW_COUNTS
-from headrace.spark.pipelines.records import Known, RunRecord, State
+from headrace.spark.pipelines.records import Known, RunRecord, State, run_message
+from headrace.testing import EmbeddedBroker
 
 WIDTH = 80
 
@@ -64,3 +69,17 @@ def test_programs_get_numbers_and_nulls(known: dict[str, Known], capsys: pytest.
         assert [told[key] for key in ("batch", "rows_per_second", "lag_records", "lag_seconds")] == expected
         assert (told["state"], told["host"]) == ("running", "worker-17:21658")
         assert isinstance(told["heard_ms_ago"], int)
+
+
+def test_a_misspelt_name_is_met_with_the_nearest(known: dict[str, Known]) -> None:
+    ((name, told_of),) = known.items()
+    assert told_of.holder is not None
+    with EmbeddedBroker() as broker:
+        with Admin(broker.bootstrap_servers) as admin:
+            make_topic(admin)
+        with opened({"bootstrap.servers": broker.bootstrap_servers}) as bulletin:
+            bulletin.tell_now(run_message(told_of.holder))
+        call = ["pipeline", "status", f"{name}s", "--bootstrap", broker.bootstrap_servers]
+        asked = CliRunner().invoke(cli, call)
+    assert asked.exit_code == 1
+    assert asked.stderr == f'headrace: nothing is known of pipeline "{name}s", did you mean "{name}"?\n'

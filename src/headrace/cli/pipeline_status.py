@@ -10,7 +10,7 @@ import click
 
 from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Failure, Misuse
-from headrace.cli.group import CommandGroup
+from headrace.cli.group import CommandGroup, nearest_of
 from headrace.cli.options import bootstrap_option, json_option
 from headrace.cli.pipeline_places import find_target, load, named_argument, pipeline_argument, told_failures
 from headrace.cli.times import duration_text, time_text
@@ -51,7 +51,9 @@ def status(
             found = bulletin.catch_up().pipelines
             shown = {name: found[name] for name in names or sorted(found) if name in found}
             if unknown := set(names) - set(found):
-                raise Failure(f'nothing is known of pipeline "{min(unknown)}"')
+                nearest = nearest_of(min(unknown), found)
+                meant = f', did you mean "{nearest}"?' if nearest is not None else ""
+                raise Failure(f'nothing is known of pipeline "{min(unknown)}"{meant}')
             if watch and sys.stdout.isatty():
                 click.clear()
             _show(shown, as_json=as_json, prometheus=prometheus, with_batches=bool(names))
