@@ -20,6 +20,7 @@ from headrace.spark.option_names import OptionError
 from headrace.spark.said import say_once
 from headrace.spark.sink.identity import task_identity
 from headrace.spark.sink.tables.epochs import FileReport, Table, is_repeat
+from headrace.spark.sink.tables.folder_columns import FolderColumns
 from headrace.spark.sink.tables.options import TableOptions
 from headrace.spark.sink.tables.parquet import ParquetFolder
 
@@ -45,6 +46,8 @@ class _FileWriter:
         self._write_id = uuid.uuid4().hex
         if kind == "delta":
             self._delta().check()
+        else:
+            self._folder_columns().check()
 
     def _delta(self) -> "DeltaFolder":
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -52,6 +55,10 @@ class _FileWriter:
         from headrace.spark.sink.tables.delta import DeltaFolder
 
         return DeltaFolder(self._options, to_arrow_schema(self._schema, timezone="UTC"))
+
+    def _folder_columns(self) -> FolderColumns:
+        types = {field.name: field.dataType.simpleString() for field in self._schema.fields}
+        return FolderColumns(self._options, types)
 
     def _table(self) -> Table:
         return self._delta() if self._kind == "delta" else ParquetFolder(self._options)
@@ -97,6 +104,8 @@ class _FileWriter:
             if any(report.passed_rows or report.files for report in reports):
                 table.note_repeat(first.identity, first.write_id)
             return
+        if self._kind == "parquet" and any(report.files for report in counted):
+            self._folder_columns().note(first.write_id)
         table.commit(counted, first.identity, first.write_id)
 
     def _abort(self, messages: Messages) -> None:

@@ -1,0 +1,68 @@
+"""Which columns the files of a Parquet folder have: one of another type would make the whole folder unreadable.
+
+Parquet files know nothing of each other, so what was written is noted beside them. Columns may come and go, as readers
+of Parquet allow; their types, and the columns that are folders, stay.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.spark.option_names import OptionError
+from headrace.spark.sink.tables.options import TableOptions
+from headrace.spark.sink.tables.parquet import OWN_FOLDER
+from headrace.spark.sink.tables.written_files import sync_folder
+
+NOTE_FILE = "columns.json"
+
+
+class FolderColumns:
+    def __init__(self, options: TableOptions, types: Mapping[str, str]) -> None:
+        self._path = options.path
+        self._folders = list(options.partition_columns)
+        self._types = dict(types)
+
+    def check(self) -> None:
+        """Refuse rows that do not fit the files that are there, before any is written."""
+        noted = self._noted()
+        if noted is None:
+            return
+        other = sorted(name for name, kind in self._types.items() if noted["types"].get(name, kind) != kind)
+        if other:
+            changes = ", ".join(f"`{name}` is {self._types[name]} and was {noted['types'][name]}" for name in other)
+            raise OptionError(
+                f"the rows do not fit the files in {self._path}: {changes}; cast them, or write to another folder"
+            )
+        if noted["folders"] != self._folders:
+            raise OptionError(
+                f"the files in {self._path} are partitioned by {', '.join(noted['folders']) or 'nothing'}: set the "
+                "option partitionColumns to that, or write to another folder"
+            )
+
+    def note(self, write_id: str) -> None:
+        """Before the first files with these columns are seen."""
+        noted = self._noted() or {"types": {}, "folders": self._folders}
+        if self._types.keys() <= noted["types"].keys():
+            return
+        noted["types"] |= self._types
+        os.makedirs(os.path.dirname(self._file), exist_ok=True)
+        part = f"{self._file}-{write_id}.part"
+        with open(part, "w", encoding="utf-8") as file:
+            json.dump(noted, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, self._file)
+        sync_folder(os.path.dirname(self._file))
+
+    @property
+    def _file(self) -> str:
+        return os.path.join(self._path, OWN_FOLDER, NOTE_FILE)
+
+    def _noted(self) -> dict[str, Any] | None:
+        try:
+            with open(self._file, encoding="utf-8") as file:
+                noted: dict[str, Any] = json.load(file)
+        except FileNotFoundError:
+            return None
+        return noted
