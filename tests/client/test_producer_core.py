@@ -227,7 +227,19 @@ def test_a_retriable_error_is_tried_again_after_a_pause() -> None:
     world = World()
     world.broker.faults = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     delivery = world.append(b"v")
-    world.settle_network()
+    assert world.core.refusal() is None
+    world.now_ms += 100
+    refusals = set()
+    while not delivery.batch.is_done:
+        world.poll()
+        while world.sent:
+            world.serve()
+        while world.answered:
+            world.answer()
+            refusals.add(str(world.core.refusal()))
+        world.now_ms += 50
+    assert any("NOT_LEADER_OR_FOLLOWER" in each for each in refusals), "who waits in vain is told why"
+    assert world.core.refusal() is None
     assert delivery.batch.error is None
     assert world.broker.partitions[0].values == [b"v"]
     first, second = world.produced()

@@ -193,5 +193,5 @@ class AnyProducer:
                 f"delivery callbacks are still running after {timeout_ms:g} ms, and nothing is sent meanwhile: "
                 f"let them return sooner, or flush with more time{unsent}"
             )
-        why = trouble or "the brokers have not answered yet"
+        why = trouble or self._core.refusal() or "the brokers have not answered yet"
         return DeadlineExceeded(f"{left} still on the way after {timeout_ms:g} ms: {why}")

@@ -70,6 +70,11 @@ class ProducerCore:
     def unsettled(self) -> int:
         return sum(len(line.waiting) + len(line.in_flight) for line in self._lines.values())
 
+    def refusal(self) -> ClientError | None:
+        """Why a batch that is still to be delivered was not taken when it was tried last."""
+        unsettled = (batch for line in self._lines.values() for batch in (*line.in_flight, *line.waiting))
+        return next((batch.last_error for batch in unsettled if batch.last_error is not None), None)
+
     def counters(self) -> dict[str, float]:
         return {
             "record-send-total": self._records_count,
