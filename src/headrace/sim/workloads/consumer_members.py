@@ -73,6 +73,9 @@ class ConsumerMember(Member):
             if error is not ErrorCode.NONE:
                 self._refused(error)
                 return
+            if self.now_ms - asked_ms >= requests.SESSION_TIMEOUT_MS:
+                self._heartbeat_ms = 0.0  # it may have been given up since: requests of clients time out before that
+                return
             if not joins:
                 self.group.confirmed(self.name, had, asked_ms)
             if response.member_epoch != self.epoch:
