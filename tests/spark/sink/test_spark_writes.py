@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -250,3 +251,26 @@ def test_who_reads_with_a_format_for_writing_is_told_another(
 ) -> None:
     with pytest.raises(AnalysisException, match=f'"headrace-{kind}" is for writing: read the folder with {advice}'):
         spark.read.format(f"headrace-{kind}").load(str(tmp_path)).collect()
+
+
+def test_jobs_of_several_threads_under_one_key_are_written_once(
+    spark: "SparkSession", broker: EmbeddedBroker, topic: str
+) -> None:
+    """The guide says what a thread needs: Spark itself does not find formats in Python without it."""
+    rows = spark.range(ROWS).select(F.col("id").cast("string").alias("value"))
+
+    def write(_job: int, *, is_active: bool = True) -> str:
+        if is_active:
+            spark.createDataFrame([], "x INT")
+        try:
+            writer(rows, broker, topic=topic, idempotenceKey=f"job-{topic}").save()
+        except Exception as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(1) as threads:
+        assert "DATA_SOURCE_NOT_FOUND" in threads.submit(write, 0, is_active=False).result()
+    with ThreadPoolExecutor(3) as threads:
+        outcomes = list(threads.map(write, range(3)))
+    assert "" in outcomes, outcomes
+    assert numbers(spark, broker, topic) == Counter(range(ROWS))
