@@ -27,6 +27,12 @@ START_BOUND = Bound(option="startingOffsets", place="latest")
 BACKWARDS_TRIES_MAX = 10
 """How often an end that went backwards is asked for again: a new leader may only be about to know it."""
 BACKWARDS_PAUSE_MS = 300
+LOOKS_MAX = 3
+"""How often a batch is planned anew because topics were deleted or created again while it was."""
+
+
+class _TopicsChanged(RuntimeError):
+    """What was seen of the topics is out of date: a log that seems shorter is another topic's."""
 
 
 class StreamPlanner:
@@ -81,7 +87,14 @@ class StreamPlanner:
 
     def next_offset(self, start: dict[str, Any], *, is_limited: bool) -> dict[str, Any]:
         """Where the batch that begins at `start` ends; `start` itself if there is nothing to do."""
-        self._planned = self._next_offset(start, is_limited=is_limited)
+        for tries in range(LOOKS_MAX):
+            try:
+                self._planned = self._next_offset(start, is_limited=is_limited)
+                break
+            except _TopicsChanged:
+                if tries == LOOKS_MAX - 1:
+                    raise
+        assert self._planned is not None
         return self._planned
 
     def _next_offset(self, start: dict[str, Any], *, is_limited: bool) -> dict[str, Any]:
@@ -209,6 +222,8 @@ class StreamPlanner:
         for tries in range(BACKWARDS_TRIES_MAX + 1):
             if tries:
                 time.sleep(BACKWARDS_PAUSE_MS / 1_000)
+                if begun.is_outdated(self._view.topics()):
+                    raise _TopicsChanged("topics are deleted and created again faster than they can be looked at")
                 ends = self._view.high_watermarks(read)
             back = sorted(each for each, offset in read.items() if ends[each] < offset)
             if not back:
@@ -248,6 +263,10 @@ class _Begun:
 
     def deleted(self) -> list[TopicPartition]:
         return sorted(each for each in self.starts if each not in self._seen)
+
+    def is_outdated(self, seen: TopicsSeen) -> bool:
+        """Whether a topic is another one by now, or gone."""
+        return any(self._ids.get(each.topic) != seen.topic_ids.get(each.topic) for each in self.starts)
 
     def recreated(self) -> list[TopicPartition]:
         """Of topics that have another id than the one in the checkpoint."""

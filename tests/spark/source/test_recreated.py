@@ -6,11 +6,13 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from headrace.spark import stream_planner
 from headrace.spark.batch_reader import batch_reader
 from headrace.spark.data_loss import DataLost
 from headrace.spark.range_reader import close_fetchers
 from headrace.spark.source_options import parse_source_options
 from headrace.spark.stream_reader import StreamReader
+from headrace.spark.topic_view import TopicView
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import produce
 
@@ -73,3 +75,35 @@ def test_a_worker_that_knows_the_older_topic_reads_the_newer(broker: EmbeddedBro
     assert planned(broker, topic, "broker", "fail")() == [b"old"] * 5
     recreate(broker, topic, b"new")
     assert planned(broker, topic, kind, "fail")() == [b"new"] * 5
+
+
+@pytest.mark.parametrize("policy", ["fail", "earliest"])
+def test_a_topic_made_anew_while_a_batch_is_planned_is_told_as_such(
+    broker: EmbeddedBroker,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    policy: str,
+) -> None:
+    """What the brokers said of the topics is the old one's, and the offsets are the new one's."""
+    monkeypatch.setattr(stream_planner, "BACKWARDS_PAUSE_MS", 0)
+    produce(broker, topic, [b"old"] * 9, partition=1)
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic, "columns": "value"}
+    options = parse_source_options({**given, "dataLossPolicy": policy, "startingOffsets": "earliest"})
+    stream = StreamReader(options, SCHEMA)
+    before = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    usual, old = TopicView.topics, [stream._planning()._view.topics()]
+    recreate(broker, topic, b"new")
+    monkeypatch.setattr(TopicView, "topics", lambda view: old.pop() if old else usual(view))
+    told = f'topic "{topic}" was deleted and created again'
+    if policy == "fail":
+        with pytest.raises(DataLost, match=told):
+            stream.latestOffset(before, ReadAllAvailable())
+    else:
+        pieces = stream.partitions(before, stream.latestOffset(before, ReadAllAvailable()))
+        values = [
+            value for piece in pieces for rows in stream.read(piece) for value in rows.column("value").to_pylist()
+        ]
+        assert values == [b"new"] * 5
+        assert told in capsys.readouterr().err
+    stream.stop()
