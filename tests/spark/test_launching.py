@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 from click.testing import CliRunner
 
@@ -100,6 +101,8 @@ def test_the_processes_of_spark_have_this_interpreter_and_loopback(monkeypatch: 
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     assert launching.spark_environment(is_local=False)["PYSPARK_PYTHON"] == sys.executable, "others have no such script"
+    monkeypatch.setenv("PYSPARK_PYTHON", worker_python(home))
+    assert launching.spark_environment(is_local=False)["PYSPARK_PYTHON"] == sys.executable, "an earlier session set it"
     monkeypatch.setenv("PYSPARK_PYTHON", "/mine/python")
     assert launching.spark_environment(is_local=False)["PYSPARK_PYTHON"] == "/mine/python"
     assert "SPARK_LOCAL_IP" not in launching.spark_environment(is_local=False)
@@ -260,5 +263,7 @@ def test_doctor_explains_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> Non
     assert package_finding("pyspark", "4.1.0").level == "problem"
     assert package_finding("numpy", None).advice == "pip install 'headrace[spark]'"
     assert [each.level for each in interpreter_findings("/other/python", sys.executable)] == ["warning"]
+    script = worker_python(Path(pyspark.__file__).parent)
+    assert list(interpreter_findings(script, sys.executable)) == [], "a session of this program sets it"
     monkeypatch.setattr(java, "_candidates", list)
     assert [each.level for each in check_spark()].count("problem") == 1

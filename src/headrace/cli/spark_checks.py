@@ -53,7 +53,9 @@ def java_finding() -> Finding:
 
 def interpreter_findings(chosen: str | None, own: str) -> Iterator[Finding]:
     """A PYSPARK_PYTHON that is not this interpreter may lack this package."""
-    if chosen is not None and chosen != own:
+    from headrace.spark.worker_python import is_worker_python
+
+    if chosen is not None and chosen != own and not is_worker_python(chosen):
         advice = "unset it, unless Headrace is installed there too: its workers import it"
         yield warning(ABOUT, f"PYSPARK_PYTHON is {chosen}", advice)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headrace.spark.class_archive import with_archive
 from headrace.spark.java import find_java
-from headrace.spark.worker_python import worker_python
+from headrace.spark.worker_python import is_worker_python, worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ _GATEWAY_VARIABLE = "PYSPARK_GATEWAY_PORT"
 
 
 def spark_environment(*, is_local: bool) -> dict[str, str]:
-    """What the environment of Spark's processes needs; what the user has set stays."""
+    """What the environment of Spark's processes needs; what the user has set stays, not what an earlier session did."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -33,7 +33,8 @@ def spark_environment(*, is_local: bool) -> dict[str, str]:
     }
     if is_local:
         found["SPARK_LOCAL_IP"] = LOOPBACK
-    return {"JAVA_HOME": str(find_java().home), **{name: os.environ.get(name, text) for name, text in found.items()}}
+    chosen = {name: os.environ[name] for name in found if name in os.environ and not is_worker_python(os.environ[name])}
+    return {"JAVA_HOME": str(find_java().home), **found, **chosen}
 
 
 def default_conf(*, is_local: bool) -> dict[str, str]:

@@ -31,9 +31,18 @@ PYTHONPATH=${{kept#:}} exec {python} "$@"
 def worker_python(spark_home: Path) -> str:
     """The program for PYSPARK_PYTHON; this interpreter as it is where there is no place for a script."""
     text = _SCRIPT.format(home=shlex.quote(str(spark_home)), python=shlex.quote(sys.executable))
-    for folder in places("python", Path(sys.executable)):
+    for script in _scripts():
         try:
-            return str(written(folder / "bin" / "python", text))
+            return str(written(script, text))
         except OSError:
             continue
     return sys.executable
+
+
+def is_worker_python(program: str) -> bool:
+    """Whether it is the script that stands for this interpreter, and so nothing that a user has chosen."""
+    return Path(program) in _scripts()
+
+
+def _scripts() -> list[Path]:
+    return [folder / "bin" / "python" for folder in places("python", Path(sys.executable))]
