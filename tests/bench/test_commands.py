@@ -11,8 +11,10 @@ from unittest import mock
 import pytest
 from click.testing import CliRunner, Result
 
-from headrace.bench import comparison, targets
-from headrace.bench.figures import FIGURES
+from headrace.bench import comparison, idle, targets
+from headrace.bench.brokers import MeasuredBroker
+from headrace.bench.figures import FIGURES, Round
+from headrace.bench.idle import connections_round
 from headrace.cli.main import cli
 from headrace.testing import EmbeddedBroker
 
@@ -112,11 +114,20 @@ def test_connections(bench: Bench) -> None:
     check_shape(bench("connections", "--count", "20"), "20 idle connections")
 
 
-def test_connections_of_every_round_are_those_of_a_new_broker(quick_folder: Path) -> None:
+def test_connections_of_every_round_are_those_of_a_new_broker(
+    quick_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A broker that had as many before takes no memory for them: every round but the first said zero."""
-    options = ("--count", "200", "--rounds", "2", "--folder", str(quick_folder), "--json")
-    (one,) = json.loads(invoke("connections", *options).stdout)["measurements"]
-    assert [figures["kilobytes_per_connection"] > 0.5 for figures in one["rounds"]] == [True, True]
+    measured = []
+
+    def noting(broker: MeasuredBroker, *, connections: int) -> Round:
+        measured.append((broker.process_id, connections))
+        return connections_round(broker, connections=connections)
+
+    monkeypatch.setattr(idle, "connections_round", noting)
+    invoke("connections", "--count", "20", "--rounds", "3", "--folder", str(quick_folder))
+    assert [count for _, count in measured] == [20, 20, 20]
+    assert len({process_id for process_id, _ in measured}) == 3
 
 
 def test_floor(quick_folder: Path) -> None:
