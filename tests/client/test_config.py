@@ -72,7 +72,11 @@ def test_keywords_go_over_the_config() -> None:
     [
         (ConsumerConfig, {"group.idd": "g"}, r"no setting 'group.idd': did you mean 'group.id'\?"),
         (ConsumerConfig, {"grup_id": "g"}, r"did you mean 'group_id'\?"),
-        (ConsumerConfig, {"nonsense": "g"}, r"no setting 'nonsense'$"),
+        (ConsumerConfig, {"GROUP_ID": "g"}, r"did you mean 'group_id'\?"),
+        (ConsumerConfig, {"nonsense": "g"}, "no setting 'nonsense': ConsumerConfig in headrace.client.config has all"),
+        (ProducerConfig, {"servers": "a:1"}, "no setting 'servers': it is bootstrap_servers here"),
+        (AdminConfig, {"brokers": "a:1"}, "it is bootstrap_servers here"),
+        (ProducerConfig, {"metadata.broker.list": "a:1"}, "it is bootstrap_servers here"),
         (ConsumerConfig, {7: "g"}, "is text, not 7"),
         (ConsumerConfig, {"group.id": "g", "group_id": "h"}, "given twice"),
         (ConsumerConfig, {"max.poll.records": "many"}, "cannot be 'many'"),

@@ -71,7 +71,15 @@ def test_programs_get_numbers_and_nulls(known: dict[str, Known], capsys: pytest.
         assert isinstance(told["heard_ms_ago"], int)
 
 
-def test_a_misspelt_name_is_met_with_the_nearest(known: dict[str, Known]) -> None:
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("status", 'nothing is known of pipeline "{}"'),
+        ("stop", 'pipeline "{}" is not running'),
+        ("lag", 'pipeline "{}" has done no batch yet'),
+    ],
+)
+def test_a_misspelt_name_is_met_with_the_nearest(known: dict[str, Known], command: str, said: str) -> None:
     ((name, told_of),) = known.items()
     assert told_of.holder is not None
     with EmbeddedBroker() as broker:
@@ -79,7 +87,7 @@ def test_a_misspelt_name_is_met_with_the_nearest(known: dict[str, Known]) -> Non
             make_topic(admin)
         with opened({"bootstrap.servers": broker.bootstrap_servers}) as bulletin:
             bulletin.tell_now(run_message(told_of.holder))
-        call = ["pipeline", "status", f"{name}s", "--bootstrap", broker.bootstrap_servers]
+        call = ["pipeline", command, f"{name}s", "--bootstrap", broker.bootstrap_servers]
         asked = CliRunner().invoke(cli, call)
     assert asked.exit_code == 1
-    assert asked.stderr == f'headrace: nothing is known of pipeline "{name}s", did you mean "{name}"?\n'
+    assert asked.stderr == f'headrace: {said.format(f"{name}s")}, did you mean "{name}"?\n'

@@ -1,6 +1,6 @@
 """What the commands for pipelines share: which pipeline is meant, and which broker it uses."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from headrace.cli.failures import Failure, Misuse
+from headrace.cli.group import nearest_of
 
 if TYPE_CHECKING:
     from headrace.spark.pipelines.definition import Pipeline
@@ -100,6 +101,12 @@ def chosen_bootstrap(ctx: click.Context, pipeline: "Pipeline") -> str:
     if ctx.get_parameter_source("bootstrap") is ParameterSource.DEFAULT and pipeline.bootstrap is not None:
         return pipeline.bootstrap
     return given
+
+
+def meant_pipeline(name: str, known: Collection[str]) -> str:
+    """The end of a message about a pipeline: the name that was most likely meant, if this one is not known."""
+    nearest = nearest_of(name, known) if name not in known else None
+    return f', did you mean "{nearest}"?' if nearest is not None else ""
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
 from headrace.cli.pipeline_places import chosen_bootstrap, find_target, load, pipeline_argument, told_failures
-from headrace.cli.pipeline_run import find_known
+from headrace.cli.pipeline_run import find_pipelines
 from headrace.cli.pipeline_session import spark_session
 from headrace.cli.times import EXAMPLES, parse_time
 
@@ -170,7 +170,7 @@ def _time(text: str) -> int:
 
 def _refuse_running(ctx: click.Context, place: Path) -> None:
     target = find_target(ctx, place)
-    known = find_known(target)
+    known = find_pipelines(target).get(target.name)
     if known is not None and known.holder is not None and known.is_alive(round(time.time() * 1000)):
         raise Failure(
             f'pipeline "{target.name}" runs on {known.holder.host} as process {known.holder.process_id}: '

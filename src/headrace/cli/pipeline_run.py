@@ -17,6 +17,7 @@ from headrace.cli.pipeline_places import (
     Target,
     find_target,
     load,
+    meant_pipeline,
     named_argument,
     pipeline_argument,
     told_failures,
@@ -174,16 +175,16 @@ def _insist_it_lives(process: "subprocess.Popen[bytes]", log: Path, said_before:
         raise Failure(f"it has not begun in {START_SECONDS_MAX:g} s: look into {log}")
 
 
-def find_known(target: Target) -> "Known | None":
-    """What is told of the pipeline; None if nothing is."""
+def find_pipelines(target: Target) -> "Mapping[str, Known]":
+    """What is told of it and of all others, by their names."""
     from headrace.client import Admin
     from headrace.spark.pipelines.bulletin import exists, opened
 
     with Admin(config=target.settings) as admin:
         if not exists(admin):
-            return None
+            return {}
     with opened(target.settings) as bulletin:
-        return bulletin.catch_up().pipelines.get(target.name)
+        return bulletin.catch_up().pipelines
 
 
 @click.command("stop")
@@ -199,9 +200,10 @@ def stop(ctx: click.Context, place: Path, bootstrap: str) -> None:
     from headrace.spark.pipelines.records import stop_message
 
     target = find_target(ctx, place, by_name=True)
-    known = find_known(target)
+    found = find_pipelines(target)
+    known = found.get(target.name)
     if known is None or known.holder is None or not known.is_alive(round(time.time() * 1000)):
-        raise Failure(f'pipeline "{target.name}" is not running')
+        raise Failure(f'pipeline "{target.name}" is not running{meant_pipeline(target.name, found)}')
     run_id = known.holder.run
     deadline = time.monotonic() + STOP_SECONDS_MAX
     with opened(target.settings) as bulletin:

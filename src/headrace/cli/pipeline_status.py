@@ -10,9 +10,16 @@ import click
 
 from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Failure, Misuse
-from headrace.cli.group import CommandGroup, nearest_of
+from headrace.cli.group import CommandGroup
 from headrace.cli.options import bootstrap_option, json_option
-from headrace.cli.pipeline_places import find_target, load, named_argument, pipeline_argument, told_failures
+from headrace.cli.pipeline_places import (
+    find_target,
+    load,
+    meant_pipeline,
+    named_argument,
+    pipeline_argument,
+    told_failures,
+)
 from headrace.cli.times import duration_text, time_text
 
 if TYPE_CHECKING:
@@ -51,9 +58,8 @@ def status(
             found = bulletin.catch_up().pipelines
             shown = {name: found[name] for name in names or sorted(found) if name in found}
             if unknown := set(names) - set(found):
-                nearest = nearest_of(min(unknown), found)
-                meant = f', did you mean "{nearest}"?' if nearest is not None else ""
-                raise Failure(f'nothing is known of pipeline "{min(unknown)}"{meant}')
+                name = min(unknown)
+                raise Failure(f'nothing is known of pipeline "{name}"{meant_pipeline(name, found)}')
             if watch and sys.stdout.isatty():
                 click.clear()
             _show(shown, as_json=as_json, prometheus=prometheus, with_batches=bool(names))
@@ -164,23 +170,23 @@ def _clock(moment: str) -> str:
 @click.pass_context
 def lag(ctx: click.Context, place: Path, bootstrap: str, as_json: bool) -> None:
     """Show how far a pipeline is behind, by partition: records, and the age of the oldest unread one."""
-    from headrace.cli.pipeline_run import find_known
+    from headrace.cli.pipeline_run import find_pipelines
     from headrace.client import Admin
     from headrace.spark.pipelines.lag import find_lags
 
     target = find_target(ctx, place, by_name=True)
-    known = find_known(target)
-    batch = known.last_batch() if known is not None else None
+    found = find_pipelines(target)
+    batch = found[target.name].last_batch() if target.name in found else None
     if batch is None:
-        raise Failure(f'pipeline "{target.name}" has done no batch yet')
+        raise Failure(f'pipeline "{target.name}" has done no batch yet{meant_pipeline(target.name, found)}')
     with Admin(config=target.settings) as admin:
-        found = find_lags(admin, target.settings, batch["ends"])
+        lags = find_lags(admin, target.settings, batch["ends"])
     if as_json:
-        print_json([{**each._asdict(), "records": each.records} for each in found])
+        print_json([{**each._asdict(), "records": each.records} for each in lags])
         return
     print_table(
         ("topic", "partition", "read to", "end", "records", "seconds"),
-        ((each.topic, each.partition, each.read_to, each.end, each.records, _seconds(each.seconds)) for each in found),
+        ((each.topic, each.partition, each.read_to, each.end, each.records, _seconds(each.seconds)) for each in lags),
         right=("partition", "read to", "end", "records", "seconds"),
     )
 

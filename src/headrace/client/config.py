@@ -81,7 +81,7 @@ class ClientConfig:
                 raise InvalidArgument(f"the name of a setting is text, not {name!r}")
             key = cls.KAFKA_NAMES.get(name.replace("_", "."), name.replace(".", "_"))
             if key not in own:
-                raise InvalidArgument(_unknown(name, own))
+                raise InvalidArgument(_unknown(name, own, cls.__name__))
             if key in found:
                 raise InvalidArgument(f"{name} is given twice, under two names")
             found[key] = _parsed(name, value, types[key]) if isinstance(value, str) else value
@@ -259,13 +259,14 @@ def _check_not_negative(config: ClientConfig, *names: str) -> None:
             raise InvalidArgument(f"{name} must not be below zero, {number!r} is")
 
 
-def _unknown(name: str, own: Mapping[str, Any]) -> str:
-    known = hint_for(name)
-    if known is not None:
-        return f"there is no setting {name!r}: {known}"
-    near = get_close_matches(name.replace(".", "_"), own, n=1)
-    hint = f": did you mean {near[0] if '.' not in name else near[0].replace('_', '.')!r}?" if near else ""
-    return f"there is no setting {name!r}{hint}"
+def _unknown(name: str, own: Mapping[str, Any], kind: str) -> str:
+    hint = hint_for(name)
+    if hint is None:
+        near = get_close_matches(name.lower().replace(".", "_"), own, n=1)
+        separator = "." if "." in name else "_"
+        meant = [f"did you mean {each.replace('_', separator)!r}?" for each in near]
+        hint = meant[0] if meant else f"{kind} in headrace.client.config has all there are"
+    return f"there is no setting {name!r}: {hint}"
 
 
 def _parsed(name: str, text: str, wanted: Any) -> Any:

@@ -1,6 +1,17 @@
-"""What other clients call a setting, and what to do about it here."""
+"""What other clients and newcomers call a setting, and what to do about it here."""
+
+_ADDRESS = "it is bootstrap_servers here"
 
 HINTS = {
+    # What people guess, too far from the right name for a likeness to find it
+    "address": _ADDRESS,
+    "addresses": _ADDRESS,
+    "broker": _ADDRESS,
+    "brokers": _ADDRESS,
+    "host": _ADDRESS,
+    "hosts": _ADDRESS,
+    "metadata_broker_list": _ADDRESS,
+    "servers": _ADDRESS,
     # kafka-python and aiokafka
     "api_version": "leave it out: versions are asked for",
     "group_protocol_type": "leave it out",
@@ -45,4 +56,4 @@ HINTS = {
 
 
 def hint_for(name: str) -> str | None:
-    return HINTS.get(name.replace(".", "_"))
+    return HINTS.get(name.lower().replace(".", "_"))
