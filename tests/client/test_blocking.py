@@ -6,13 +6,14 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import headrace
-from headrace.client import Admin, Consumer, Producer, TopicPartition
+from headrace.client import Admin, Consumer, GroupIdentity, Producer, TopicPartition
 from headrace.client.blocking import producer as producer_module
 from headrace.client.errors import ClientClosed, DeadlineExceeded, InvalidArgument
 from headrace.testing import EmbeddedBroker
@@ -106,6 +107,57 @@ def test_what_a_delivery_callback_cannot_do(broker: EmbeddedBroker, topic: str) 
     )
     expected = [*wishes, "wait for its producer"]
     assert refused == [f"a delivery callback cannot {each}: {explained} thread" for each in expected]
+
+
+def test_offsets_that_a_callback_could_not_commit_keep_nobody(broker: EmbeddedBroker, topic: str) -> None:
+    """They were counted as under way, and the transaction waited for them until its time was over."""
+    with Producer(broker.bootstrap_servers, transactional_id=f"t-{topic}", max_block_ms=WAIT_MS) as producer:
+        with producer.transaction() as transaction:
+            refused: list[str] = []
+
+            def commit_offsets(_delivery: object) -> None:
+                with pytest.raises(InvalidArgument) as error:
+                    transaction.commit_offsets({(topic, 0): 1}, GroupIdentity(f"g-{topic}"))
+                refused.append(str(error.value))
+
+            producer.send(topic, b"v", on_delivery=commit_offsets)
+            producer.flush(WAIT_MS)
+            assert "cannot wait for its producer" in refused[0]
+            assert not producer._require_transactions().is_busy
+
+
+def test_a_flush_that_outlives_a_close_has_flushed(
+    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All is delivered, whichever of the two threads is told of it first."""
+    monkeypatch.setattr(producer_module, "THREAD_JOIN_MS", 0)
+    begun, may_end = threading.Event(), threading.Event()
+    outcome: list[object] = []
+
+    def take_long(_delivery: object) -> None:
+        begun.set()
+        assert may_end.wait(WAIT_MS / 1000)
+
+    def flush() -> None:
+        try:
+            outcome.append(producer.flush(WAIT_MS))
+        except ClientClosed as error:
+            outcome.append(error)
+
+    producer = Producer(broker.bootstrap_servers)
+    delivery = producer.send(topic, b"v", on_delivery=take_long)
+    assert begun.wait(WAIT_MS / 1000)
+    flushing = threading.Thread(target=flush)
+    flushing.start()
+    while not producer._changed._waiters:
+        time.sleep(0.001)
+    with pytest.raises(DeadlineExceeded, match="callbacks are still running"):
+        producer.close(0)
+    may_end.set()
+    flushing.join()
+    producer._thread.join()
+    assert outcome == [None]
+    assert delivery.result().offset == 0
 
 
 def test_a_callback_of_the_group_cannot_close_its_consumer(broker: EmbeddedBroker, topic: str) -> None:

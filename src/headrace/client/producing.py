@@ -179,6 +179,7 @@ class AnyProducer:
         """Once, at the end: a record that is lost while nobody looks at its delivery shall not be so in silence."""
         failed = self._core.last_failed
         if failed is not None and not failed.is_told:
+            failed.is_told = True
             logger.warning("records were not delivered, as their deliveries say; the last: %s", failed.error)
 
     def _flush_overdue(

@@ -4,9 +4,12 @@ import weakref
 from collections import deque
 from collections.abc import Iterable
 from time import sleep
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headrace.ports.real.network import RealNetwork
+
+if TYPE_CHECKING:
+    from headrace.client.core.links import Links
 
 FORGOTTEN_LOOK_S = 0.01
 FORGOTTEN_LOOKS_MAX = 1_000
@@ -23,8 +26,12 @@ class Driven(Protocol):
     def _stop(self, fault: BaseException) -> None: ...
 
 
-def drive(owner: "weakref.ref[Driven]", forgotten: deque[Driven], network: RealNetwork) -> None:
-    """Until it is closed. A producer that nobody has any more puts itself among the forgotten."""
+def drive(owner: "weakref.ref[Driven]", forgotten: deque[Driven], network: RealNetwork, _links: "Links") -> None:
+    """Until it is closed. A producer that nobody has any more puts itself among the forgotten.
+
+    The links are only held: the collector of cycles closes sockets that it finds together with a producer, although
+    that one lives on.
+    """
     kept: Driven | None = None
     events: Iterable[Any] = ()
     while True:

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from time import monotonic, time_ns
 from typing import Any, Self, TypeVar, Unpack
 
@@ -36,15 +37,17 @@ Headers = Sequence[tuple[str, bytes | None]]
 CLOSE_TIMEOUT_MS = 30_000
 THREAD_JOIN_MS = 5_000
 EXIT_TIMEOUT_MS = 10_000
-"""How long the end of the program waits for what was handed over to a producer that nobody closed."""
+"""How long the end of the program waits for what was handed over to producers that nobody closed."""
 
 _unclosed: "weakref.WeakSet[Producer]" = weakref.WeakSet()
 
 
 @atexit.register
 def _close_all() -> None:
-    for producer in tuple(_unclosed):
-        producer._leave()
+    deadline = monotonic() + EXIT_TIMEOUT_MS / 1000
+    left = [producer for producer in tuple(_unclosed) if producer._hurry()]
+    for producer in left:
+        producer._leave(max(0, round((deadline - monotonic()) * 1000)))
 
 
 class Producer(AnyProducer):
@@ -81,7 +84,7 @@ class Producer(AnyProducer):
         """This producer itself, when nobody else has it any more."""
         self._thread = threading.Thread(
             target=drive,
-            args=(weakref.ref(self), self._forgotten, self._session.network),
+            args=(weakref.ref(self), self._forgotten, self._session.network, self._session.links),
             name="headrace-producer",
             daemon=True,
         )
@@ -198,7 +201,7 @@ class Producer(AnyProducer):
         """`with producer.transaction():` all that is sent inside is committed at the end, or aborted by an error."""
         transactions = self._require_transactions()
         if transactions.is_new:
-            self._run(transactions.initialize(), self.config.max_block_ms)
+            self._run(transactions.initialize, self.config.max_block_ms)
         with self._changed:
             self._await_calls(lambda: not (transactions.is_busy or transactions.is_ending))
             self._check_usable()
@@ -207,13 +210,13 @@ class Producer(AnyProducer):
 
     def adopt(self, prepared: PreparedTransaction) -> Transaction:
         """Write in a transaction that was handed over before anything was written; to commit, abort or hand over."""
-        self._run(self._require_transactions().adopt(prepared), self.config.max_block_ms)
+        self._run(partial(self._require_transactions().adopt, prepared), self.config.max_block_ms)
         return Transaction(self)
 
     def add_transaction_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupIdentity
     ) -> None:
-        self._run(self._require_transactions().add_offsets(offsets, group), self.config.max_block_ms)
+        self._run(partial(self._require_transactions().add_offsets, offsets, group), self.config.max_block_ms)
 
     def end_transaction(self, *, commit: bool) -> None:
         transactions = self._require_transactions()
@@ -226,7 +229,7 @@ class Producer(AnyProducer):
             self.flush(self.config.max_block_ms)
             self._await_calls(lambda: not transactions.is_busy)
             transactions.seal()
-        self._run(transactions.end(commit=commit), self.config.max_block_ms)
+        self._run(partial(transactions.end, commit=commit), self.config.max_block_ms)
 
     def _await_calls(self, are_done: Callable[[], bool]) -> None:
         """What Ctrl-C came upon goes on without those who waited for it."""
@@ -251,8 +254,8 @@ class Producer(AnyProducer):
             self.flush(self.config.max_block_ms)
             return transactions.hand_over()
 
-    def _run(self, operation: Operation[T], timeout_ms: float) -> T:
-        """Have the producer's thread do it, and wait for its end."""
+    def _run(self, make: Callable[[], Operation[T]], timeout_ms: float) -> T:
+        """Have the producer's thread do it, and wait for its end; it is only made if that may be waited for."""
         outcome: list[Any] = []
 
         def ended(result: Any) -> None:
@@ -262,7 +265,7 @@ class Producer(AnyProducer):
         self._changed.refuse_callbacks("wait for its producer")
         with self._changed:
             self._check_usable()
-            self._inbox.append((operation, self._clock.monotonic_ms() + timeout_ms, ended))
+            self._inbox.append((make(), self._clock.monotonic_ms() + timeout_ms, ended))
             self._session.network.wake()
             while not outcome:
                 self._check_usable()
@@ -287,7 +290,8 @@ class Producer(AnyProducer):
             if not self._changed.wait_for(self._is_flushed, timeout_ms / 1000):
                 is_calling = self._is_calling or bool(self._core.settled)
                 raise self._flush_overdue(self._session.engine.trouble, timeout_ms, is_calling=is_calling)
-            self._check_usable()
+            if self._fault is not None:
+                self._check_usable()
 
     def _is_flushed(self) -> bool:
         core = self._core
@@ -299,8 +303,9 @@ class Producer(AnyProducer):
             return
         self._changed.refuse_callbacks("close its producer")
         try:
-            if self._fault is None:
-                self.flush(timeout_ms)
+            with self._changed:
+                if self._fault is None and not self._is_closing:
+                    self.flush(timeout_ms)
         finally:
             with self._changed:
                 self._is_closing = True
@@ -333,14 +338,23 @@ class Producer(AnyProducer):
         if not self._session.is_own_process():
             raise ClientClosed(FORKED)
 
-    def _leave(self) -> None:
+    def _hurry(self) -> bool:
+        """The program ends: send what waits. False if there is nothing to wait for."""
+        if not self._session.is_own_process():
+            return False
+        with self._changed:
+            if self._fault is not None or self._is_closing or not self._core.unsettled():
+                return False
+            self._core.fill()
+        self._session.network.wake()
+        return True
+
+    def _leave(self, timeout_ms: float) -> None:
         """The program ends; what cannot be delivered is told by the log."""
-        is_usable = self._fault is None and not self._is_closing and self._session.is_own_process()
-        if is_usable and self._core.unsettled():
-            try:
-                self.close(EXIT_TIMEOUT_MS)
-            except ClientError as error:
-                logger.warning("the program ends, and records of a producer that was not closed are lost: %s", error)
+        try:
+            self.close(timeout_ms)
+        except ClientError as error:
+            logger.warning("the program ends, and records of a producer that was not closed are lost: %s", error)
 
     def _turn(self, events: Iterable[Any], *, is_last: bool) -> float | None:
         try:
@@ -381,15 +395,16 @@ class Producer(AnyProducer):
 
     def _end(self) -> None:
         """Nobody has it any more, and all is delivered or given up."""
-        self._is_closing = True
         self._say_what_was_given_up()
         with self._changed:
+            self._is_closing = True
             self._session.close()
 
     def __del__(self) -> None:
         """Its thread gets it, to deliver what is left."""
         thread = getattr(self, "_thread", None)
         if thread is not None and thread.is_alive() and self._session.is_own_process() and not self._session.is_closed:
+            _unclosed.add(self)  # The collector of cycles has taken it out.
             self._forgotten.append(self)
             self._session.network.wake()
 
