@@ -46,6 +46,15 @@ sinks:
   - {{console: true, rows: 5}}
 bad_records: {{topic: {name}-dead}}
 """
+TYPED = """\
+name: {name}
+source:
+  topic: {name}
+  format: json
+  schema: "id STRING NOT NULL, amount DOUBLE, number INT, customer STRUCT<age: INT>"
+sink: {{topic: {name}-out}}
+bad_records: {{topic: {name}-dead}}
+"""
 LENIENT = """\
 name: {name}
 source: {{topic: {name}, format: json, schema: "id STRING NOT NULL"}}
@@ -103,6 +112,9 @@ def test_what_is_more_or_less_than_one_object_is_a_letter(
         b'{"id": "3"}}',
         b'{"id": "4"} x',
         b'{"id": "5"',
+        b'{"id": "7"}, "x": 2',
+        b'{"id": "8"}], "x": [{}',
+        b'{"id": "9"}, {"end": true}], "x": [{}',
     ]
     bad += [b'[{"id": "6"}]', b"null", b"{}", b"", b'{"id": "\xff"}']
     good = [
@@ -118,5 +130,25 @@ def test_what_is_more_or_less_than_one_object_is_a_letter(
     letters = read_records(broker.bootstrap_servers, f"{name}-dead")
     assert [letter.value for letter in letters] == bad
     reasons = [headers(letter)["hr-dead-reason"] for letter in letters]
-    assert set(reasons[:7]) == {"the value is not JSON that fits the schema"}
+    assert set(reasons[:10]) == {"the value is not JSON that fits the schema"}
     assert reasons[-1] == "the value is not UTF-8"
+
+
+def test_fields_that_do_not_fit_are_named(
+    spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
+) -> None:
+    folder = write_pipeline(tmp_path, TYPED.format(name=name))
+    reasons = {
+        b'{"id": "1", "amount": "much", "customer": null}': "fields that do not fit the schema: amount",
+        b'{"number": 1.5, "id": "2", "amount": {}, "x": 3}': "fields that do not fit the schema: amount, number",
+        b'{"amount": "a", "amount": "b", "id": "3"}': "fields that do not fit the schema: amount",
+        b'{"id": "4", "customer": "nobody"}': "fields that do not fit the schema: customer",
+        b'{"id": "5", "customer": {"age": "old"}}': "the value is not JSON that fits the schema",
+        b'{"amount": 1}': 'field "id" is missing or null',
+    }
+    send(broker.bootstrap_servers, name, [*reasons, b'{"id": "6", "amount": 7}'])
+    assert run_once(folder, spark, broker.bootstrap_servers).state is State.DONE
+    letters = read_records(broker.bootstrap_servers, f"{name}-dead")
+    assert {letter.value: headers(letter)["hr-dead-reason"] for letter in letters} == reasons
+    (row,) = values(read_records(broker.bootstrap_servers, f"{name}-out"))
+    assert row == {"id": "6", "amount": 7.0}

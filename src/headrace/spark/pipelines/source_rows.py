@@ -1,5 +1,6 @@
 """The rows of a source: records fetched, values parsed, and what is wrong with a record said in a column of its own."""
 
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from headrace.spark.pipelines.definition import (
@@ -25,8 +26,8 @@ RECORD, PARSED, ERROR, FAILED, QUARANTINE = "__record", "__parsed", "__error", "
 DRIFT = "__drift"
 MARK = "__watermark"
 """The watermark that the batch drops rows by, where the source was asked for it."""
-VALUE, WHOLE, CORRUPT = "__value", "__whole", "__corrupt"
-"""Of what is parsed: the value, whether nothing stands behind it, and the text if it is not right."""
+PARTS, END, CORRUPT = f"parts-{token_hex(4)}", f"end-{token_hex(4)}", "__corrupt"
+"""Of what is parsed: the value and the mark behind it, which no record can have; and the text if it is not right."""
 UNPARSABLE = "the value is not JSON that fits the schema"
 NOT_TEXT = "the value is not UTF-8"
 
@@ -59,15 +60,30 @@ def checked_rows(records: "DataFrame", source: Source, pipeline: Pipeline) -> "D
 
 
 def _parsed(text: "Column", source: Source) -> "Column":
-    """Spark reads JSON up to the end of its object and no further, so a second object behind it would be lost.
+    """Spark reads JSON up to the end of its object and no further, and passes over fields that it does not know.
 
-    Hence the value is read as a field of an object of ours, whose last field is there only if the value is whole.
+    What stands behind the value would be lost. Hence it is read as the first part of an array of ours, whose second and
+    last is a mark: with anything else in the text the array has other parts, lacks the mark, or is no JSON.
     """
     from pyspark.sql import functions as sql
 
-    wrapped = sql.concat(sql.lit(f'{{"{VALUE}":'), text, sql.lit(f',"{WHOLE}":true}}'))
-    schema = f"`{VALUE}` STRUCT<{ddl_of(source.fields)}>, `{WHOLE}` BOOLEAN, `{CORRUPT}` STRING"
+    wrapped = sql.concat(sql.lit(f'{{"{PARTS}":['), text, sql.lit(f',{{"{END}":true}}]}}'))
+    schema = f"`{PARTS}` ARRAY<STRUCT<{ddl_of(source.fields)}, `{END}` BOOLEAN>>, `{CORRUPT}` STRING"
     return sql.from_json(wrapped, schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT})
+
+
+def _value() -> "Column":
+    from pyspark.sql import functions as sql
+
+    return sql.get(sql.col(PARSED).getField(PARTS), sql.lit(0))
+
+
+def _is_whole() -> "Column":
+    """Whether nothing stands behind the value."""
+    from pyspark.sql import functions as sql
+
+    parts = sql.col(PARSED).getField(PARTS)
+    return sql.coalesce((sql.size(parts) == 2) & sql.get(parts, sql.lit(1)).getField(END), sql.lit(False))
 
 
 def _drift(source: Source) -> list["Column"]:
@@ -81,8 +97,7 @@ def _columns(source: Source) -> list["Column"]:
     from pyspark.sql import functions as sql
 
     if source.format is Format.JSON:
-        value = sql.col(PARSED).getField(VALUE)
-        fields = [value.getField(field.name).alias(field.name) for field in source.fields]
+        fields = [_value().getField(field.name).alias(field.name) for field in source.fields]
         return [*fields, *(sql.col(f"{RECORD}.{name}").alias(name) for name in source.columns)]
     value = sql.col(f"{RECORD}.value")
     shown = {"value": value.cast("string") if source.format is Format.STRING else value}
@@ -99,11 +114,11 @@ def _error(source: Source) -> "Column":
         return nothing
     if source.format is Format.STRING:
         return sql.when(~sql.is_valid_utf8(value.cast("string")), sql.lit(NOT_TEXT)).otherwise(nothing)
-    whole = sql.col(PARSED)
-    parsed, is_corrupt = whole.getField(VALUE), whole.getField(CORRUPT).isNotNull()
+    parsed, text = _value(), value.cast("string")
     reasons = sql.when(value.isNull(), sql.lit("the value is null"))
-    reasons = reasons.when(~sql.is_valid_utf8(value.cast("string")), sql.lit(NOT_TEXT))
-    reasons = reasons.when(is_corrupt | parsed.isNull() | whole.getField(WHOLE).isNull(), sql.lit(UNPARSABLE))
+    reasons = reasons.when(~sql.is_valid_utf8(text), sql.lit(NOT_TEXT))
+    reasons = reasons.when(parsed.isNull() | ~_is_whole(), sql.lit(UNPARSABLE))
+    reasons = reasons.when(sql.col(PARSED).getField(CORRUPT).isNotNull(), _misfit(text, source))
     for field in source.fields:
         if field.is_required:
             missing = sql.lit(f'field "{field.name}" is missing or null')
@@ -112,6 +127,17 @@ def _error(source: Source) -> "Column":
         names = sql.concat(sql.lit("fields that the schema does not have: "), sql.array_join(sql.col(DRIFT), ", "))
         reasons = reasons.when(sql.size(DRIFT) > 0, names)
     return reasons.otherwise(nothing)
+
+
+def _misfit(text: "Column", source: Source) -> "Column":
+    """Which fields are in an object and could not be read; of what is within a field that is not known."""
+    from pyspark.sql import functions as sql
+
+    there = sql.map_filter(sql.from_json(text, "MAP<STRING, STRING>"), lambda _name, each: each.isNotNull())
+    unread = sql.array_except(sql.map_keys(there), sql.json_object_keys(sql.to_json(_value())))
+    wrong = sql.array_intersect(sql.array(*(sql.lit(field.name) for field in source.fields)), unread)
+    named = sql.concat(sql.lit("fields that do not fit the schema: "), sql.array_join(wrong, ", "))
+    return sql.when(sql.size(wrong) > 0, named).otherwise(sql.lit(UNPARSABLE))
 
 
 def _with_expectations(rows: "DataFrame", pipeline: Pipeline) -> "DataFrame":
