@@ -71,6 +71,16 @@ def test_epochs_are_added_one_by_one_and_a_repeat_changes_nothing(kind: str, tmp
 
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
+def test_a_commit_that_is_tried_again_takes_nothing_away(kind: str, tmp_path: Path) -> None:
+    """As when it was written, and its answer was lost."""
+    table = make(kind, tmp_path, partition_columns=("day",))
+    report = written(table, [1, 2], epoch=7)
+    commit(table, report)
+    commit(table, report)
+    assert numbers(kind, tmp_path) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["delta", "parquet"])
 def test_a_second_write_of_one_run_under_one_name_is_refused(kind: str, tmp_path: Path) -> None:
     table = make(kind, tmp_path, partition_columns=("day",))
     commit(table, written(table, [1], epoch=7, write="first"))
