@@ -2,12 +2,11 @@
 
 import shutil
 import sys
-from collections.abc import Sequence
 
 import click
 
 from headrace.cli.console import count_text, print_json, print_table
-from headrace.cli.group import LIKE_A_WORD, CommandGroup, nearest_of
+from headrace.cli.group import LIKE_A_WORD, CommandGroup, meant
 from headrace.cli.options import assignments, bootstrap_option, complete_topics, json_option
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable
 from headrace.model.configs.definition import render_value
@@ -39,6 +38,7 @@ def list_configs(kind: str | None, text: str | None, as_json: bool) -> None:
         for table, key in found:
             click.echo(entry_text(table, key, width))
         return
+    known = () if found else [key.name for table in tables for key in table]
     print_table(
         ("of", "name", "type", "default", "changes", "meaning"),
         (
@@ -46,13 +46,8 @@ def list_configs(kind: str | None, text: str | None, as_json: bool) -> None:
              key.description)
             for table, key in found
         ),
-        empty=f'no config has "{text}" in its name{_meant(text or "", tables)}',
+        empty=f'no config has "{text}" in its name{meant(text or "", known, likeness=LIKE_A_WORD)}',
     )  # fmt: skip
-
-
-def _meant(text: str, tables: Sequence[ConfigTable]) -> str:
-    nearest = nearest_of(text, (key.name for table in tables for key in table), likeness=LIKE_A_WORD)
-    return "" if nearest is None else f', did you mean "{nearest}"?'
 
 
 def entry_text(table: ConfigTable, key: ConfigKey, width: int) -> str:

@@ -40,7 +40,16 @@ def guess(name: str, known: Iterable[str]) -> str:
 
 
 def nearest_of(name: str, known: Iterable[str], *, likeness: float = LIKE_A_NAME) -> str | None:
+    names = list(known)[:GUESSED_NAMES_MAX]
+    if not names:
+        return None
     from difflib import get_close_matches  # slow to import, and needed only here
 
-    nearest = get_close_matches(name, list(known)[:GUESSED_NAMES_MAX], n=1, cutoff=likeness)
+    nearest = get_close_matches(name, names, n=1, cutoff=likeness)
     return nearest[0] if nearest else None
+
+
+def meant(name: str, known: Iterable[str], *, likeness: float = LIKE_A_NAME) -> str:
+    """The end of a message about a name that is not known: the one that was most likely meant, if any is alike."""
+    nearest = nearest_of(name, known, likeness=likeness)
+    return "" if nearest is None else f', did you mean "{nearest}"?'

@@ -6,7 +6,7 @@ import click
 
 from headrace.cli.console import clean
 from headrace.cli.failures import Failure
-from headrace.cli.group import nearest_of
+from headrace.cli.group import meant
 from headrace.client import Admin
 from headrace.client.errors import BrokerError
 from headrace.client.types import Outcome
@@ -38,17 +38,12 @@ def fail_on_errors(
 def _message(doing: str, name: str, outcome: Outcome, known: Callable[[], Iterable[str]] | None) -> str:
     what, listing = f"{doing} {name}", _LISTINGS.get(outcome.error)
     if listing is not None:
-        meant = "" if known is None else _meant(name, known())
-        return f"{what}: it does not exist{meant} (headrace {listing} list shows all)"
+        # The thing is called as people call it, with its own name in quotes.
+        guess = "" if known is None else meant(name.partition('"')[2].rstrip('"'), known())
+        return f"{what}: it does not exist{guess} (headrace {listing} list shows all)"
     if outcome.error == ErrorCode.INVALID_TOPIC_EXCEPTION and not outcome.message:
         return f"{what}: no topic can have this name (letters, digits, dots, underscores and hyphens, at most 249)"
     return str(BrokerError(outcome.error, what, outcome.message))
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    """`name` is what people call the thing, with its own name in quotes."""
-    nearest = nearest_of(name.partition('"')[2].rstrip('"'), known)
-    return "" if nearest is None else f', did you mean "{nearest}"?'
 
 
 def topic_names(admin: Admin) -> list[str]:

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from headrace.cli.failures import Failure, Misuse
-from headrace.cli.group import nearest_of
+from headrace.cli.group import meant
 
 if TYPE_CHECKING:
     from headrace.spark.pipelines.definition import Pipeline
@@ -104,9 +104,8 @@ def chosen_bootstrap(ctx: click.Context, pipeline: "Pipeline") -> str:
 
 
 def meant_pipeline(name: str, known: Collection[str]) -> str:
-    """The end of a message about a pipeline: the name that was most likely meant, if this one is not known."""
-    nearest = nearest_of(name, known) if name not in known else None
-    return f', did you mean "{nearest}"?' if nearest is not None else ""
+    """The end of a message about a pipeline, which may also be known."""
+    return "" if name in known else meant(name, known)
 
 
 @contextmanager
