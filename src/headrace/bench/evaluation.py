@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from headrace.bench.errors import BenchError
 from headrace.bench.histograms import bucket_of, percentile_us
 from headrace.bench.topics import create_topics
-from headrace.client import LATEST, Admin, Consumer, Producer, TopicPartition
+from headrace.client import LATEST, Admin, Consumer, Delivery, Producer, TopicPartition
 from headrace.client.errors import ClientError
 from headrace.model.errors import ErrorCode
 
@@ -74,8 +75,12 @@ def run_producers(
     senders = [_Sender(number) for number in range(producers)]
 
     send = [partial(one.send_all, bootstrap, topic, interval_ms=interval_ms, seconds=seconds) for one in senders]
-    is_done = _run_together(send)
-    return [sender.outcome() for sender in senders], is_done
+    try:
+        is_done = _run_together(send)
+        return [sender.outcome() for sender in senders], is_done
+    finally:
+        for sender in senders:
+            sender.give_up()
 
 
 class _Sender:
@@ -83,6 +88,7 @@ class _Sender:
 
     def __init__(self, number: int) -> None:
         self._number = number
+        self._producer: Producer | None = None
         self._times: Counter[int] = Counter()
         self._failed = 0
         self._first_failure = ""
@@ -100,6 +106,7 @@ class _Sender:
             linger_ms=0,
             delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
         ) as producer:
+            self._producer = producer
             for number in count():
                 due = began + number * interval_ms / 1000
                 if due >= began + seconds or stopped.wait(max(0.0, due - time.monotonic())):
@@ -112,7 +119,8 @@ class _Sender:
         failure = ""
         try:
             text = message_text(self._number, number)
-            producer.send(topic, text, key=b"%d" % self._number).result()
+            # Looked at in any case, so that the client does not tell of it when it is given up.
+            producer.send(topic, text, key=b"%d" % self._number, on_delivery=Delivery.error).result()
         except ClientError as error:
             failure = str(error)
         now = time.monotonic()
@@ -124,6 +132,12 @@ class _Sender:
             self._times[bucket_of(time.monotonic_ns() - sent_ns)] += 1
             self._acknowledged_at = now
         return not failure
+
+    def give_up(self) -> None:
+        """A message that is still on its way when all is over, which the end of the program would wait for."""
+        if self._producer is not None:
+            with suppress(ClientError):
+                self._producer.close(0)
 
     def outcome(self) -> ProducerOutcome:
         times = dict(self._times)

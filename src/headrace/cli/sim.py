@@ -11,7 +11,7 @@ from functools import partial
 import click
 
 from headrace.cli.console import count_text, print_json, print_table, progress
-from headrace.cli.ending import end_in_order
+from headrace.cli.ending import TOLD_TO_END, end_in_order
 from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.options import json_option
 from headrace.sim.report import MET_PERCENT_MIN, Report, failure_text
@@ -99,8 +99,9 @@ def command(
 
 def _run(seeds: Sequence[int], *, play: str, minutes: float, jobs: int) -> Generator[SeedResult, None, None]:
     pool = ProcessPoolExecutor(max_workers=jobs, initializer=_end_when_told)
-    # Ctrl-C reaches all processes of a terminal: workers leave it to the parent, from their first moment on.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    # Ctrl-C reaches all processes of a terminal: workers leave it to the parent, from their first moment on. Nothing
+    # ends a pool that is being started: a worker that it does not know of yet would stay, and it could wait for ever.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, *TOLD_TO_END))
     try:
         results = pool.map(partial(run_seed, play=play, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -115,6 +116,7 @@ def _run(seeds: Sequence[int], *, play: str, minutes: float, jobs: int) -> Gener
 
 def _end_when_told() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, TOLD_TO_END)
 
 
 def _show_one(result: SeedResult, *, as_json: bool) -> None:
