@@ -60,7 +60,13 @@ class Told(BaseException):
     pass
 
 
-def test_a_program_ends_with_who_waits_for_it(tmp_path: Path) -> None:
+def test_a_program_ends_with_who_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_waited_for, communicate = threading.Event(), subprocess.Popen.communicate
+
+    def wait(process: subprocess.Popen[bytes], **limits: float) -> tuple[bytes, bytes]:
+        is_waited_for.set()
+        return communicate(process, **limits)
+
     def end(*_arguments: object) -> None:
         raise Told
 
@@ -68,10 +74,11 @@ def test_a_program_ends_with_who_waits_for_it(tmp_path: Path) -> None:
     program = f"import os, time; open({str(name)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
 
     def tell() -> None:
-        while not name.exists() or not name.read_text():
+        while not (is_waited_for.is_set() and name.exists() and name.read_text()):
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGUSR1)
 
+    monkeypatch.setattr(subprocess.Popen, "communicate", wait)
     before = signal.signal(signal.SIGUSR1, end)
     telling = threading.Thread(target=tell)
     telling.start()

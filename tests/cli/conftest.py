@@ -34,6 +34,11 @@ def caller(broker: EmbeddedBroker) -> Headrace:
     return call
 
 
+def wait_for_completions(patch: pytest.MonkeyPatch) -> None:
+    """As long as a busy machine may take; a shell gives up sooner and shows nothing."""
+    patch.setattr("headrace.cli.options.COMPLETION_TIMEOUT_MS", 60_000)
+
+
 @pytest.fixture
 def topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> Iterator[str]:
     """A topic of this test alone, with three partitions."""

@@ -3,12 +3,13 @@
 import json
 
 import click
+import pytest
 
 from headrace.cli.main import cli
 from headrace.cli.options import complete_topics
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS
 from headrace.testing import EmbeddedBroker
-from tests.cli.conftest import Headrace
+from tests.cli.conftest import Headrace, wait_for_completions
 
 
 def test_topic_configs(headrace: Headrace, topic: str) -> None:
@@ -95,10 +96,12 @@ def test_doctor_with_a_named_broker_that_is_not_there(headrace: Headrace) -> Non
     assert finding["level"] == "problem"
 
 
-def test_topic_names_are_completed(broker: EmbeddedBroker, topic: str) -> None:
+def test_topic_names_are_completed(broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     context = click.Context(cli)
     context.params["bootstrap"] = broker.bootstrap_servers
-    assert complete_topics(context, click.Argument(["topic"]), topic[:-1]) == [topic]
-    assert complete_topics(context, click.Argument(["topic"]), "zzz") == []
+    with monkeypatch.context() as patch:
+        wait_for_completions(patch)
+        assert complete_topics(context, click.Argument(["topic"]), topic[:-1]) == [topic]
+        assert complete_topics(context, click.Argument(["topic"]), "zzz") == []
     context.params["bootstrap"] = "127.0.0.1:1"
     assert complete_topics(context, click.Argument(["topic"]), "") == []

@@ -141,7 +141,7 @@ def test_nothing_is_drawn_over_what_is_typed(broker: EmbeddedBroker, topic: str)
     with subprocess.Popen(command, stdin=follower, stderr=follower) as process:
         os.close(follower)
         said = b""
-        while b"Ctrl-D ends" not in said:
+        while b"Ctrl-D ends\r\n" not in said:  # what is typed sooner may be shown before the end of the line
             said += os.read(leader, 1 << 16)
         os.write(leader, b"one\n\x04")
         with suppress(OSError):  # the end of a terminal without a process

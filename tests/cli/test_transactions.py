@@ -13,7 +13,7 @@ from headrace.cli.transactions import command
 from headrace.client import Admin, TopicPartition
 from headrace.client.blocking.epochs import Epochs
 from headrace.testing import EmbeddedBroker
-from tests.cli.conftest import Headrace, caller
+from tests.cli.conftest import Headrace, caller, wait_for_completions
 
 WAIT_S = 30
 
@@ -146,16 +146,21 @@ def stable_offset(broker: EmbeddedBroker, topic: str, partition: int) -> int:
     return end
 
 
-def test_shells_complete_ids(broker: EmbeddedBroker, opened: OpenTransaction) -> None:
+def test_shells_complete_ids(broker: EmbeddedBroker, opened: OpenTransaction, monkeypatch: pytest.MonkeyPatch) -> None:
     context = click.Context(command)
     argument = click.Argument(["ids"])
     context.params["bootstrap"] = broker.bootstrap_servers
-    assert complete_transactional_ids(context, argument, opened.id[:-1]) == [opened.id]
+    with monkeypatch.context() as patch:
+        wait_for_completions(patch)
+        assert complete_transactional_ids(context, argument, opened.id[:-1]) == [opened.id]
     context.params["bootstrap"] = "127.0.0.1:1"
     assert complete_transactional_ids(context, argument, "") == []
 
 
-def test_shells_complete_topics_and_groups(broker: EmbeddedBroker, topic: str, opened: OpenTransaction) -> None:
+def test_shells_complete_topics_and_groups(
+    broker: EmbeddedBroker, topic: str, opened: OpenTransaction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_for_completions(monkeypatch)
     context = click.Context(command)
     argument = click.Argument(["names"])
     context.params["bootstrap"] = broker.bootstrap_servers

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -277,7 +278,7 @@ def test_ctrl_c_in_the_wrong_instant_does_not_keep_it_open(broker: EmbeddedBroke
 def test_ctrl_c_in_a_transaction_leaves_the_producer_to_be_used(broker: EmbeddedBroker, topic: str, wait: int) -> None:
     """The interrupt comes where the transaction waits for this time; in its end it may be committed or aborted."""
     with Producer(broker.bootstrap_servers, transactional_id=f"t-{topic}", max_block_ms=WAIT_MS) as producer:
-        waits, usual = iter(range(100)), producer._changed.wait
+        waits, usual = count(), producer._changed.wait
 
         def interrupted(timeout: float | None = None) -> bool:
             if threading.current_thread() is threading.main_thread() and next(waits) == wait:
