@@ -10,6 +10,7 @@ from headrace.bench import machine
 from headrace.bench.errors import CannotBeMeasured
 
 TOTAL_BYTES = 8 << 20
+TRIES_MAX = 10
 
 
 @pytest.fixture
@@ -57,12 +58,24 @@ def test_memory_is_not_touched_through_memory(tmp_path: Path, monkeypatch: pytes
         pass
 
 
+def is_forgotten(file: Path) -> bool:
+    with file.open("rb") as opened:
+        try:
+            os.preadv(opened.fileno(), [bytearray(1)], 65_536, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return True
+    return False
+
+
 def test_data_is_forgotten_by_the_system(tmp_path: Path) -> None:
-    """As far as the file system has a memory to forget by; every file is counted."""
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "one").write_bytes(bytes(100_000))
-    (tmp_path / "two").write_bytes(bytes(50_000))
-    assert machine.drop_from_cache(tmp_path) == 150_000
-    if machine.file_system(tmp_path) == "ext4":
-        with (tmp_path / "folder" / "one").open("rb") as file, pytest.raises(BlockingIOError):
-            os.preadv(file.fileno(), [bytearray(1)], 65_536, os.RWF_NOWAIT)
+    """As far as the file system has a memory to forget by, and nobody is at the page just then; all files count."""
+
+    def dropped(folder: Path) -> Path:
+        (folder / "folder").mkdir(parents=True)
+        (folder / "folder" / "one").write_bytes(bytes(100_000))
+        (folder / "two").write_bytes(bytes(50_000))
+        assert machine.drop_from_cache(folder) == 150_000
+        return folder / "folder" / "one"
+
+    tries = (dropped(tmp_path / str(number)) for number in range(TRIES_MAX))
+    assert any(map(is_forgotten, tries)) or machine.file_system(tmp_path) != "ext4"
