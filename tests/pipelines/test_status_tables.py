@@ -1,4 +1,4 @@
-"""`headrace pipeline status` as people see it: everything fits a terminal of 80 columns, also with large numbers."""
+"""`headrace pipeline status` and its like as people see them: all fits 80 columns, and errors say what is so."""
 
 import json
 import time
@@ -12,7 +12,7 @@ from headrace.cli.pipeline_status import _show
 from headrace.client import Admin
 from headrace.spark.pipelines.bulletin import make_topic, opened
 from headrace.spark.pipelines.progress import ROW_COUNTS
-from headrace.spark.pipelines.records import Known, RunRecord, State, run_message
+from headrace.spark.pipelines.records import Known, RunRecord, State, run_message, stop_message
 from headrace.testing import EmbeddedBroker
 
 WIDTH = 80
@@ -91,3 +91,38 @@ def test_a_misspelt_name_is_met_with_the_nearest(known: dict[str, Known], comman
         asked = CliRunner().invoke(cli, call)
     assert asked.exit_code == 1
     assert asked.stderr == f'headrace: {said.format(f"{name}s")}, did you mean "{name}"?\n'
+
+
+@pytest.mark.parametrize(
+    ("is_replaced", "said"),
+    [
+        (False, "run c13a571dfb02 has not stopped in 1 s: its batch takes longer, or it is gone"),
+        (True, "run c13a571dfb02 is gone, and run d24 has its place: stop that one"),
+    ],
+)
+def test_a_run_that_is_not_heard_of_has_not_stopped(
+    known: dict[str, Known], monkeypatch: pytest.MonkeyPatch, is_replaced: bool, said: str
+) -> None:
+    """A silence longer than its lease once counted as its end, also of one that only had much to do."""
+    ((name, told_of),) = known.items()
+    holder = told_of.holder
+    assert holder is not None
+    looks = iter([True])
+    monkeypatch.setattr(Known, "is_alive", lambda _known, _now_ms: next(looks, False))
+    monkeypatch.setattr("headrace.spark.pipelines.records.LEASE_MS", -1)
+    monkeypatch.setattr("headrace.cli.pipeline_run.STOP_SECONDS_MAX", 60.0 if is_replaced else 1.0)
+    with EmbeddedBroker() as broker:
+        settings = {"bootstrap.servers": broker.bootstrap_servers}
+        with Admin(broker.bootstrap_servers) as admin:
+            make_topic(admin)
+        with opened(settings) as bulletin:
+            bulletin.tell_now(run_message(holder))
+
+            def replaced(pipeline: str, run: str) -> tuple[str, bytes]:
+                if is_replaced:
+                    bulletin.tell_now(run_message(replace(holder, run="d24")))
+                return stop_message(pipeline, run)
+
+            monkeypatch.setattr("headrace.spark.pipelines.records.stop_message", replaced)
+            asked = CliRunner().invoke(cli, ["pipeline", "stop", name, "--bootstrap", broker.bootstrap_servers])
+    assert (asked.exit_code, asked.stderr) == (1, f"headrace: {said}\n")

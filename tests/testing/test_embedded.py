@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from headrace.broker.node import Node
 from headrace.client import Admin
 from headrace.ports.disk import DiskLockHeld
 from headrace.testing import EmbeddedBroker
@@ -165,6 +166,25 @@ def test_a_wrong_config_is_told_at_the_start() -> None:
 def test_a_process_that_cannot_start_is_told() -> None:
     with pytest.raises(RuntimeError, match="did not start"):
         EmbeddedBroker(process=True, config={"listeners": "PLAINTEXT://256.0.0.1:0"}).start()
+
+
+def test_a_stop_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder would be looked at, or removed, while the broker still writes there."""
+    may_close, close = threading.Event(), Node.close
+
+    def close_late(node: Node) -> None:
+        assert may_close.wait(WAIT_S_MAX)
+        close(node)
+
+    monkeypatch.setattr(Node, "close", close_late)
+    monkeypatch.setattr("headrace.testing.embedded.STOP_MS_MAX", 10)
+    broker = EmbeddedBroker().start()
+    (thread,) = (each for each in threading.enumerate() if each.name == f"headrace {broker.bootstrap_servers}")
+    with pytest.raises(RuntimeError, match=r"has not stopped in 0\.01 s"):
+        broker.stop()
+    may_close.set()
+    thread.join(WAIT_S_MAX)
+    broker.stop()
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors in /proc: run on Linux")

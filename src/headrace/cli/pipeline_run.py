@@ -197,7 +197,7 @@ def stop(ctx: click.Context, place: Path, bootstrap: str) -> None:
     The folder need not be the one it runs from: what counts is the name in its file. A name will do as well.
     """
     from headrace.spark.pipelines.bulletin import opened
-    from headrace.spark.pipelines.records import stop_message
+    from headrace.spark.pipelines.records import ENDED, stop_message
 
     target = find_target(ctx, place, by_name=True)
     found = find_pipelines(target)
@@ -211,7 +211,9 @@ def stop(ctx: click.Context, place: Path, bootstrap: str) -> None:
         while time.monotonic() < deadline:
             bulletin.follow(LOOK_SECONDS * 1000)
             seen = bulletin.ledger.pipelines.get(target.name)
-            if seen is not None and seen.holder is not None and not seen.is_alive(round(time.time() * 1000)):
+            if seen is not None and seen.holder is not None and seen.holder.run != run_id:
+                raise Failure(f"run {run_id} is gone, and run {seen.holder.run} has its place: stop that one")
+            if seen is not None and seen.holder is not None and seen.holder.state in ENDED:
                 click.echo(f'pipeline "{target.name}": run {run_id} {seen.holder.state}')
                 return
     raise Failure(f"run {run_id} has not stopped in {STOP_SECONDS_MAX:g} s: its batch takes longer, or it is gone")

@@ -103,8 +103,10 @@ def _run(seeds: Sequence[int], *, play: str, minutes: float, jobs: int) -> Gener
     # ends a pool that is being started: a worker that it does not know of yet would stay, and it could wait for ever.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, *TOLD_TO_END))
     try:
-        results = pool.map(partial(run_seed, play=play, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        try:
+            results = pool.map(partial(run_seed, play=play, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         yield from results
     except BaseException:
         for worker in multiprocessing.active_children():  # what they are at is of no use any more
