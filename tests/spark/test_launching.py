@@ -14,6 +14,7 @@ from headrace.cli.main import cli
 from headrace.cli.spark_checks import check_spark, interpreter_findings, package_finding
 from headrace.spark import java, launching, standalone
 from headrace.spark.java import JavaMissing, find_java, shimmed
+from headrace.spark.scripts import places
 from headrace.spark.worker_python import worker_python
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import produce
@@ -114,8 +115,6 @@ WHERE = "import pyspark, sys; print(sys.executable, pyspark.__file__, *sys.path[
 
 
 def test_workers_take_pyspark_from_where_it_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import pyspark
-
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a 'cache'"))
     home = Path(pyspark.__file__).parent
     python = worker_python(home)
@@ -125,21 +124,35 @@ def test_workers_take_pyspark_from_where_it_is_compiled(tmp_path: Path, monkeypa
         for name in ("pyspark.zip", next((home / "python" / "lib").glob("py4j-*.zip")).name)
     ]
 
-    def places(*path: str) -> list[str]:
+    def imported(*path: str) -> list[str]:
         environment = {**os.environ, "PYTHONPATH": ":".join(path)}
         said = subprocess.run([python, "-c", WHERE], env=environment, capture_output=True, text=True, check=True)
         return said.stdout.splitlines()
 
     # The path as Spark makes it, and what users have on theirs.
     own = [*zips, str(home / "jars" / "spark-core.jar")]
-    assert places(*own, "/a b", *own, "/*") == [sys.executable, pyspark.__file__, "/a b", "/*"]
-    assert places(*own)[:2] == [sys.executable, pyspark.__file__]
+    assert imported(*own, "/a b", *own, "/*") == [sys.executable, pyspark.__file__, "/a b", "/*"]
+    assert imported(*own)[:2] == [sys.executable, pyspark.__file__]
     other = tmp_path / "other" / "pyspark.zip"
-    assert places(str(other), "/mine")[2:] == [str(other), "/mine"], "another Spark's is left as it is"
+    assert imported(str(other), "/mine")[2:] == [str(other), "/mine"], "another Spark's is left as it is"
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr("headrace.spark.scripts.gettempdir", lambda: str(tmp_path / "file"))
     assert worker_python(home) == sys.executable, "where no script can be written"
+
+
+def test_no_script_is_kept_where_others_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("headrace.spark.scripts.gettempdir", lambda: str(tmp_path))
+    usual, other = places("python", Path(sys.executable))
+    usual.mkdir(parents=True)
+    usual.chmod(0o777)
+    assert worker_python(Path("/spark")) == str(other / "bin" / "python")
+    (other / "bin").chmod(0o770)
+    assert worker_python(Path("/spark")) == sys.executable
+    other.rename(tmp_path / "elsewhere")
+    other.symlink_to(tmp_path / "elsewhere")
+    assert worker_python(Path("/spark")) == sys.executable
 
 
 def test_the_shim_leaves_out_one_argument_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,14 @@
 """Small scripts that Spark starts in the place of a program: written once for each user and program."""
 
+import errno
 import os
 import re
+import stat
 from pathlib import Path
 from tempfile import gettempdir
 
 NAME_CHARACTERS_MAX = 100
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def places(kind: str, program: Path) -> tuple[Path, Path]:
@@ -16,11 +19,19 @@ def places(kind: str, program: Path) -> tuple[Path, Path]:
 
 
 def written(script: Path, text: str) -> Path:
-    """The script, as it is or made anew; nobody else can have put it there."""
-    if not script.exists() or script.read_text() != text or script.stat().st_uid != os.getuid():
-        script.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """The script, as it is or made anew; nobody else can have put it there, or there is an OSError."""
+    for folder in (script.parent.parent, script.parent):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _insist_on_own(folder)
+    if not script.exists() or script.read_text() != text:
         fresh = script.with_name(f"{script.name}.{os.getpid()}")
         fresh.write_text(text)
         fresh.chmod(0o700)
         fresh.replace(script)
     return script
+
+
+def _insist_on_own(folder: Path) -> None:
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or found.st_mode & _WRITABLE_BY_OTHERS:
+        raise PermissionError(errno.EACCES, "others can write there", str(folder))
