@@ -81,6 +81,17 @@ def test_a_commit_that_is_tried_again_takes_nothing_away(kind: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
+def test_what_is_part_of_the_table_is_not_discarded(kind: str, tmp_path: Path) -> None:
+    """Spark aborts a write whose commit raised, also if it is there."""
+    table = make(kind, tmp_path, partition_columns=("day",))
+    report, other = written(table, [1, 2], epoch=7), written(table, [3], epoch=8)
+    commit(table, report)
+    table.discard([report, other])
+    assert numbers(kind, tmp_path) == [1, 2]
+    assert list(tmp_path.rglob(Path(other.files[0].path).name)) == []
+
+
+@pytest.mark.parametrize("kind", ["delta", "parquet"])
 def test_a_second_write_of_one_run_under_one_name_is_refused(kind: str, tmp_path: Path) -> None:
     table = make(kind, tmp_path, partition_columns=("day",))
     commit(table, written(table, [1], epoch=7, write="first"))

@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -98,7 +99,13 @@ class DeltaFolder:
         """Nothing: a commit of Delta is one step."""
 
     def discard(self, reports: Sequence[FileReport]) -> None:
-        discard_files(self._options.path, reports)
+        """All files but those of the table: a commit may be there although it raised. Their names are unique."""
+        table = self._load()
+        kept = frozenset() if table is None else {os.path.basename(uri) for uri in table.file_uris()}
+        for each in (each for report in reports for each in report.files):
+            if os.path.basename(each.path) not in kept:
+                with suppress(FileNotFoundError):  # another try of the same abort has removed it
+                    os.unlink(os.path.join(self._options.path, each.path))
 
     def _sync(self, files: Sequence[WrittenFile]) -> None:
         for folder in {os.path.dirname(os.path.join(self._options.path, each.path)) for each in files}:
@@ -115,15 +122,6 @@ class DeltaFolder:
             mode="ignore",
             partition_by=list(self._options.partition_columns),
         )
-
-
-def discard_files(folder: str, reports: Sequence[FileReport]) -> None:
-    for report in reports:
-        for each in report.files:
-            try:
-                os.unlink(os.path.join(folder, each.path))
-            except FileNotFoundError:
-                pass  # another try of the same abort has removed it
 
 
 def _delta_table_class() -> Any:
