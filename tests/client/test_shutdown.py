@@ -195,7 +195,7 @@ def test_what_was_handed_over_is_delivered_at_the_end(broker: EmbeddedBroker) ->
 
 
 def test_what_a_forgotten_producer_delivers_just_then_is_not_lost(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own thread had delivered it and was through, and the end of the program told of a loss."""
     producer = Producer(broker.bootstrap_servers, linger_ms=60_000)
@@ -209,7 +209,7 @@ def test_what_a_forgotten_producer_delivers_just_then_is_not_lost(
             producer._changed.wait(MOMENT_S)
         return has_come
 
-    producer._changed.wait_for = woken_late  # type: ignore[method-assign]
+    monkeypatch.setattr(producer._changed, "wait_for", woken_late)
     producer._leave(WAIT_MS)
     assert delivery.result(WAIT_MS).offset == 0
     assert "lost" not in caplog.text
