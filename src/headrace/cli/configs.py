@@ -6,10 +6,11 @@ import sys
 import click
 
 from headrace.cli.console import count_text, print_json, print_table
-from headrace.cli.group import LIKE_A_WORD, CommandGroup, meant
+from headrace.cli.group import CommandGroup
 from headrace.cli.options import assignments, bootstrap_option, complete_topics, json_option
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable
 from headrace.model.configs.definition import render_value
+from headrace.model.nearest_names import LIKE_A_WORD, meant
 
 EVERY_BROKER = "all"
 """What people say for the dynamic configs of all brokers; on the wire the name is empty."""

@@ -7,7 +7,7 @@ import click
 
 from headrace.cli.console import count_text, partitions_text, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
-from headrace.cli.group import CommandGroup, nearest_of
+from headrace.cli.group import CommandGroup
 from headrace.cli.group_lag import PartitionLag, group_lag
 from headrace.cli.group_reset import Move, Target, moves, wanted_partitions
 from headrace.cli.options import bootstrap_option, complete_groups, confirm, json_option, yes_option
@@ -16,6 +16,7 @@ from headrace.cli.times import EXAMPLES, parse_time
 from headrace.client import Admin
 from headrace.client.types import EARLIEST, LATEST, GroupDescription, Outcome
 from headrace.model.errors import ErrorCode
+from headrace.model.nearest_names import LIKE_A_NAME, nearest_of
 
 DEAD, EMPTY = "Dead", "Empty"
 NOTHING = "-"
@@ -158,7 +159,7 @@ def reset(
         committed = {part: found.offset for part, found in admin.group_offsets(name).items()}
         partitions = wanted_partitions(admin, topics, committed)
         if not partitions:
-            nearest = nearest_of(name, _names(admin)) if state == DEAD else None
+            nearest = nearest_of(name, _names(admin), likeness=LIKE_A_NAME) if state == DEAD else None
             meant = f' (did you mean "{nearest}"?)' if nearest is not None else ""
             raise Failure(f'group "{name}" has committed nothing{meant}: say --topic what it shall read')
         planned = moves(admin, partitions, committed, target)

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import click
 
 from headrace.cli.failures import EXIT_INTERRUPTED, failure_of
-from headrace.cli.group import CommandGroup, guess
+from headrace.cli.group import CommandGroup
+from headrace.model.nearest_names import guess
 
 COMPLETION_VARIABLE = "_HEADRACE_COMPLETE"
 

@@ -6,11 +6,11 @@ import click
 
 from headrace.cli.console import clean
 from headrace.cli.failures import Failure
-from headrace.cli.group import meant
 from headrace.client import Admin
 from headrace.client.errors import BrokerError
 from headrace.client.types import Outcome
 from headrace.model.errors import ErrorCode
+from headrace.model.nearest_names import meant
 
 _LISTINGS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "topics",

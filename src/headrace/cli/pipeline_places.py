@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from headrace.cli.failures import Failure, Misuse
-from headrace.cli.group import meant
+from headrace.model.nearest_names import meant
 
 if TYPE_CHECKING:
     from headrace.spark.pipelines.definition import Pipeline

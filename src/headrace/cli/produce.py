@@ -9,13 +9,13 @@ import click
 
 from headrace.cli.console import connection_notices, count_text, progress
 from headrace.cli.failures import Failure
-from headrace.cli.group import nearest_of
 from headrace.cli.options import bootstrap_option, complete_topics
 from headrace.cli.outcomes import topic_names
 from headrace.cli.record_text import LINE_LENGTH_MAX, InputRecord, LineError, input_records
 from headrace.client import Admin, Delivery, Producer
 from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
+from headrace.model.nearest_names import LIKE_A_NAME, nearest_of
 
 UNCONFIRMED_MAX = 10_000
 """Records sent whose acknowledgement has not been looked at yet."""
@@ -87,7 +87,7 @@ def _what_is_made(bootstrap: str, topic: str) -> str:
         (found,) = admin.topics([topic])
         if found.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return ""
-        nearest = nearest_of(topic, topic_names(admin))
+        nearest = nearest_of(topic, topic_names(admin), likeness=LIKE_A_NAME)
     return ", which was made for it" + (f' (did you mean "{nearest}"?)' if nearest is not None else "")
 
 

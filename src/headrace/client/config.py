@@ -6,7 +6,6 @@ ConsumerConfig.from_names({"group.id": "billing", "auto.offset.reset": "earliest
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from types import UnionType
 from typing import Any, ClassVar, Literal, Self, TypedDict, Union, get_args, get_origin, get_type_hints
 
@@ -14,6 +13,7 @@ from headrace.client.addresses import parse_bootstrap
 from headrace.client.config_types import check_types
 from headrace.client.errors import InvalidArgument
 from headrace.client.foreign_names import hint_for
+from headrace.model.nearest_names import nearest_of
 from headrace.wire.records.compression import Compression
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
@@ -262,10 +262,11 @@ def _check_not_negative(config: ClientConfig, *names: str) -> None:
 def _unknown(name: str, own: Mapping[str, Any], kind: str) -> str:
     hint = hint_for(name)
     if hint is None:
-        near = get_close_matches(name.lower().replace(".", "_"), own, n=1)
-        separator = "." if "." in name else "_"
-        meant = [f"did you mean {each.replace('_', separator)!r}?" for each in near]
-        hint = meant[0] if meant else f"{kind} in headrace.client.config has all there are"
+        nearest = nearest_of(name.replace(".", "_"), own)
+        if nearest is None:
+            hint = f"{kind} in headrace.client.config has all there are"
+        else:
+            hint = f"did you mean {nearest.replace('_', '.' if '.' in name else '_')!r}?"
     return f"there is no setting {name!r}: {hint}"
 
 

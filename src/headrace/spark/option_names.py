@@ -1,7 +1,8 @@
 """The names of all options of the format, in the case a user writes them: Spark hands them over in small letters."""
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+
+from headrace.model.nearest_names import nearest_of
 
 KAFKA_PREFIX = "kafka."
 TABLE_PREFIX = "option."
@@ -92,6 +93,5 @@ def refuse_names(options: Iterable[str], foreign: Iterable[str], why: str) -> No
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The nearest right name, in its right case, as the end of a message."""
-    by_letters = {each.lower(): each for each in known}
-    nearest = get_close_matches(name.lower(), by_letters, n=1)
-    return f': did you mean "{by_letters[nearest[0]]}"?' if nearest else "; the guide of the Spark source lists them"
+    nearest = nearest_of(name, known)
+    return f': did you mean "{nearest}"?' if nearest is not None else "; the guide of the Spark source lists them"

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from headrace.spark.nearest_names import nearest
+from headrace.model.nearest_names import guess
 
 FIELDS_MAX = 2_000
 NESTING_MAX = 20
@@ -89,7 +89,7 @@ class _Parser:
         if not kind or kind in ",<>(":
             raise ValueError(f'field "{name}" has no type: write `{name} STRING` for example')
         if kind not in _PLAIN:
-            raise ValueError(f'field "{name}": there is no type "{kind}": {nearest(kind, (*_PLAIN, *_NESTED))}')
+            raise ValueError(f'field "{name}": there is no type "{kind}": {guess(kind, (*_PLAIN, *_NESTED))}')
         if self._peek() == "(":
             sizes = [self._next()]
             while sizes[-1] != ")":

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
+from headrace.model.nearest_names import nearest_of
+
 ConfigValue = bool | int | float | str | tuple[str, ...] | None
 """A parsed value; None is a config that has no value."""
 
@@ -221,16 +223,10 @@ class ConfigTable:
         return items, changed
 
     def _unknown(self, name: str, subject: str) -> str:
-        nearest = self._renamed.get(name) or self._nearest(name)
+        nearest = self._renamed.get(name) or nearest_of(name, self._keys)
         guess = f': did you mean "{nearest}"?' if nearest else ""
         shown = _shorten(name)
         return f'unknown config "{shown}"{_for(subject)}{guess} (headrace configs list --{self.kind} shows all)'
-
-    def _nearest(self, name: str) -> str | None:
-        import difflib  # slow to import, and needed only here
-
-        matches = difflib.get_close_matches(name[:100], self._keys, n=1, cutoff=0.6)
-        return matches[0] if matches else None
 
 
 def _for(subject: str) -> str:

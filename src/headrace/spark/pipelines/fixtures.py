@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headrace.spark.nearest_names import nearest
+from headrace.model.nearest_names import guess
 from headrace.spark.pipelines.nodes import read_text
 from headrace.spark.pipelines.problems import DefinitionError, Problem
 
@@ -37,7 +37,7 @@ def read_lines(file: Path) -> list[dict[str, Any]]:
             problems.append(Problem(file, number, f"this is not a record as JSON: {error}"))
             continue
         problems += [
-            Problem(file, number, f'"{key}" is not known: {nearest(key, KEYS)}') for key in entry if key not in KEYS
+            Problem(file, number, f'"{key}" is not known: {guess(key, KEYS)}') for key in entry if key not in KEYS
         ]
         found.append(entry)
     if len(found) > RECORDS_MAX:

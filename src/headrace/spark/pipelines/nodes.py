@@ -12,7 +12,7 @@ from typing import TypeVar
 import yaml
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from headrace.spark.nearest_names import nearest
+from headrace.model.nearest_names import guess
 from headrace.spark.pipelines.problems import DefinitionError, Findings, Problem
 
 FILE_LENGTH_MAX = 256 * 1024
@@ -183,7 +183,7 @@ class Section:
             try:
                 return choices(text.lower())
             except ValueError:
-                raise ValueError(f'"{text}" is not known: {nearest(text, list(choices))}') from None
+                raise ValueError(f'"{text}" is not known: {guess(text, list(choices))}') from None
 
         return self.parsed(key, chosen) or default
 
@@ -270,7 +270,7 @@ class Section:
         for key in self._values:
             if key not in self._asked:
                 place = f"in {self.path}" if self.path else "here"
-                self.findings.add(self._key_line(key), f'"{key}" is not known {place}: {nearest(key, self._asked)}')
+                self.findings.add(self._key_line(key), f'"{key}" is not known {place}: {guess(key, self._asked)}')
 
     def _key_line(self, key: str) -> int:
         return next(line_of(node) for node, _ in self.node.value if isinstance(node, ScalarNode) and node.value == key)

@@ -4,7 +4,7 @@ import ast
 from importlib.util import find_spec
 from pathlib import Path
 
-from headrace.spark.nearest_names import nearest
+from headrace.model.nearest_names import guess
 from headrace.spark.pipelines.definition import PythonFunction
 from headrace.spark.pipelines.nodes import read_text
 from headrace.spark.pipelines.problems import Problem
@@ -51,7 +51,7 @@ def _wrong_function(tree: ast.Module, wanted: PythonFunction, arguments: int) ->
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     found = functions.get(wanted.function)
     if found is None:
-        others = nearest(wanted.function, functions) if functions else "the file has none"
+        others = guess(wanted.function, functions) if functions else "the file has none"
         return [Problem(wanted.file, 0, f'there is no function "{wanted.function}": {others}')]
     takes = [*found.args.posonlyargs, *found.args.args]
     needs = len(takes) - len(found.args.defaults)

@@ -2,7 +2,7 @@
 
 import os
 
-from headrace.spark.nearest_names import nearest
+from headrace.model.nearest_names import guess
 from headrace.spark.pipelines.definition import (
     SINKS_MAX,
     ConsoleSink,
@@ -59,7 +59,7 @@ def _sink(section: Section) -> Sink | None:
         if kinds:
             section.wrong(kinds[1], f"a sink is of one kind, and {kinds[0]} is there already: make two sinks")
         else:
-            section.findings.add(section.line, f"{section.path} does not say what it is: {nearest('', KINDS)}")
+            section.findings.add(section.line, f"{section.path} does not say what it is: {guess('', KINDS)}")
         return None
     readers = {"parquet": _parquet, "delta": _delta, "console": _console}
     sink = readers.get(kinds[0], _topic)(section)

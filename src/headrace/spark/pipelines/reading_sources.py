@@ -1,7 +1,7 @@
 """The sources of a pipeline file: one under `source`, or several by name under `sources`."""
 
 from headrace.core.groups.topic_patterns import PatternRefused, TopicPattern
-from headrace.spark.nearest_names import nearest
+from headrace.model.nearest_names import guess
 from headrace.spark.pipelines.definition import (
     INPUT_VIEW,
     RECORD_COLUMNS,
@@ -119,7 +119,7 @@ def _columns(section: Section, fields: tuple[SchemaField, ...], form: Format) ->
         section.wrong("columns", f"format {form} has all columns of the record: leave this out")
     for name in found:
         if name not in RECORD_COLUMNS:
-            section.wrong("columns", f'a record has no column "{name}": {nearest(name, RECORD_COLUMNS)}')
+            section.wrong("columns", f'a record has no column "{name}": {guess(name, RECORD_COLUMNS)}')
         if name in {field.name for field in fields}:
             section.wrong("columns", f'"{name}" is a field of the schema already')
     return found
@@ -143,7 +143,7 @@ def _watermark(section: Section, fields: tuple[SchemaField, ...], columns: tuple
     known = {field.name for field in fields} | set(columns)
     schema_is_read = bool(fields) or "schema" not in section
     if column is not None and column not in known and schema_is_read:
-        inner.wrong("column", f'the source has no column "{column}": {nearest(column, known)}')
+        inner.wrong("column", f'the source has no column "{column}": {guess(column, known)}')
     types = {field.name: field.type for field in fields}
     if column in types and not types[column].startswith("timestamp"):
         inner.wrong("column", f'"{column}" is {types[column]}: a watermark needs a TIMESTAMP')

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from headrace.spark.nearest_names import nearest
+from headrace.model.nearest_names import guess
 
 QUERY_WORDS = ("select", "with", "from", "(")
 _OPENING = {"(": ")", "[": "]"}
@@ -160,7 +160,7 @@ def _unknown_views(tokens: list[Token], views: set[str]) -> list[Mistake]:
             continue
         reads = reads or named.word in known
         if named.word not in known:
-            mistakes.append(Mistake(named.line, f'there is no view "{named.text}": {nearest(named.word, views)}'))
+            mistakes.append(Mistake(named.line, f'there is no view "{named.text}": {guess(named.word, views)}'))
     if not mistakes and not reads and not any(token.kind == "name" and token.word in views for token in tokens):
         mistakes.append(Mistake(tokens[0].line, f"the query reads none of its sources: {', '.join(sorted(views))}"))
     return mistakes

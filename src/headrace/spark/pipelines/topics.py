@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.client import Admin, NewTopic
 from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
-from headrace.spark.nearest_names import nearest
+from headrace.model.nearest_names import guess
 from headrace.spark.pipelines.definition import Format, Pipeline, ReadAs, Source
 from headrace.spark.pipelines.problems import DefinitionError, Problem
 from headrace.spark.pipelines.reading import written_topics
@@ -28,7 +28,7 @@ def prepare_topics(admin: Admin, pipeline: Pipeline) -> list[str]:
         path = "source" if len(pipeline.sources) == 1 and "source.topic" in pipeline.lines else f"sources.{source.name}"
         for topic in source.topics:
             if topic not in present:
-                hint = nearest(topic, present) if present else "the cluster has none"
+                hint = guess(topic, present) if present else "the cluster has none"
                 line = pipeline.line_of(f"{path}.topic") or pipeline.line_of(f"{path}.topics")
                 text = f'{path}: there is no topic "{topic}" to read: {hint} (headrace topics create {topic})'
                 problems.append(Problem(pipeline.file, line, text))
