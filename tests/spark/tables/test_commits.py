@@ -1,5 +1,6 @@
 """Files become visible once for each epoch, whenever the driver is killed and whoever else commits."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,17 @@ def test_a_second_write_is_not_passed_over_when_a_later_run_repeats_the_epoch(
     assert numbers(kind, tmp_path) == [1, 3]
     if kind == "parquet":
         assert [path.name for path in (tmp_path / OWN_FOLDER / "epochs" / OWNER).iterdir()] == ["8.json"]
+
+
+def test_runs_that_repeat_an_epoch_without_end_take_no_more_room(tmp_path: Path) -> None:
+    table = make("parquet", tmp_path, partition_columns=("day",))
+    commit(table, written(table, [1], epoch=7))
+    for number in range(parquet.REPEATS_MAX + 5):
+        table.note_repeat(Identity(OWNER, f"again-{number}", 7, 0), f"write-{number}")
+    (listing,) = (tmp_path / OWN_FOLDER / "epochs" / OWNER).iterdir()
+    repeats = json.loads(listing.read_text())["repeats"]
+    assert list(repeats) == [f"again-{number}" for number in range(5, parquet.REPEATS_MAX + 5)]
+    assert table.committed(OWNER, "again-104") == (7, "again-104", "write-104")
 
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])

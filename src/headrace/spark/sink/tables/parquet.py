@@ -22,6 +22,8 @@ OWN_FOLDER = "_headrace"
 _STAGING, _EPOCHS = "staging", "epochs"
 _REPEATS = "repeats"
 """By later runs that found the epoch listed: the write of each that did."""
+REPEATS_MAX = 100
+"""Runs that are kept so: a query that fails in one batch again and again is started anew each time."""
 
 
 class ParquetFolder:
@@ -48,7 +50,8 @@ class ParquetFolder:
             return
         owner, epoch = identity.owner, identity.batch_id
         listed = self._read(owner, epoch)
-        listed.setdefault(_REPEATS, {})[identity.run] = write_id
+        repeats = list(listed.get(_REPEATS, {}).items())[1 - REPEATS_MAX :]  # the oldest go
+        listed[_REPEATS] = dict([*repeats, (identity.run, write_id)])
         os.replace(self._write_part(owner, epoch, listed, write_id), os.path.join(self._lists(owner), f"{epoch}.json"))
         sync_folder(self._lists(owner))
 
