@@ -141,6 +141,38 @@ def test_workers_take_pyspark_from_where_it_is_compiled(tmp_path: Path, monkeypa
     assert worker_python(home) == sys.executable, "where no script can be written"
 
 
+CALLED = """
+import os, resource, sys
+from headrace.spark import session
+
+def open_many():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2_000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    return [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
+
+many = open_many() if sys.argv[2] == "before" else []
+spark = session("called", master="local[1]", conf={"spark.ui.enabled": "false"})
+spark.sparkContext.setLogLevel("OFF")
+if not many:
+    open_many()
+    lines = spark.readStream.text(sys.argv[1]).writeStream.foreachBatch(lambda rows, _: print("LINES", rows.count()))
+    lines.trigger(availableNow=True).start().awaitTermination()
+"""
+
+
+@pytest.mark.parametrize(
+    ("opened", "printed", "logged"),
+    [("after", "LINES 2\n", ""), ("before", "", "Spark cannot call functions of foreachBatch, and will wait for ever")],
+)
+def test_spark_calls_a_program_with_many_open_files(tmp_path: Path, opened: str, printed: str, logged: str) -> None:
+    """Python's side of Spark listened from the first query on, and then nothing was heard behind 1,024 files."""
+    (tmp_path / "lines").write_text("one\ntwo\n")
+    call = [sys.executable, "-c", CALLED, str(tmp_path), opened]
+    ran = subprocess.run(call, capture_output=True, text=True, timeout=JOB_SECONDS_MAX, check=True)
+    assert ran.stdout == printed
+    assert logged in ran.stderr
+    assert ("Spark cannot call" in ran.stderr) == bool(logged)
+
+
 def test_no_script_is_kept_where_others_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("headrace.spark.scripts.gettempdir", lambda: str(tmp_path))

@@ -1,10 +1,11 @@
 """A Spark session that is ready to use: Java found, workers on this interpreter, loopback, few shuffle partitions."""
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.spark.class_archive import with_archive
 from headrace.spark.java import find_java
@@ -13,8 +14,12 @@ from headrace.spark.worker_python import is_worker_python, worker_python
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+logger = logging.getLogger("headrace.spark")
+
 LOOPBACK = "127.0.0.1"
 SHUFFLE_PARTITIONS_MIN = 2
+SELECTED_DESCRIPTORS_MAX = 1_024
+"""What `select` takes, whatever the limit of open files is."""
 _GATEWAY_VARIABLE = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit for the script that it runs."""
 
@@ -74,4 +79,25 @@ def session(
             settings = with_archive(settings, Path(os.environ["JAVA_HOME"]))
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    started = builder.getOrCreate()
+    if isinstance(started, SparkSession):  # one of Spark Connect has no Java of its own
+        _listen_for_calls(started)
+    return started
+
+
+def _listen_for_calls(spark: "SparkSession") -> None:
+    """Java calls functions of `foreachBatch`, and listeners, through a socket that Python waits for with `select`.
+
+    That knows no descriptor above 1,023: a call through a later one is never answered. So the socket is made now, and
+    not with the first query, when a program may have many files open.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    gateway: Any = spark.sparkContext._gateway
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    if gateway._callback_server.server_socket.fileno() >= SELECTED_DESCRIPTORS_MAX:
+        logger.warning(
+            "Spark cannot call functions of foreachBatch, and will wait for ever: more than %d files are open, "
+            "so start Spark before them, or close some",
+            SELECTED_DESCRIPTORS_MAX,
+        )
