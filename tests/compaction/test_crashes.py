@@ -61,6 +61,12 @@ def latest(log: PartitionLog) -> dict[bytes | None, bytes]:
     return {key: value for key, value in current.items() if value is not None}
 
 
+def let_go(log: PartitionLog) -> None:
+    """With its descriptors, which a broker closes when no reader can have them any more."""
+    log.close()
+    log.files.close_all()
+
+
 class Expected:
     def __init__(self, folder: str, disk: Disk) -> None:
         log = prepared(disk, folder)
@@ -71,7 +77,7 @@ class Expected:
         self.after = pairs(log)
         assert self.after != self.before
         assert self.latest == latest(log)
-        log.close()
+        let_go(log)
 
     def check(self, log: PartitionLog) -> None:
         found = pairs(log)
@@ -140,7 +146,7 @@ def killed_at(folder: Path, calls: int) -> bool:
 def test_kill_at_every_disk_call(tmp_path: Path) -> None:
     expected = Expected(str(tmp_path / "expected"), UnsyncedDisk())
     template = tmp_path / "template"
-    prepared(UnsyncedDisk(), str(template)).close()
+    let_go(prepared(UnsyncedDisk(), str(template)))
     calls = 0
     while True:
         folder = tmp_path / "log"
@@ -149,7 +155,7 @@ def test_kill_at_every_disk_call(tmp_path: Path) -> None:
         killed = killed_at(folder, calls)
         log = reopened(UnsyncedDisk(), str(folder))
         expected.check(log)
-        log.close()
+        let_go(log)
         if not killed:
             break
         calls += 1
