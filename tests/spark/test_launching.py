@@ -302,6 +302,7 @@ def test_a_process_that_was_given_the_number_of_an_ended_one_is_left_alone(tmp_p
 
 
 def test_doctor_explains_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)  # the session of other tests, which may have had another cache
     assert {each.level for each in check_spark()} <= {"ok", "note"}
     assert package_finding("pandas", "3.0.1").level == "problem"
     assert "below 3" in package_finding("pandas", "3.0.1").advice
