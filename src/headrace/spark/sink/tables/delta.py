@@ -72,7 +72,7 @@ class DeltaFolder:
         self._commit([], identity, write_id)
 
     def _commit(self, files: Sequence[WrittenFile], identity: Identity | None, write_id: str) -> bool:
-        """False if another write has the epoch there already, which is noted once for each run that finds it so."""
+        """False if the epoch is there already, which is noted once for each run that finds it so."""
         from deltalake.exceptions import CommitFailedError
 
         for attempt in range(COMMIT_ATTEMPTS_MAX):
@@ -81,7 +81,7 @@ class DeltaFolder:
                 found = None if identity is None else _committed(table, identity.owner, identity.run)
                 is_there = identity is not None and is_repeat(found, identity, write_id)
                 if is_noted(found, identity) if is_there else not files:
-                    return found is not None and found.write_id == write_id  # by a try whose answer was lost
+                    return False
                 table.create_write_transaction(
                     [] if is_there else [_add_action(each) for each in files],
                     mode="append",
