@@ -63,27 +63,24 @@ def assignments(texts: Iterable[str], option: str) -> dict[str, str]:
 
 def complete_topics(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Topic names for the shell; internal ones for who has typed an underscore."""
-    shown = _asked(ctx, lambda admin: [each.name for each in admin.topics() if incomplete or not each.internal])
-    return [name for name in shown if name.startswith(incomplete)]
+    return _begun(ctx, incomplete, lambda admin: (one.name for one in admin.topics() if incomplete or not one.internal))
 
 
 def complete_groups(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    found = _asked(ctx, lambda admin: [each.group for each in admin.groups()])
-    return [name for name in found if name.startswith(incomplete)]
+    return _begun(ctx, incomplete, lambda admin: (one.group for one in admin.groups()))
 
 
 def complete_transactional_ids(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    found = _asked(ctx, lambda admin: [each.transactional_id for each in admin.transactions()])
-    return [transactional_id for transactional_id in found if transactional_id.startswith(incomplete)]
+    return _begun(ctx, incomplete, lambda admin: (one.transactional_id for one in admin.transactions()))
 
 
-def _asked(ctx: click.Context, question: "Callable[[Admin], list[str]]") -> list[str]:
-    """What the broker knows, sorted; nothing if none answers soon."""
+def _begun(ctx: click.Context, incomplete: str, question: "Callable[[Admin], Iterable[str]]") -> list[str]:
+    """What the broker knows that begins so, sorted; nothing if none answers soon."""
     from headrace.client import Admin
     from headrace.client.errors import ClientError
 
     try:
         with Admin(ctx.params.get("bootstrap") or BOOTSTRAP_DEFAULT, timeout_ms=COMPLETION_TIMEOUT_MS) as admin:
-            return sorted(question(admin))
+            return sorted(name for name in question(admin) if name.startswith(incomplete))
     except ClientError:
         return []
