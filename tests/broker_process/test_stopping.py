@@ -149,8 +149,10 @@ def test_a_second_process_is_refused_the_same_folder(tmp_path: Path) -> None:
         assert f"data folder {tmp_path} is in use by process {first.process.pid}" in str(refused.value)
         assert "--data-dir" in str(refused.value)
         second.forget()
+        topic = _create(first, "orders")
         client = _client(first)
-        assert client.topics() == set()
+        client.send(topic, sample(5, seed=3))
+        assert client.bounds(topic) == (0, 5)
         client.close()
 
 
