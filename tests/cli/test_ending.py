@@ -38,6 +38,7 @@ def running(*arguments: str, program: tuple[str, str] = ("-m", "headrace")) -> I
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # the tests may run under nohup
     )
     try:
         yield process
