@@ -1,5 +1,7 @@
 """A Parquet folder takes no rows that would make it unreadable: types and partition columns stay."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink.tables.epochs import FileReport
 from headrace.spark.sink.tables.files import RollingFiles
+from headrace.spark.sink.tables.folder_columns import FolderColumns
 from headrace.spark.sink.tables.options import TableOptions
 from headrace.spark.sink.tables.parquet import ParquetFolder
 from headrace.spark.sink.tables.writers import FileWriter
@@ -47,3 +50,28 @@ def test_partition_columns_stay(tmp_path: Path) -> None:
     append(tmp_path, both, {"id": 3, "day": "e"}, partitioned_by=("day",))
     found = ds.dataset(str(tmp_path), format="parquet", partitioning="hive").to_table().to_pylist()
     assert sorted((row["id"], row["day"]) for row in found) == [(1, "d"), (3, "e")]
+
+
+def test_writers_at_once_lose_no_column(tmp_path: Path) -> None:
+    options, count = TableOptions(path=str(tmp_path)), 16
+    together = threading.Barrier(count)
+
+    def note(number: int) -> None:
+        together.wait()
+        FolderColumns(options, {f"c{number}": "int"}).note()
+
+    with ThreadPoolExecutor(count) as threads:
+        list(threads.map(note, range(count)))
+    for number in range(count):
+        with pytest.raises(OptionError, match=f"`c{number}` is string and was int"):
+            FolderColumns(options, {f"c{number}": "string"}).check()
+
+
+def test_of_two_writers_that_began_at_once_the_second_fits_the_first(tmp_path: Path) -> None:
+    options = TableOptions(path=str(tmp_path))
+    first, second = FolderColumns(options, {"id": "int"}), FolderColumns(options, {"id": "bigint"})
+    first.check()
+    second.check()
+    first.note()
+    with pytest.raises(OptionError, match="`id` is bigint and was int"):
+        second.note()

@@ -4,6 +4,7 @@ Parquet files know nothing of each other, so what was written is noted beside th
 of Parquet allow; their types, and the columns that are folders, stay.
 """
 
+import fcntl
 import json
 import os
 from collections.abc import Mapping
@@ -40,20 +41,29 @@ class FolderColumns:
                 "option partitionColumns to that, or write to another folder"
             )
 
-    def note(self, write_id: str) -> None:
-        """Before the first files with these columns are seen."""
-        noted = self._noted() or {"types": {}, "folders": self._folders}
-        if self._types.keys() <= noted["types"].keys():
+    def note(self) -> None:
+        """Before the first files with these columns are seen. Writers at once note theirs one after the other."""
+        if self._is_noted():
             return
-        noted["types"] |= self._types
         os.makedirs(os.path.dirname(self._file), exist_ok=True)
-        part = f"{self._file}-{write_id}.part"
-        with open(part, "w", encoding="utf-8") as file:
-            json.dump(noted, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, self._file)
-        sync_folder(os.path.dirname(self._file))
+        with open(f"{self._file}.lock", "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed, also by the end of this process
+            self.check()  # another writer may have noted other types since these rows were begun
+            noted = self._noted() or {"types": {}, "folders": self._folders}
+            noted["types"] |= self._types
+            part = f"{self._file}.part"
+            with open(part, "w", encoding="utf-8") as file:
+                json.dump(noted, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, self._file)
+            sync_folder(os.path.dirname(self._file))
+
+    def _is_noted(self) -> bool:
+        noted = self._noted()
+        if noted is None or noted["folders"] != self._folders:
+            return False
+        return all(noted["types"].get(name) == kind for name, kind in self._types.items())
 
     @property
     def _file(self) -> str:

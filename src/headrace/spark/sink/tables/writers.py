@@ -105,7 +105,7 @@ class _FileWriter:
                 table.note_repeat(first.identity, first.write_id)
             return
         if self._kind == "parquet" and any(report.files for report in counted):
-            self._folder_columns().note(first.write_id)
+            self._folder_columns().note()
         table.commit(counted, first.identity, first.write_id)
 
     def _abort(self, messages: Messages) -> None:
