@@ -5,10 +5,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 
 import pytest
 
 from headrace.client import Producer
+from headrace.client.blocking import producer as producing
 from headrace.client.blocking.whole_topics import read_topic
 from headrace.testing import EmbeddedBroker
 
@@ -206,6 +208,28 @@ def test_what_a_forgotten_producer_delivers_just_then_is_not_lost(
     producer._leave(WAIT_MS)
     assert delivery.result(WAIT_MS).offset == 0
     assert "lost" not in caplog.text
+
+
+def test_producers_that_are_made_at_the_end_are_no_hindrance(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By threads that still run: one is made at every step of the look at those that nobody closed."""
+    monkeypatch.setattr(producing, "_unclosed", type(producing._unclosed)())
+    before, made = sys.getprofile(), [Producer(broker.bootstrap_servers, linger_ms=60_000) for _ in range(2)]
+    delivery = made[0].send("t", b"v")
+
+    def make_one(_frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and len(made) < 10:
+            made.append(Producer(broker.bootstrap_servers))
+
+    sys.setprofile(make_one)
+    try:
+        producing._close_all()
+    finally:
+        sys.setprofile(before)
+        for producer in made:
+            producer.close()
+    assert delivery.result(WAIT_MS).offset == 0
 
 
 def test_what_cannot_be_delivered_at_the_end_is_said(broker: EmbeddedBroker) -> None:

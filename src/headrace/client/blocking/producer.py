@@ -39,13 +39,15 @@ THREAD_JOIN_MS = 5_000
 EXIT_TIMEOUT_MS = 10_000
 """How long the end of the program waits for what was handed over to producers that nobody closed."""
 
-_unclosed: "weakref.WeakSet[Producer]" = weakref.WeakSet()
+_unclosed: "weakref.WeakValueDictionary[int, Producer]" = weakref.WeakValueDictionary()
+"""By identity. The references are copied in one step: other threads may make producers while a set is gone through."""
 
 
 @atexit.register
 def _close_all() -> None:
     deadline = monotonic() + EXIT_TIMEOUT_MS / 1000
-    left = [producer for producer in tuple(_unclosed) if producer._hurry()]
+    unclosed = (reference() for reference in _unclosed.valuerefs())
+    left = [producer for producer in unclosed if producer is not None and producer._hurry()]
     for producer in left:
         producer._leave(max(0, round((deadline - monotonic()) * 1000)))
 
@@ -89,7 +91,7 @@ class Producer(AnyProducer):
             daemon=True,
         )
         self._changed.teller = self._thread
-        _unclosed.add(self)
+        _unclosed[id(self)] = self
         self._thread.start()
 
     def send(
@@ -404,7 +406,7 @@ class Producer(AnyProducer):
         """Its thread gets it, to deliver what is left."""
         thread = getattr(self, "_thread", None)
         if thread is not None and thread.is_alive() and self._session.is_own_process() and not self._session.is_closed:
-            _unclosed.add(self)  # The collector of cycles has taken it out.
+            _unclosed[id(self)] = self  # The collector of cycles has taken it out.
             self._forgotten.append(self)
             self._session.network.wake()
 
