@@ -99,6 +99,22 @@ async def test_transactions(broker: EmbeddedBroker, topic: str) -> None:
 
 
 @pytest.mark.asyncio
+async def test_an_abort_that_is_refused_leaves_the_transaction_as_it_was(broker: EmbeddedBroker, topic: str) -> None:
+    """It was told to be over, while the commit of another task had still to end it."""
+    async with Producer(broker.bootstrap_servers, transactional_id=f"t-{topic}") as producer:
+        transaction = await producer.begin_transaction()
+        await producer.send_and_wait(topic, b"v")
+        commit = asyncio.create_task(transaction.commit())
+        await asyncio.sleep(0)  # so that it is under way
+        for _ in range(2):
+            with pytest.raises(InvalidArgument, match="being ended already"):
+                await transaction.abort()
+        await commit
+        with pytest.raises(InvalidArgument, match="is over"):
+            await transaction.abort()
+
+
+@pytest.mark.asyncio
 async def test_a_callback_of_the_group_cannot_close_its_consumer(broker: EmbeddedBroker, topic: str) -> None:
     told: list[str] = []
     options: dict[str, Any] = {"group_id": f"g-{topic}", "auto_offset_reset": "earliest", "heartbeat_interval_ms": 100}

@@ -322,8 +322,9 @@ class Transaction:
         self._check_open()
         try:
             await self._producer.end_transaction(commit=False)
-        except ClientError:
-            self._is_open = False
+        except ClientError as error:
+            if not isinstance(error, InvalidArgument):  # a call that is refused leaves it as it was
+                self._is_open = False
             raise
         self._is_open = False
 

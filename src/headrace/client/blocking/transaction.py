@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from headrace.client.consuming import Place, as_offsets
-from headrace.client.errors import InvalidArgument
+from headrace.client.errors import ClientError, InvalidArgument
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 
 if TYPE_CHECKING:
@@ -33,8 +33,13 @@ class Transaction:
 
     def abort(self) -> None:
         self._check_open()
+        try:
+            self._producer.end_transaction(commit=False)
+        except ClientError as error:
+            if not isinstance(error, InvalidArgument):  # a call that is refused leaves it as it was
+                self._is_open = False
+            raise
         self._is_open = False
-        self._producer.end_transaction(commit=False)
 
     def hand_over(self) -> PreparedTransaction:
         """Leave it open, all delivered, for `Admin.end_transaction`; the producer can only be closed then."""
