@@ -51,7 +51,8 @@ name: {name}
 source:
   topic: {name}
   format: json
-  schema: "id STRING NOT NULL, amount DOUBLE, number INT, customer STRUCT<age: INT>"
+  schema: "id STRING NOT NULL, amount DOUBLE, number INT, customer STRUCT<age: INT>,
+    items ARRAY<STRUCT<price: DOUBLE, sizes: ARRAY<INT>>>, places MAP<STRING, STRUCT<home: STRUCT<zip: INT>>>"
 sink: {{topic: {name}-out}}
 bad_records: {{topic: {name}-dead}}
 """
@@ -143,7 +144,15 @@ def test_fields_that_do_not_fit_are_named(
         b'{"number": 1.5, "id": "2", "amount": {}, "x": 3}': "fields that do not fit the schema: amount, number",
         b'{"amount": "a", "amount": "b", "id": "3"}': "fields that do not fit the schema: amount",
         b'{"id": "4", "customer": "nobody"}': "fields that do not fit the schema: customer",
-        b'{"id": "5", "customer": {"age": "old"}}': "the value is not JSON that fits the schema",
+        b'{"id": "5", "customer": {"age": "old"}}': "fields that do not fit the schema: customer.age",
+        b'{"id": "7", "items": [{"price": 1}, {"price": "free"}, {"price": "more"}], "number": "n"}': (
+            "fields that do not fit the schema: number, items[].price"
+        ),
+        b'{"id": "8", "items": [null, {"sizes": [1, "large"]}], "places": {"a": null, "b": {"home": {"zip": ""}}}}': (
+            "fields that do not fit the schema: items[].sizes, places[].home.zip"
+        ),
+        b'{"id": "9", "items": [{"price": 1}, 2]}': "fields that do not fit the schema: items",
+        b'{"id": "10", "customer": {"age": 1, "age": "old"}}': "the value is not JSON that fits the schema",
         b'{"amount": 1}': 'field "id" is missing or null',
     }
     send(broker.bootstrap_servers, name, [*reasons, b'{"id": "6", "amount": 7}'])

@@ -15,6 +15,7 @@ from headrace.spark.pipelines.definition import (
     Stage,
     UnknownFields,
 )
+from headrace.spark.pipelines.misfits import misfits
 from headrace.spark.schema_text import ddl_of
 from headrace.spark.source_options import WATERMARK_COLUMN
 
@@ -130,14 +131,12 @@ def _error(source: Source) -> "Column":
 
 
 def _misfit(text: "Column", source: Source) -> "Column":
-    """Which fields are in an object and could not be read; of what is within a field that is not known."""
+    """Which fields are in an object and could not be read, unless one that is there twice was read once."""
     from pyspark.sql import functions as sql
 
-    there = sql.map_filter(sql.from_json(text, "MAP<STRING, STRING>"), lambda _name, each: each.isNotNull())
-    unread = sql.array_except(sql.map_keys(there), sql.json_object_keys(sql.to_json(_value())))
-    wrong = sql.array_intersect(sql.array(*(sql.lit(field.name) for field in source.fields)), unread)
-    named = sql.concat(sql.lit("fields that do not fit the schema: "), sql.array_join(wrong, ", "))
-    return sql.when(sql.size(wrong) > 0, named).otherwise(sql.lit(UNPARSABLE))
+    wrong = sql.array_join(misfits(text, _value(), ddl_of(source.fields)), ", ")
+    named = sql.concat(sql.lit("fields that do not fit the schema: "), sql.nullif(wrong, sql.lit("")))
+    return sql.coalesce(named, sql.lit(UNPARSABLE))
 
 
 def _with_expectations(rows: "DataFrame", pipeline: Pipeline) -> "DataFrame":
