@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from headrace.cli.failures import Failure, failure_of
+from headrace.cli.failures import Failure, failure_of, unwritable
 from headrace.cli.main import COMMANDS, cli
 from headrace.cli.options import confirm
 from headrace.client.errors import ClientError
@@ -99,9 +99,11 @@ def test_failures_have_a_message_and_a_code() -> None:
     failed = failure_of(ClientError("no broker"))
     assert failed is not None
     assert failed.exit_code == 1
-    full = failure_of(OSError(errno.ENOSPC, "No space left on device"))
-    assert full is not None
-    assert full.message == "the output cannot be written: No space left on device"
+    large = failure_of(OSError(errno.EFBIG, "File too large", "report.json"))
+    assert large is not None
+    assert large.message.startswith("report.json cannot be written: File too large: let files be larger (ulimit -f)")
+    denied = unwritable("run.log", PermissionError(errno.EACCES, "Permission denied"))
+    assert denied.message.endswith("Permission denied: see to its owner and its rights, or choose another place")
     assert failure_of(ZeroDivisionError()) is None
 
 
@@ -145,7 +147,8 @@ def test_a_full_disk_is_one_line() -> None:
             [sys.executable, "-c", program, "configs", "list", "retention"],
             stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
-    assert (done.returncode, done.stderr) == (1, "headrace: the output cannot be written: No space left on device\n")
+    said = "headrace: the output cannot be written: No space left on device: free some space, or write it elsewhere\n"
+    assert (done.returncode, done.stderr) == (1, said)
 
 
 def test_a_closed_pipe_is_quiet() -> None:

@@ -9,7 +9,11 @@ import click
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_ROOM = {
+    errno.ENOSPC: "free some space, or write it elsewhere",
+    errno.EDQUOT: "free some space, or write it elsewhere",
+    errno.EFBIG: "let files be larger (ulimit -f), or write it elsewhere",
+}
 """Of what a command writes by itself, such as its output into a file; the broker has its own words for its disk."""
 
 
@@ -35,8 +39,13 @@ def failure_of(error: Exception) -> click.ClickException | None:
     if isinstance(error, ConfigError):
         return Misuse(str(error))
     if isinstance(error, OSError) and error.errno in NO_ROOM:
-        return Failure(f"{error.filename or 'the output'} cannot be written: {error.strerror}")
+        return unwritable(error.filename or "the output", error)
     client_errors = sys.modules.get("headrace.client.errors")  # only a command that used the client can fail by it
     if client_errors is not None and isinstance(error, client_errors.ClientError):
         return Failure(str(error))
     return None
+
+
+def unwritable(what: object, error: OSError) -> Failure:
+    to_do = NO_ROOM.get(error.errno or 0, "see to its owner and its rights, or choose another place")
+    return Failure(f"{what} cannot be written: {error.strerror}: {to_do}")

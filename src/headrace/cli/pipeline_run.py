@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.console import clean
-from headrace.cli.failures import Failure
+from headrace.cli.failures import Failure, unwritable
 from headrace.cli.options import bootstrap_option
 from headrace.cli.pipeline_places import (
     Target,
@@ -133,7 +133,7 @@ def _detach(target: Target, mode: list[str]) -> None:
         output = log.open("a")
         said_before = log.stat().st_size
     except OSError as error:
-        raise Failure(f"{log} cannot be written: {error.strerror}") from None
+        raise unwritable(log, error) from None
     with output:
         process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
             [sys.executable, "-m", "headrace", *arguments],

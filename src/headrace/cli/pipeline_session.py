@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.cli.failures import Failure
+from headrace.cli.failures import Failure, unwritable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +64,7 @@ def _said_to(log: Path) -> Iterator[None]:
         log.parent.mkdir(parents=True, exist_ok=True)
         file = log.open("w")
     except OSError as error:
-        raise Failure(f"{log} cannot be written: {error.strerror}") from None
+        raise unwritable(log, error) from None
     kept = os.dup(_STDERR)
     with file:
         os.dup2(file.fileno(), _STDERR)

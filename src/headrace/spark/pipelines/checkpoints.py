@@ -128,7 +128,10 @@ class Checkpoint:
             self.folder.mkdir(parents=True, exist_ok=True)
             file = (self.folder / name).open("a")
         except OSError as error:
-            raise CheckpointError(f"the checkpoint {self.folder} cannot be written: {error.strerror}") from None
+            raise CheckpointError(
+                f"the checkpoint {self.folder} cannot be written: {error.strerror}: see to its owner and its rights, "
+                "or name another folder as `checkpoint`"
+            ) from None
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
