@@ -63,7 +63,7 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
         (DiskLockHeld("/data/.lock", "4121"), "data folder /data is in use by process 4121; stop it or choose another"),
         (OSError(errno.EADDRINUSE, "taken"), "the port is taken"),
         (OSError(errno.EADDRNOTAVAIL, "no"), "not an address of this machine"),
-        (PermissionError(errno.EACCES, "no", "/root/x"), "permission denied /root/x: choose a folder"),
+        (PermissionError(errno.EACCES, "no", "/elsewhere"), "permission denied /elsewhere: choose a folder"),
         (OSError(errno.ENOSPC, "full", "/d"), "the disk is full /d"),
         (OSError(errno.EIO, "broken"), "broken; headrace doctor may know why"),
     ],
