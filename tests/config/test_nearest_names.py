@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from headrace.model.nearest_names import LIKE_A_NAME, guess, meant, nearest_of
+from headrace.model.nearest_names import LIKE_A_NAME, aside, guess, meant, nearest_of
 
 TOPICS = ["orders", "Payments", "orders-by-day"]
 
@@ -25,11 +25,13 @@ def test_the_nearest(asked: str, likeness: float, found: str | None) -> None:
     assert nearest_of(asked, []) is None
 
 
-def test_it_is_the_end_of_a_message() -> None:
+def test_it_is_part_of_a_message() -> None:
     assert guess("paymens", TOPICS) == 'did you mean "Payments"?'
     assert guess("x", TOPICS) == "there are Payments, orders, orders-by-day"
     assert meant("paymens", TOPICS) == ', did you mean "Payments"?'
     assert meant("x", TOPICS) == ""
+    assert aside("paymens", TOPICS) == ' (did you mean "Payments"?)'
+    assert aside("x", TOPICS) == ""
 
 
 def test_neither_many_names_nor_long_ones_take_long() -> None:

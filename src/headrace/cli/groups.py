@@ -16,7 +16,7 @@ from headrace.cli.times import EXAMPLES, parse_time
 from headrace.client import Admin
 from headrace.client.types import EARLIEST, LATEST, GroupDescription, Outcome
 from headrace.model.errors import ErrorCode
-from headrace.model.nearest_names import LIKE_A_NAME, nearest_of
+from headrace.model.nearest_names import aside
 
 DEAD, EMPTY = "Dead", "Empty"
 NOTHING = "-"
@@ -159,8 +159,7 @@ def reset(
         committed = {part: found.offset for part, found in admin.group_offsets(name).items()}
         partitions = wanted_partitions(admin, topics, committed)
         if not partitions:
-            nearest = nearest_of(name, _names(admin), likeness=LIKE_A_NAME) if state == DEAD else None
-            meant = f' (did you mean "{nearest}"?)' if nearest is not None else ""
+            meant = aside(name, _names(admin)) if state == DEAD else ""
             raise Failure(f'group "{name}" has committed nothing{meant}: say --topic what it shall read')
         planned = moves(admin, partitions, committed, target)
         _show_moves(planned, as_json)

@@ -15,7 +15,7 @@ from headrace.cli.record_text import LINE_LENGTH_MAX, InputRecord, LineError, in
 from headrace.client import Admin, Delivery, Producer
 from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
-from headrace.model.nearest_names import LIKE_A_NAME, nearest_of
+from headrace.model.nearest_names import aside
 
 UNCONFIRMED_MAX = 10_000
 """Records sent whose acknowledgement has not been looked at yet."""
@@ -87,8 +87,7 @@ def _what_is_made(bootstrap: str, topic: str) -> str:
         (found,) = admin.topics([topic])
         if found.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return ""
-        nearest = nearest_of(topic, topic_names(admin), likeness=LIKE_A_NAME)
-    return ", which was made for it" + (f' (did you mean "{nearest}"?)' if nearest is not None else "")
+        return f", which was made for it{aside(topic, topic_names(admin))}"
 
 
 def _lines(file: BinaryIO) -> Iterable[bytes]:

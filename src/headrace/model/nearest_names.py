@@ -21,14 +21,24 @@ def nearest_of(name: str, known: Iterable[str], *, likeness: float = LIKE_A_WORD
     return by_letters[nearest[0]] if nearest else None
 
 
+def question(nearest: str) -> str:
+    return f'did you mean "{nearest}"?'
+
+
 def guess(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown word: the one that was most likely meant, or all there are."""
     names = sorted(known)
     nearest = nearest_of(name, names)
-    return f'did you mean "{nearest}"?' if nearest is not None else f"there are {', '.join(names)}"
+    return question(nearest) if nearest is not None else f"there are {', '.join(names)}"
 
 
 def meant(name: str, known: Iterable[str], *, likeness: float = LIKE_A_NAME) -> str:
     """The end of a message about a name that people gave: the one that was most likely meant, if any is alike."""
     nearest = nearest_of(name, known, likeness=likeness)
-    return "" if nearest is None else f', did you mean "{nearest}"?'
+    return "" if nearest is None else f", {question(nearest)}"
+
+
+def aside(name: str, known: Iterable[str]) -> str:
+    """The same within a message that goes on."""
+    nearest = nearest_of(name, known, likeness=LIKE_A_NAME)
+    return "" if nearest is None else f" ({question(nearest)})"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from headrace.model.nearest_names import nearest_of
+from headrace.model.nearest_names import nearest_of, question
 
 KAFKA_PREFIX = "kafka."
 TABLE_PREFIX = "option."
@@ -94,4 +94,4 @@ def refuse_names(options: Iterable[str], foreign: Iterable[str], why: str) -> No
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The nearest right name, in its right case, as the end of a message."""
     nearest = nearest_of(name, known)
-    return f': did you mean "{nearest}"?' if nearest is not None else "; the guide of the Spark source lists them"
+    return f": {question(nearest)}" if nearest is not None else "; the guide of the Spark source lists them"

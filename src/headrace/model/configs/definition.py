@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from headrace.model.nearest_names import nearest_of
+from headrace.model.nearest_names import nearest_of, question
 
 ConfigValue = bool | int | float | str | tuple[str, ...] | None
 """A parsed value; None is a config that has no value."""
@@ -224,7 +224,7 @@ class ConfigTable:
 
     def _unknown(self, name: str, subject: str) -> str:
         nearest = self._renamed.get(name) or nearest_of(name, self._keys)
-        guess = f': did you mean "{nearest}"?' if nearest else ""
+        guess = f": {question(nearest)}" if nearest else ""
         shown = _shorten(name)
         return f'unknown config "{shown}"{_for(subject)}{guess} (headrace configs list --{self.kind} shows all)'
 
