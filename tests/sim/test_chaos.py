@@ -1,8 +1,13 @@
 """The record of the long runs: nothing is counted twice, nothing that failed is counted, and the page tells it."""
 
 import multiprocessing
+import os
 import signal
+import subprocess
+import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +19,18 @@ from tools.chaos.record import Failure, Outcome, Record, Slice
 
 SIMULATOR = SIMULATORS["log"]
 PASSED = Outcome({"batches": 3, "too easy": [1]})
+ENDED_AT_ONCE = """
+import os, signal, sys, threading
+from tools.chaos.__main__ import main
+
+def start_when_told_to_end(thread, start=threading.Thread.start):
+    os.kill(os.getpid(), signal.SIGTERM)
+    start(thread)
+
+threading.Thread.start = start_when_told_to_end
+sys.exit(main(["simulator", "--jobs", "2", "--anew"]))
+"""
+END_S_MAX = 60
 FAILED = Outcome({}, (Failure("offset 3 is gone", "headrace sim --seed 25"),))
 
 
@@ -80,6 +97,36 @@ def test_workers_end_with_a_run_that_is_told_to_end():
     worker.join(60)
     assert worker.exitcode == -signal.SIGKILL
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def is_left(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_run_is_started_before_it_is_ended():
+    """A worker was there, and the thread that looks after it was not: the end of the run failed on that."""
+    root = Path(chaos.__file__).parents[2]
+    process = subprocess.Popen([sys.executable, "-c", ENDED_AT_ONCE], cwd=root, start_new_session=True)
+    try:
+        assert process.wait(END_S_MAX) == 128 + signal.SIGTERM
+        deadline = time.monotonic() + END_S_MAX
+        while is_left(process.pid):
+            assert time.monotonic() < deadline, "a process stays"
+            time.sleep(0.02)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_workers_take_signals_and_so_do_brokers_that_they_start():
+    with chaos._stops_held_back():
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) >= set(chaos.STOPS)
+        chaos._take_stops()
+        assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & set(chaos.STOPS)
 
 
 def test_campaigns_are_chosen_by_name_or_by_its_first_words():
