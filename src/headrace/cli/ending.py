@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from collections.abc import Sequence
 from types import FrameType
 
 import click
@@ -11,11 +12,11 @@ EXIT_BY_SIGNAL = 128
 """Plus the number of the signal, as shells have it."""
 
 
-def end_in_order(ctx: click.Context) -> None:
+def end_in_order(ctx: click.Context, told_by: Sequence[signal.Signals] = TOLD_TO_END) -> None:
     """Until the command is over, a signal to end leaves every `with` and `finally` on its way out."""
     if threading.current_thread() is not threading.main_thread():
         return  # only the main thread may take signals
-    before = {number: signal.getsignal(number) for number in TOLD_TO_END}
+    before = {number: signal.getsignal(number) for number in told_by}
     handled = [number for number, handler in before.items() if handler is signal.SIG_DFL]  # nohup's stays ignored
 
     def end(number: int, _frame: FrameType | None) -> None:

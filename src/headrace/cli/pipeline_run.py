@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.console import clean
+from headrace.cli.ending import end_in_order
 from headrace.cli.failures import Failure, unwritable
 from headrace.cli.options import bootstrap_option
 from headrace.cli.pipeline_places import (
@@ -76,11 +77,13 @@ def run(
         run_project(target.file, target.bootstrap, is_once=not continuous, master=master, full_refresh=full_refresh)
     else:
         pipeline = load(place)
+        end_in_order(ctx, (signal.SIGTERM,))
         is_once = once or (pipeline.trigger.interval_ms is None and not continuous)
         _run_here(pipeline, target.bootstrap, is_once=is_once, master=master)
 
 
 def _run_here(pipeline: "Pipeline", bootstrap: str, *, is_once: bool, master: str | None) -> None:
+    from headrace.spark.pipelines.claims import STOPPED_EARLY
     from headrace.spark.pipelines.records import State
     from headrace.spark.pipelines.running import Runner
 
@@ -92,8 +95,12 @@ def _run_here(pipeline: "Pipeline", bootstrap: str, *, is_once: bool, master: st
         on_batch=lambda report: click.echo(batch_line(report)),
         on_state=lambda text: click.echo(clean(text), err=True),
     )
-    with told_failures():
-        outcome = runner.run()
+    try:
+        with told_failures():
+            outcome = runner.run()
+    except SystemExit:  # when Spark has started, a kill is a stop
+        click.echo(f'headrace: pipeline "{pipeline.name}" was {STOPPED_EARLY}', err=True)
+        raise
     if outcome.state is State.FAILED:
         raise Failure(f'pipeline "{pipeline.name}" failed: {outcome.message} (more in {pipeline.checkpoint}/run.log)')
     click.echo(f'pipeline "{pipeline.name}" {outcome.state} after {_batches(outcome.count)}', err=True)

@@ -3,12 +3,14 @@
 import logging
 import os
 import re
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.cli.failures import Failure, unwritable
+from headrace.ports.real.processes import children
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +40,7 @@ def started_session(
         raise _not_installed(error, extras) from None
     quiet = {"spark.log.level": "OFF", "spark.ui.enabled": "false"}
     try:
-        with _said_to(log):
+        with _said_to(log), _whole_or_not_at_all():
             started = session(f"headrace-{name}", master=master, conf={**quiet, **settings})
     except ImportError as error:
         raise _not_installed(error, extras) from None
@@ -73,6 +75,19 @@ def _said_to(log: Path) -> Iterator[None]:
     finally:
         os.dup2(kept, _STDERR)
         os.close(kept)
+
+
+@contextmanager
+def _whole_or_not_at_all() -> Iterator[None]:
+    """A Java whose start is broken off does not see the end of this process: it stays, as nobody has its address."""
+    before = children()
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        for process_id in children() - before:
+            with suppress(ProcessLookupError):
+                os.kill(process_id, signal.SIGTERM)
+        raise
 
 
 def _cause(message: str, log: Path) -> str:

@@ -17,6 +17,7 @@ from headrace.spark.pipelines.bulletin import Bulletin, make_topic, opened
 from headrace.spark.pipelines.records import HEARTBEAT_MS, LEASE_MS, RunRecord, State, batch_message, run_message
 
 POLL_MS = 100
+STOPPED_EARLY = "stopped before it started"
 
 
 class AlreadyRunning(Exception):
@@ -135,7 +136,8 @@ def run_claimed(
         try:
             outcome = work(claim)
         except BaseException as error:
-            claim.give_up(State.FAILED, str(error).partition("\n")[0])
+            is_early = isinstance(error, (KeyboardInterrupt, SystemExit)) and claim.record.state is State.STARTING
+            claim.give_up(State.FAILED, STOPPED_EARLY if is_early else str(error).partition("\n")[0])
             raise
         claim.give_up(outcome.state, outcome.message)
         return outcome
