@@ -20,7 +20,7 @@ from headrace.wire.records.reader import batches, check_batch, records
 KEYS = 12
 RECORDS_MAX = 4
 VALUE_BYTES = 8
-FILLER_BYTES_MAX = 200
+FILLER_BYTES_MAX = 600
 TOMBSTONE_ONE_IN = 6
 PAUSE_MS_MAX, RETRY_MS_MAX = 120, 300
 SCAN_PAUSE_MS_MAX = 1_500
