@@ -19,12 +19,11 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from headrace.sim.report import MET_PERCENT_MIN
-from tools.chaos import page
+from tools.chaos import page, stops
 from tools.chaos.campaigns import Campaign, campaigns, run_slice
 from tools.chaos.record import Outcome, Record, Slice, code_now
 
 BAR_CELLS = 30
-STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Ran(NamedTuple):
@@ -74,13 +73,13 @@ def run_all(chosen: Sequence[tuple[int, Campaign]], record: Record, *, jobs: int
     # A pool that forks would copy the state of a worker's campaign into the next one.
     context = multiprocessing.get_context("spawn")
     with (
-        ProcessPoolExecutor(max_workers=jobs, mp_context=context, initializer=_take_stops) as pool,
+        ProcessPoolExecutor(max_workers=jobs, mp_context=context, initializer=stops.take) as pool,
         _workers_that_end_with_it(),
     ):
         while True:
             while len(running) < jobs and time.monotonic() < until_s and (taken := next(left, None)):
                 number, campaign, part = taken
-                with _stops_held_back():
+                with stops.held_back():
                     running[pool.submit(run_slice, number, part)] = (campaign, part)
             if not running:
                 return
@@ -102,21 +101,6 @@ def _workers_that_end_with_it() -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _stops_held_back() -> Iterator[None]:
-    """While a worker may be started: nobody would end one that is not known yet, and it would wait for ever."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _take_stops() -> None:
-    """A worker begins with them held back, and so would the brokers that it starts."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
 
 
 def named(asked: str, known: Collection[str]) -> list[str]:
