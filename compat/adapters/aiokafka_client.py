@@ -145,10 +145,7 @@ class Aiokafka(Client):
                 request_timeout_ms=int(REQUEST_TIMEOUT_S * 1000),
             )
         producer = self._producers[sending]
-        try:
-            await asyncio.wait_for(producer.partitions_for(topic), UNKNOWN_TOPIC_S)
-        except TimeoutError as error:
-            raise Failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic) from error  # it goes on asking for 40 s
+        await self._await_topic(producer, topic)
         futures = [
             await producer.send(
                 topic,
@@ -161,6 +158,16 @@ class Aiokafka(Client):
             for message in messages
         ]
         return list(await asyncio.gather(*futures))
+
+    async def _await_topic(self, producer: Any, topic: str) -> None:
+        """A machine may stand still for as long as a producer asks for a topic; only one that is not there fails."""
+        while True:
+            try:
+                await asyncio.wait_for(producer.partitions_for(topic), UNKNOWN_TOPIC_S)
+                return
+            except TimeoutError as error:  # it would go on asking for 40 s
+                if topic not in await self._admin.list_topics():
+                    raise Failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic) from error
 
     def reader(
         self,
