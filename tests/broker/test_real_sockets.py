@@ -6,7 +6,6 @@ import struct
 
 import pytest
 
-from headrace.broker import node as node_module
 from headrace.ports.bundle import Ports
 from headrace.ports.real.clock import RealClock
 from headrace.ports.real.disk import RealDisk
@@ -24,8 +23,8 @@ from tests.broker.virtual import fetch_request, produce_request, values_of
 
 
 def portable_ports():
-    """As on a system without epoll and sendfile."""
-    network = RealNetwork(waiter=SelectorWaiter(selectors.SelectSelector()), use_sendfile=False)
+    """As on a system without epoll and sendfile; select would not do in a process with more than 1,024 open files."""
+    network = RealNetwork(waiter=SelectorWaiter(selectors.PollSelector()), use_sendfile=False)
     return Ports(RealClock(), RealDisk(), network, RealEntropy(), ThreadSpawner(network.wake))
 
 
@@ -33,7 +32,7 @@ def portable_ports():
 def broker(request):
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "selectors":
-            patch.setattr(node_module, "real_ports", portable_ports)
+            patch.setattr("headrace.testing.embedded.real_ports", portable_ports)
         with EmbeddedBroker(config={"log.segment.bytes": str(4 << 20)}) as broker:
             broker.create_topic("t", partitions=4, configs={"max.message.bytes": "10000000"})
             yield broker
