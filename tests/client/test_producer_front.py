@@ -114,10 +114,12 @@ def test_callbacks_tell_how_it_ended(broker: EmbeddedBroker, topic: str, front: 
 def test_what_was_given_up_is_said_at_the_end(broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture) -> None:
     """Unless somebody has looked at its delivery. What was aborted on purpose is no loss."""
 
-    def messages() -> list[str]:  # clients of other tests may log something too
-        return [record.getMessage() for record in caplog.records if record.name == "headrace.client"]
-
     topic = broker.unused_topic_name("small")
+
+    def messages() -> list[str]:  # clients of other tests may log something too
+        told = [record.getMessage() for record in caplog.records if record.name == "headrace.client"]
+        return [each for each in told if topic in each]
+
     broker.create_topic(topic, partitions=PARTITIONS, configs={"max.message.bytes": "100"})
     with caplog.at_level(logging.WARNING, "headrace.client"):
         with Producer(broker.bootstrap_servers, transactional_id=f"t-{topic}", linger_ms=60_000) as producer:
