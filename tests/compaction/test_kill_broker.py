@@ -38,7 +38,7 @@ def write_until_killed(broker: EmbeddedBroker, state: dict[bytes, int], begin: i
 
     settings = {
         "bootstrap.servers": broker.bootstrap_servers,
-        "acks": "all",
+        "enable.idempotence": True,  # else a batch that is sent again comes behind later ones, which it then hides
         "batch.num.messages": 20,
         "message.timeout.ms": 2000,
         "log_level": 0,

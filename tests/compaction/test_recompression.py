@@ -170,7 +170,7 @@ def test_every_batch_of_a_stock_client_is_stored_under_the_codec_of_its_topic(tm
                 for name in STORED_CODECS:
                     for value in values:
                         producer.produce(name, value)
-                assert producer.flush(20) == 0
+                assert producer.flush(60) == 0
                 sent += values
         for name in STORED_CODECS:
             assert values_read(broker, name, len(sent)) == sent
