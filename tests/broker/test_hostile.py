@@ -184,14 +184,16 @@ class Attackers:
 
     def attack(self):
         random = self._random
+        # Drawn before anything is sent, so that a seed means the same attacks however soon the broker closes.
+        payloads = [random.choice(KINDS)(random) for _ in range(random.choice((1, 1, 2, 5)))]
+        end = random.choice(("close", "reset", "half", "keep"))
         attacker = connect(self._address)
         attacker.settimeout(0.2)
         try:
-            for _ in range(random.choice((1, 1, 2, 5))):
-                attacker.sendall(random.choice(KINDS)(random))
+            for payload in payloads:
+                attacker.sendall(payload)
         except OSError:
             pass  # the broker has closed it, or does not read it any more: both are right
-        end = random.choice(("close", "reset", "half", "keep"))
         if end == "keep" and len(self._kept) < KEPT_OPEN_MAX:
             self._kept.append(attacker)
             return
