@@ -30,6 +30,7 @@ SETTINGS = {
 }
 CHURN_S = 0.05
 FINISH_S_MAX = 60.0
+ACKED_MIN = 200
 
 
 class Campaign:
@@ -131,6 +132,7 @@ class Campaign:
         """Everything sent is acknowledged, everything is there once, and the files of a clean stop are whole."""
         if not self.broker.runs:
             self.broker.start()
+        self._wait_for_load()
         self._churning.set()
         self._churn.join(FINISH_S_MAX)
         for producer in self._producers:
@@ -143,6 +145,14 @@ class Campaign:
         wrong = [finding for finding in report.findings if finding.remedy is not Remedy.NONE]
         assert not wrong, wrong
         return len(self.ledger)
+
+    def _wait_for_load(self):
+        """A slow machine may have acknowledged next to nothing so far, of which a check would say little."""
+        deadline = time.monotonic() + FINISH_S_MAX
+        while len(self.ledger) < ACKED_MIN:
+            self._look_at_helpers()
+            assert time.monotonic() < deadline, f"{len(self.ledger)} records were acknowledged of {ACKED_MIN}"
+            time.sleep(CHURN_S)
 
     def counted(self, phase, seconds, path):
         """How often each point is met, at a start or in so many seconds of the load."""

@@ -12,7 +12,7 @@ import time
 import traceback
 from pathlib import Path
 
-from tests.disks.campaign import Campaign
+from tests.disks.campaign import FINISH_S_MAX, Campaign
 from tests.disks.faulty_disk import AFTER, BEFORE, HALF
 
 CENSUS_S = 2.0
@@ -94,7 +94,7 @@ def pauses(folder, *, seed, count, seconds):
             time.sleep(campaign.source.uniform(*seconds))
             before = len(campaign.ledger)
             campaign.broker.process.send_signal(signal.SIGCONT)
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + FINISH_S_MAX
             while len(campaign.ledger) < before + 50:
                 assert time.monotonic() < deadline, "the load does not go on after a pause"
                 time.sleep(0.01)

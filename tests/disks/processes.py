@@ -1,17 +1,17 @@
 """Broker processes on a faulty disk, started, killed and started again by a test."""
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 START_S_MAX = 60.0
-END_S_MAX = 30.0
+END_S_MAX = 60.0
 ENDED_BY_KILL = -signal.SIGKILL
 LISTENING = re.compile(r"headrace listening on (\S+)\n")
 
@@ -67,12 +67,12 @@ class FaultyBroker:
     def counts(self, path):
         """What was called how often so far; the broker was started with a plan that names `path`."""
         self.process.send_signal(signal.SIGUSR1)
-        for _ in range(500):
+        deadline = time.monotonic() + START_S_MAX
+        while time.monotonic() < deadline:
             try:
                 return json.loads(Path(path).read_text())
             except (OSError, ValueError):
-                os.sched_yield()
-                signal.sigtimedwait([], 0.01)
+                time.sleep(0.01)
         raise AssertionError("the broker does not tell its counts")
 
     def wait(self, timeout_s=END_S_MAX):

@@ -13,7 +13,7 @@ KILLS = 4
 
 def test_an_end_at_named_points_loses_nothing_and_doubles_nothing(tmp_path):
     _, ends, _, acked = sweep(
-        tmp_path, seed=SEED, numbers_max=2, check_every=2, only=POINTS, census_s=1.0, point_s_max=1.5
+        tmp_path, seed=SEED, numbers_max=2, check_every=2, only=POINTS, census_s=1.0, point_s_max=15.0
     )
     assert ends >= POINTS // 2, "the load comes to most of the points"
     assert acked > 100
