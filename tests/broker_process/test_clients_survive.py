@@ -12,7 +12,8 @@ from headrace.client import Admin, NewTopic
 from tests.broker_process.broker_process import BrokerProcess
 from tests.reserved_ports import reserved_port
 
-RECOVERY_S_MAX = 30.0
+RECOVERY_S_MAX = 120.0
+"""Clients wait ever longer before they try again, half a minute in the end."""
 
 
 def _read(reader: Reader, count: int) -> list[Received]:

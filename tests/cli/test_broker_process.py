@@ -16,7 +16,7 @@ from headrace.cli.main import cli
 from tests.reserved_ports import reserved_address
 
 PROGRAM = "from headrace.cli.main import main; main()"
-END_SECONDS_MAX = 30
+END_SECONDS_MAX = 60
 
 
 @contextmanager
