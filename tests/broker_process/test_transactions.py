@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from headrace.client import Admin, NewTopic
 from tests.broker_process.broker_process import BrokerProcess
 from tests.reserved_ports import reserved_port
-from tests.transactions.endings import wait_until_none_is_open
+from tests.transactions.endings import wait_until_ended
 
 CALL_S_MAX = 30.0
 TIMEOUT_MS = 60_000
@@ -100,7 +100,7 @@ def test_an_open_transaction_survives_the_broker(broker: BrokerProcess, abrupt: 
     assert seen(broker, "read_uncommitted") == [*everything, b"open"]
     producer.produce("t", b"more")
     producer.commit_transaction(CALL_S_MAX)
-    wait_until_none_is_open(broker.bootstrap_servers, "t")
+    wait_until_ended(broker.bootstrap_servers)
     assert seen(broker, "read_committed") == [*committed, b"open", b"more"]
 
 
@@ -114,7 +114,7 @@ def test_a_zombie_is_fenced_and_what_it_left_open_is_thrown_away(broker: BrokerP
     zombie.produce("t", b"late")
     with pytest.raises(KafkaException):
         zombie.commit_transaction(CALL_S_MAX)
-    wait_until_none_is_open(broker.bootstrap_servers, "t")
+    wait_until_ended(broker.bootstrap_servers)
     assert seen(broker, "read_committed") == [b"successor"]
     assert seen(broker, "read_uncommitted")[:2] == [b"zombie", b"successor"]
 

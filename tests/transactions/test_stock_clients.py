@@ -9,7 +9,7 @@ from aiokafka.errors import ProducerFenced
 from aiokafka.structs import TopicPartition
 
 from headrace.testing import EmbeddedBroker
-from tests.transactions.endings import wait_until_none_is_open
+from tests.transactions.endings import wait_until_ended
 
 WAIT_S = 30
 RECORDS = 60
@@ -32,7 +32,7 @@ def filled(broker, name):
 
 def committed_values(broker, topic, group):
     """What is there for readers of committed records, up to the last stable offset."""
-    wait_until_none_is_open(broker.bootstrap_servers, topic)
+    wait_until_ended(broker.bootstrap_servers)
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,

@@ -27,6 +27,7 @@ from headrace.spark.sink.tasks import write_rows
 from headrace.spark.sink.writers import TopicStreamWriter
 from headrace.spark.waiting import BrokersAway
 from headrace.testing import EmbeddedBroker
+from tests.transactions.endings import wait_until_ended
 
 PARTITIONS = 3
 WAIT_S_MAX = 60
@@ -58,6 +59,7 @@ def rows(first: int, count: int) -> Iterator[pa.RecordBatch]:
 
 def messages(place: tuple[EmbeddedBroker, str], isolation: str = "read_committed") -> list[Any]:
     """By librdkafka, up to the end of every partition."""
+    wait_until_ended(place[0].bootstrap_servers)
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": place[0].bootstrap_servers,

@@ -17,6 +17,7 @@ from headrace.spark.scan_reader import read_piece
 from headrace.spark.source_options import SourceOptions, parse_source_options
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import as_columns, consume, load
+from tests.transactions.endings import wait_until_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +48,7 @@ def segmented(broker: EmbeddedBroker) -> Iterator[str]:
                 if transaction is not None:
                     transaction.abort() if round_ % 3 == 1 else transaction.commit()
         admin.delete_records({TopicPartition(topic, 0): 33})
+    wait_until_ended(broker.bootstrap_servers)
     yield topic
     broker.delete_topic(topic)
 

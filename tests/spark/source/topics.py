@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.client import Consumer, Producer, TopicPartition
 from headrace.testing.embedded import EmbeddedBroker
+from tests.transactions.endings import wait_until_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -26,6 +27,7 @@ def consume(
     broker: EmbeddedBroker, topic: str, partitions: Sequence[int] = (0, 1), isolation: str = "read_committed"
 ) -> list[Columns]:
     """Everything that a consumer is given up to the end, partition by partition."""
+    wait_until_ended(broker.bootstrap_servers)
     found: list[Columns] = []
     with Consumer(
         bootstrap_servers=broker.bootstrap_servers, isolation_level=isolation, auto_offset_reset="earliest"
