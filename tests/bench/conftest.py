@@ -14,25 +14,26 @@ from headrace.testing.private_folders import make_private_folder, remove_private
 HAS_COMPILER = any(shutil.which(name) for name in COMPILERS)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is built for these tests does not stay."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
+@pytest.fixture(scope="session")
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is built for these tests is built once, and does not stay."""
+    return tmp_path_factory.mktemp("cache")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def nothing_waits() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def cache(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_folder))
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures do not matter here, so the disk and the memory of brokers are not waited for."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headrace.bench.rounds.settle_disk", lambda: None)
-        patch.setattr("headrace.bench.rounds.WARM_SECONDS_MAX", 0.01)
-        patch.setattr("headrace.cli.bench.options.REACHED_MS_MAX", 60_000)  # a busy machine may take long
-        patch.setattr("headrace.bench.idle.SETTLE_SECONDS", 0.0)
-        patch.setattr("headrace.bench.startup.SETTLE_SECONDS", 0.0)
-        patch.setattr("headrace.bench.durable.BARE_SECONDS", 0.02)
-        yield
+    monkeypatch.setattr("headrace.bench.rounds.settle_disk", lambda: None)
+    monkeypatch.setattr("headrace.bench.rounds.WARM_SECONDS_MAX", 0.01)
+    monkeypatch.setattr("headrace.cli.bench.options.REACHED_MS_MAX", 60_000)  # a busy machine may take long
+    monkeypatch.setattr("headrace.bench.idle.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("headrace.bench.startup.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("headrace.bench.durable.BARE_SECONDS", 0.02)
 
 
 @pytest.fixture(scope="package")

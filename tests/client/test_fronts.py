@@ -294,7 +294,8 @@ def test_a_result_that_is_not_there_yet(broker: EmbeddedBroker, topic: str) -> N
 
 def test_waits_of_a_producer_end(tmp_path: Path) -> None:
     """What cannot be delivered is waited for as long as asked, then given up with what is wrong."""
-    broker = EmbeddedBroker(data_dir=str(tmp_path)).start()
+    listeners = f"PLAINTEXT://{reserved_address()}"  # nobody else gets it when the broker has stopped
+    broker = EmbeddedBroker(data_dir=str(tmp_path), config={"listeners": listeners}).start()
     producer = Producer(broker.bootstrap_servers)
     assert producer.send("t", b"there").result(WAIT_MS).offset == 0
     broker.stop()

@@ -166,11 +166,13 @@ print("end")
 GIVEN_UP = """
 import atexit, time
 from headrace import Producer
+from headrace.bench.brokers import free_ports
 from headrace.client.blocking import producer as module
 from headrace.testing import EmbeddedBroker
 
 module.EXIT_TIMEOUT_MS = 2_000
-with EmbeddedBroker() as broker:
+listeners = f"PLAINTEXT://127.0.0.1:{free_ports(1)[0]}"  # nobody else gets it when the broker has stopped
+with EmbeddedBroker(config={"listeners": listeners}) as broker:
     broker.create_topic("t")
     producers = [Producer(broker.bootstrap_servers) for _ in range(5)]
     for producer in producers:
