@@ -10,6 +10,9 @@ from headrace.model.errors import ErrorCode
 REQUEST_TIMEOUT_S = 60.0
 """How long any single call of a client may take before its case fails."""
 
+UNKNOWN_TOPIC_MS = 5_000
+"""How long a producer goes on asking for a topic that the broker does not know; a busy disk takes long to make one."""
+
 READ_TIMEOUT_S = 60.0
 LONG_POLL_MS = 20_000
 """How long the broker may hold a fetch that finds nothing; a case that waits as long has found a fetch nobody woke."""

@@ -21,6 +21,7 @@ from compat.client import (
     READ_TIMEOUT_S,
     REQUEST_BYTES_MAX,
     REQUEST_TIMEOUT_S,
+    UNKNOWN_TOPIC_MS,
     Client,
     ClusterDescription,
     ConfigEntry,
@@ -37,7 +38,6 @@ from compat.client import (
 from headrace.model.errors import ErrorCode
 
 POLL_MS = 200
-UNKNOWN_TOPIC_S = 0.5
 DEFAULT_CONFIG_SOURCE = 5
 NEVER_THERE = {
     Feature.TOPIC_IDS,
@@ -163,7 +163,7 @@ class Aiokafka(Client):
         """A machine may stand still for as long as a producer asks for a topic; only one that is not there fails."""
         while True:
             try:
-                await asyncio.wait_for(producer.partitions_for(topic), UNKNOWN_TOPIC_S)
+                await asyncio.wait_for(producer.partitions_for(topic), UNKNOWN_TOPIC_MS / 1000)
                 return
             except TimeoutError as error:  # it would go on asking for 40 s
                 if topic not in await self._admin.list_topics():

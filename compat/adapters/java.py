@@ -17,6 +17,7 @@ from compat.client import (
     READ_TIMEOUT_S,
     REQUEST_BYTES_MAX,
     REQUEST_TIMEOUT_S,
+    UNKNOWN_TOPIC_MS,
     Client,
     ClusterDescription,
     ConfigEntry,
@@ -36,8 +37,6 @@ CLASSPATH_VARIABLE = "COMPAT_CLASSPATH"
 KAFKA = "org.apache.kafka"
 SERIALIZERS = f"{KAFKA}.common.serialization"
 POLL_MS = 200
-UNKNOWN_TOPIC_MS = 1000
-"""How long a producer goes on asking for a topic that the broker does not know."""
 
 OPTIONAL_CALLS = {
     Feature.INCREMENTAL_CONFIGS: "incrementalAlterConfigs",

@@ -20,6 +20,7 @@ from compat.client import (
     READ_TIMEOUT_S,
     REQUEST_BYTES_MAX,
     REQUEST_TIMEOUT_S,
+    UNKNOWN_TOPIC_MS,
     Client,
     ClusterDescription,
     ConfigEntry,
@@ -37,8 +38,6 @@ from headrace.model.errors import ErrorCode
 
 POLL_MS = 200
 PAGES_MAX = 100
-UNKNOWN_TOPIC_MS = 1000
-"""How long a producer goes on asking for a topic that the broker does not know."""
 DEFAULT_SOURCES = {5, "DEFAULT_CONFIG"}
 FIRST_REWRITTEN = (3,)
 """From here on the client raises what went wrong and answers in plain values; before, in protocol structures."""

@@ -19,6 +19,7 @@ from compat.client import (
     READ_TIMEOUT_S,
     REQUEST_BYTES_MAX,
     REQUEST_TIMEOUT_S,
+    UNKNOWN_TOPIC_MS,
     Client,
     ClusterDescription,
     Failed,
@@ -38,8 +39,6 @@ MESSAGE_END = b"\x1e\x1f\x1e"
 KEY_END = b"\x1d\x1f\x1d"
 FORMAT = r"%p %o %T %K %S %h\n%k%s\n"
 READ_ONCE_BYTES = 1 << 16
-UNKNOWN_TOPIC_MS = 200
-"""How long a producer goes on asking for a topic that the broker does not know."""
 ERROR_TEXTS = {
     "Unknown topic or partition": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "Offset out of range": ErrorCode.OFFSET_OUT_OF_RANGE,

@@ -19,6 +19,7 @@ from compat.client import (
     READ_TIMEOUT_S,
     REQUEST_BYTES_MAX,
     REQUEST_TIMEOUT_S,
+    UNKNOWN_TOPIC_MS,
     Client,
     ClusterDescription,
     ConfigEntry,
@@ -49,8 +50,6 @@ OPTIONAL_CALLS = {
 }
 NEVER_THERE = {Feature.LOG_DIRS, Feature.PRODUCERS, Feature.CONFIG_RESOURCES, Feature.PAGED_TOPICS}
 POLL_S = 0.2
-UNKNOWN_TOPIC_MS = 500
-"""How long a producer goes on asking for a topic that the broker does not know."""
 SILENT = {"log_level": 0}
 
 
