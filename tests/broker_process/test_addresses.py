@@ -89,7 +89,7 @@ def test_metrics_are_scraped_while_clients_work(tmp_path: Path) -> None:
         client.create_topic("measured")
         client.send("measured", sample(30, seed=7))
         client.read("measured", 30)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as response:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
             assert response.headers["Content-Type"].startswith("text/plain")
             page = response.read().decode()
         client.close()

@@ -16,7 +16,7 @@ from headrace.testing import EmbeddedBroker
 from .hostile import FaultProxy, HostileServer, listen_only, nobody_resolves
 from .leftovers import client_threads
 
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 PARTITIONS = 4
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "range": {"partition_assignment_strategy": "range"},

@@ -12,7 +12,7 @@ from headrace.testing import EmbeddedBroker
 
 from .fronts import EVERY_FRONT, Front
 
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 PARTITIONS = 3
 FRONTS = EVERY_FRONT
 

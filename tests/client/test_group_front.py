@@ -12,7 +12,7 @@ from headrace.client import Admin, Consumer, ConsumerRecord, OffsetAndMetadata, 
 from headrace.client.errors import BrokerError, DeserializationError, InvalidArgument
 from headrace.testing import EmbeddedBroker
 
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 PARTITIONS = 6
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "range": {"partition_assignment_strategy": "range"},

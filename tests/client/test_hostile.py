@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("front")
 
 DEFAULT_S = AdminConfig().request_timeout_ms / 1000
 SHORT_MS = 300
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 """For what does not have to be waited for."""
 
 

@@ -14,7 +14,7 @@ from headrace.testing import EmbeddedBroker
 
 pytestmark = pytest.mark.usefixtures("front")
 
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from headrace.wire.records.reader import batches, check_batch, records
 
 from .patience import patiently
 
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 PARTITIONS = 3
 
 

@@ -31,7 +31,7 @@ from .certificates import make_certificate
 from .hostile import RECEIVE_BYTES, HostileServer, shut
 from .scripted import ScriptedBroker, ScriptedNetwork, VirtualClock
 
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 USER, PASSWORD = "alice", "a secret, with = and ,"
 
 

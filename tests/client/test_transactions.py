@@ -15,7 +15,7 @@ from headrace.client.errors import (
 )
 from headrace.testing import EmbeddedBroker
 
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 PARTITIONS = 2
 
 
