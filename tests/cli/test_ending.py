@@ -6,8 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
@@ -16,36 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 from headrace.cli.ending import end_in_order
+from tests.process_groups import WAIT_S_MAX, running, wait_until
 
-WAIT_S_MAX = 60.0
 ENDED_S_MAX = 40.0
 """Far below the ten minutes that the command was to take, and the two that a message has."""
 
 
-def wait_until(holds: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + WAIT_S_MAX
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-
-
-@contextmanager
-def running(*arguments: str, program: tuple[str, str] = ("-m", "headrace")) -> Iterator[subprocess.Popen[str]]:
-    """A command in a process group of its own, as a terminal has it."""
-    process = subprocess.Popen(
-        [sys.executable, *program, *arguments],
-        start_new_session=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # the tests may run under nohup
-    )
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):  # it has ended, and so have all that it started
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+def headrace(*arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    return running(sys.executable, "-m", "headrace", *arguments)
 
 
 def children(process: subprocess.Popen[str], word: str) -> list[psutil.Process]:
@@ -68,7 +45,7 @@ def check_end(process: subprocess.Popen[str], started: list[psutil.Process], exi
 @pytest.mark.parametrize(("number", "to_all"), [(signal.SIGTERM, False), (signal.SIGHUP, False), (signal.SIGINT, True)])
 def test_a_benchmark_leaves_neither_its_broker_nor_its_data(tmp_path: Path, number: int, to_all: bool) -> None:
     folder = ("--folder", str(tmp_path), "--seconds", "600", "--rounds", "1")
-    with running("bench", "produce", "--connections", "1", *folder) as process:
+    with headrace("bench", "produce", "--connections", "1", *folder) as process:
         wait_until(lambda: len(psutil.Process(process.pid).children()) == 2, "a broker and a load")
         started = psutil.Process(process.pid).children()
         (os.killpg if to_all else os.kill)(process.pid, number)
@@ -80,7 +57,7 @@ def test_a_benchmark_leaves_neither_its_broker_nor_its_data(tmp_path: Path, numb
 def test_steady_producers_tell_what_was_acknowledged_when_ctrl_c_ends_them(tmp_path: Path, broker_ends: str) -> None:
     """And no more than that, although a message may be on its way that will never be acknowledged."""
     on = ("--folder", str(tmp_path), "--partitions", "1", "--interval-ms", "5")
-    with running("bench", "produce", "--producers", "2", "--seconds", "600", *on) as process:
+    with headrace("bench", "produce", "--producers", "2", "--seconds", "600", *on) as process:
         wait_until(lambda: [path for path in tmp_path.rglob("*.log") if path.parent.name == "bench-0"], "the topic")
         (log,) = (path for path in tmp_path.rglob("*.log") if path.parent.name == "bench-0")
         seconds = [b"producer-0 message-1", b"producer-1 message-1"]  # their first ones are acknowledged by then
@@ -98,7 +75,7 @@ def test_steady_producers_tell_what_was_acknowledged_when_ctrl_c_ends_them(tmp_p
 
 @pytest.mark.parametrize(("number", "to_all"), [(signal.SIGTERM, False), (signal.SIGINT, False), (signal.SIGINT, True)])
 def test_many_seeds_leave_no_worker(number: int, to_all: bool) -> None:
-    with running("sim", "--seeds", "0..9999", "--jobs", "2") as process:
+    with headrace("sim", "--seeds", "0..9999", "--jobs", "2") as process:
         wait_until(lambda: len(children(process, "sim")) == 2, "the workers")
         workers = children(process, "sim")
         assert all(blocks_interrupts(worker.pid) for worker in workers), "one message about Ctrl-C is enough"
@@ -121,7 +98,7 @@ main()
 
 def test_a_pool_is_started_before_it_is_ended() -> None:
     """Its workers were there, and the thread that looks after them was not: it was waited for, in vain or in error."""
-    with running("sim", "--seeds", "0..9999", "--jobs", "2", program=("-c", ENDED_AT_ONCE)) as process:
+    with running(sys.executable, "-c", ENDED_AT_ONCE, "sim", "--seeds", "0..9999", "--jobs", "2") as process:
         check_end(process, [], 128 + signal.SIGTERM)  # workers would hold the pipes that are read to their ends
 
 

@@ -1,21 +1,20 @@
 """The record of the long runs: nothing is counted twice, nothing that failed is counted, and the page tells it."""
 
 import multiprocessing
-import os
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
+from headrace.cli.ending import held_back
+from tests.process_groups import running, wait_until_gone
 from tests.sim.known_bad import KNOWN_BAD
 from tools.chaos import __main__ as chaos
 from tools.chaos import page, stops
 from tools.chaos.campaigns import SIMULATORS, campaigns, fault_name
-from tools.chaos.record import Failure, Outcome, Record, Slice
+from tools.chaos.record import ROOT, Failure, Outcome, Record, Slice
 
 SIMULATOR = SIMULATORS["log"]
 PASSED = Outcome({"batches": 3, "too easy": [1]})
@@ -107,39 +106,24 @@ def test_workers_end_with_a_run_that_is_told_to_end():
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def is_left(group):
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def test_a_run_is_started_before_it_is_ended():
     """A worker was there, and the thread that looks after it was not: the end of the run failed on that."""
-    root = Path(chaos.__file__).parents[2]
-    process = subprocess.Popen([sys.executable, "-c", ENDED_AT_ONCE], cwd=root, start_new_session=True)
-    try:
-        assert process.wait(END_S_MAX) == 128 + signal.SIGTERM
-        deadline = time.monotonic() + END_S_MAX
-        while is_left(process.pid):
-            assert time.monotonic() < deadline, "a process stays"
-            time.sleep(0.02)
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    with running(sys.executable, "-c", ENDED_AT_ONCE, folder=ROOT) as process:
+        process.communicate(timeout=END_S_MAX)
+        assert process.returncode == 128 + signal.SIGTERM
+        wait_until_gone(process.pid)
 
 
 def test_the_command_runs_a_campaign_in_its_workers(tmp_path):
-    root, name = Path(chaos.__file__).parents[2], "known faults in compaction: drop_tombstones_at_once"
+    name = "known faults in compaction: drop_tombstones_at_once"
     command = [sys.executable, "-c", RECORDED_ELSEWHERE, str(tmp_path / "record.json"), name]
-    ended = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=END_S_MAX)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=END_S_MAX)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert f"{name}: 5 of 5 tries, 0 failed" in ended.stdout
 
 
 def test_workers_take_signals_and_so_do_brokers_that_they_start():
-    with stops.held_back():
+    with held_back(stops.STOPS):
         assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) >= set(stops.STOPS)
         stops.take()
         assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & set(stops.STOPS)

@@ -6,6 +6,7 @@ from headrace.client import Admin
 from headrace.core.transactions.states import ENDING
 
 END_S_MAX = 60.0
+LOOK_S = 0.01
 
 
 def wait_until_ended(bootstrap_servers: str) -> None:
@@ -14,3 +15,4 @@ def wait_until_ended(bootstrap_servers: str) -> None:
     with Admin(bootstrap_servers) as admin:
         while ending := admin.transactions(states=sorted(ENDING)):
             assert time.monotonic() < deadline, ending
+            time.sleep(LOOK_S)

@@ -18,6 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from headrace.cli.ending import held_back
 from headrace.sim.report import MET_PERCENT_MIN
 from tools.chaos import page, stops
 from tools.chaos.campaigns import Campaign, campaigns, run_slice
@@ -79,7 +80,7 @@ def run_all(chosen: Sequence[tuple[int, Campaign]], record: Record, *, jobs: int
         while True:
             while len(running) < jobs and time.monotonic() < until_s and (taken := next(left, None)):
                 number, campaign, part = taken
-                with stops.held_back():
+                with held_back(stops.STOPS):
                     running[pool.submit(run_slice, number, part)] = (campaign, part)
             if not running:
                 return

@@ -2,7 +2,8 @@
 
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 
 import click
@@ -31,3 +32,13 @@ def end_in_order(ctx: click.Context, told_by: Sequence[signal.Signals] = TOLD_TO
     for each in handled:
         signal.signal(each, end)
     ctx.call_on_close(restore)
+
+
+@contextmanager
+def held_back(numbers: Sequence[signal.Signals]) -> Iterator[None]:
+    """While a pool may start a worker: nobody would end one that is not known yet, and the pool could wait for ever."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

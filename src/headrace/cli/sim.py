@@ -11,7 +11,7 @@ from functools import partial
 import click
 
 from headrace.cli.console import count_text, print_json, print_table, progress
-from headrace.cli.ending import TOLD_TO_END, end_in_order
+from headrace.cli.ending import TOLD_TO_END, end_in_order, held_back
 from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.options import json_option
 from headrace.sim.report import MET_PERCENT_MIN, Report, failure_text
@@ -99,14 +99,10 @@ def command(
 
 def _run(seeds: Sequence[int], *, play: str, minutes: float, jobs: int) -> Generator[SeedResult, None, None]:
     pool = ProcessPoolExecutor(max_workers=jobs, initializer=_end_when_told)
-    # Ctrl-C reaches all processes of a terminal: workers leave it to the parent, from their first moment on. Nothing
-    # ends a pool that is being started: a worker that it does not know of yet would stay, and it could wait for ever.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, *TOLD_TO_END))
     try:
-        try:
+        # Ctrl-C reaches all processes of a terminal: workers leave it to the parent, from their first moment on.
+        with held_back((signal.SIGINT, *TOLD_TO_END)):
             results = pool.map(partial(run_seed, play=play, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         yield from results
     except BaseException:
         for worker in multiprocessing.active_children():  # what they are at is of no use any more

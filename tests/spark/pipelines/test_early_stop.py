@@ -1,11 +1,9 @@
 """A run that is told to end while Spark starts says so, and leaves no Java behind."""
 
-import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from click.testing import CliRunner
 
 from headrace.cli.main import cli
 from headrace.testing import EmbeddedBroker
+from tests.process_groups import running, wait_until, wait_until_gone
 
 WAIT_S_MAX = 120
 SPARKS_JAVA = "org.apache.spark.deploy.SparkSubmit"
@@ -26,20 +25,9 @@ def starting(folder: Path, broker: EmbeddedBroker, topic: str) -> Iterator[subpr
     """A run in a process group of its own, whose Java is there and has not told its address yet."""
     folder.joinpath("pipeline.yml").write_text(PIPELINE.format(name=topic))
     command = ["pipeline", "run", str(folder), "--bootstrap", broker.bootstrap_servers]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "headrace", *command],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # the tests may run in the background
-    )
-    try:
-        wait_until(lambda: SPARKS_JAVA in words_of_children(process.pid), "Java")
+    with running(sys.executable, "-m", "headrace", *command) as process:
+        wait_until(lambda: SPARKS_JAVA in words_of_children(process.pid), "Java", WAIT_S_MAX)
         yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
 
 
 def words_of_children(process_id: int) -> list[str]:
@@ -48,21 +36,6 @@ def words_of_children(process_id: int) -> list[str]:
         with suppress(psutil.NoSuchProcess):  # it has just ended
             found += child.cmdline()
     return found
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAIT_S_MAX
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-
-
-def is_left(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @pytest.mark.xdist_group("spark")
@@ -74,7 +47,7 @@ def test_a_run_that_is_ended_while_spark_starts(
     with starting(tmp_path, broker, topic) as process:
         process.send_signal(number)
         _, said = process.communicate(timeout=WAIT_S_MAX)
-        wait_until(lambda: not is_left(process.pid), "a process stays")
+        wait_until_gone(process.pid, WAIT_S_MAX)
     told = [f'headrace: pipeline "{topic}" was stopped before it started'] if number == signal.SIGTERM else []
     assert said.splitlines()[-1 - len(told) :] == ["starting Spark", *told]
     assert process.returncode == 128 + number
