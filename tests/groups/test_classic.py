@@ -103,14 +103,35 @@ class TestJoining:
         harness.commit("", {("t", 0): 1}, group="two")
         assert harness.last("commit") == [ErrorCode.INVALID_COMMIT_OFFSET_SIZE]
 
-    def test_metadata_and_pending_ids_have_limits(self, harness, monkeypatch):
+    def test_metadata_has_a_limit(self, harness):
         harness.join("a", required=False, protocols=(("range", bytes(GROUP_BYTES_MAX)),))
         assert harness.last("join").error is ErrorCode.GROUP_MAX_SIZE_REACHED
-        monkeypatch.setattr("headrace.core.groups.classic.PENDING_MEMBERS_MAX", 1)
+
+    def test_at_the_limit_of_pending_ids_members_join_and_the_oldest_unused_id_goes(self, harness, monkeypatch):
+        """Clients take GROUP_MAX_SIZE_REACHED as fatal: unused ids must never bring it to a member."""
+        monkeypatch.setattr("headrace.core.groups.classic.PENDING_MEMBERS_MAX", 3)
+        stable(harness, "a")
+        for name in "bcd":
+            harness.join(name)
+        harness.join("a", protocols=(("range", b"changed"),))
+        assert harness.group.state is GroupState.PREPARING_REBALANCE
+        harness.join("old client", required=False)
+        harness.join("static", instance_id="i")
+        harness.join("d")
+        assert {"a", "old client", "static", "d"} == {each.client_id for each in harness.group.members.values()}
+        for name in "efg":
+            harness.join(name)
+            assert harness.last("join").error is ErrorCode.MEMBER_ID_REQUIRED
+            assert len(harness.group.pending) <= 3
         harness.join("b")
-        assert harness.last("join").error is ErrorCode.MEMBER_ID_REQUIRED
-        harness.join("c")
-        assert harness.last("join").error is ErrorCode.GROUP_MAX_SIZE_REACHED
+        assert harness.last("join").error is ErrorCode.UNKNOWN_MEMBER_ID
+        for name in "efg":
+            harness.join(name)
+        assert harness.last("join").error is NONE
+        assert {ticket.name for ticket, response in harness.take_outcomes() if response.error is NONE} >= {
+            *("a", "old client", "static"),
+            *"defg",
+        }
 
     def test_an_assignment_that_is_too_large_is_refused_and_asked_for_again(self, harness):
         harness.join("a", required=False)

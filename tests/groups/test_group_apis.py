@@ -6,6 +6,7 @@ from headrace.broker.api.registry import SERVED
 from headrace.broker.coordinators.topic import java_hash, partition_for
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
+from headrace.wire.messages import find_coordinator
 from tests.groups.wire import SUBSCRIPTION, GroupClient, group_broker
 
 NONE = ErrorCode.NONE
@@ -41,6 +42,16 @@ class TestCoordinators:
         assert (topic.is_internal, len(topic.partitions)) == (True, 3)
         configs = broker.partition("__consumer_offsets").config
         assert (configs.cleanup_compact, configs.cleanup_delete) == (True, False)
+
+    @pytest.mark.parametrize("version", [3, 6])
+    @pytest.mark.parametrize("key_type", [2, 3, 127])
+    def test_other_kinds_of_coordinators_are_refused_for_good(self, client, version, key_type):
+        """Share groups among them: a retriable error would make their clients ask for ever."""
+        request = find_coordinator.FindCoordinatorRequest(key="k", key_type=key_type, coordinator_keys=("k",))
+        answer = client.ask(ApiKey.FIND_COORDINATOR, version, request)
+        found = answer.coordinators[0] if version >= 4 else answer
+        assert found.error_code == ErrorCode.INVALID_REQUEST
+        assert "share groups are not served" in found.error_message
 
     @pytest.mark.parametrize(
         ("text", "number"),

@@ -18,14 +18,14 @@ from headrace.wire.messages.find_coordinator import (
     FindCoordinatorResponseCoordinator,
 )
 
-GROUP, TRANSACTION, SHARE = range(3)
+GROUP, TRANSACTION = range(2)
 NO_PORT = -1
 KEYS_MAX = 10_000
 _SEVERAL_KEYS_FROM = 4
-_SHARE_FROM = 6
 _MESSAGES = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "there is no coordinator for it: try again later",
-    ErrorCode.INVALID_REQUEST: "unknown kind of coordinator: use group (0) or transaction (1)",
+    ErrorCode.INVALID_REQUEST: "there is no such kind of coordinator here (share groups are not served): "
+    "use group (0) or transaction (1)",
     ErrorCode.INVALID_GROUP_ID: "a group id must not be empty",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "not authorized to see this group",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "not authorized to see this transactional id",
@@ -86,8 +86,8 @@ def _error(request: FindCoordinatorRequest, ctx: RequestContext, key: str) -> Er
         if not ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return ErrorCode.NONE
-    if request.key_type == GROUP or (request.key_type == SHARE and ctx.version >= _SHARE_FROM):
-        if not ctx.authorized(Operation.DESCRIBE, ResourceType.GROUP, key):
-            return ErrorCode.GROUP_AUTHORIZATION_FAILED
-        return ErrorCode.NONE if request.key_type == GROUP else ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return ErrorCode.INVALID_REQUEST
+    if request.key_type != GROUP:
+        return ErrorCode.INVALID_REQUEST  # a retriable error would make a client of share groups (KIP-932) ask for ever
+    if not ctx.authorized(Operation.DESCRIBE, ResourceType.GROUP, key):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ErrorCode.NONE

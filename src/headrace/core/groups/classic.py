@@ -74,7 +74,7 @@ class ClassicProtocol:
         member = group.members.get(command.member_id)
         offered_bytes = sum(len(name) + len(metadata) for name, metadata in command.protocols)
         held_bytes = group.metadata_bytes - (member.metadata_bytes() if member is not None else 0)
-        if held_bytes + offered_bytes > GROUP_BYTES_MAX or len(group.pending) >= PENDING_MEMBERS_MAX:
+        if held_bytes + offered_bytes > GROUP_BYTES_MAX:
             return False
         members_max = self.settings.members_max
         if group.state is GroupState.PREPARING_REBALANCE:
@@ -88,12 +88,21 @@ class ClassicProtocol:
             else:
                 self._add(group, command, command.new_member_id, ticket, out, now)
         elif command.member_id_required:
-            group.pending[command.new_member_id] = None
-            waiting = Waiting(Wait.PENDING_MEMBER, group.group_id, command.new_member_id)
-            self._deadlines.set(waiting, now.monotonic_ms + command.session_timeout_ms)
+            self._give_id(group, command, now)
             out.answer(ticket, JoinResult(ErrorCode.MEMBER_ID_REQUIRED, command.new_member_id))
         else:
             self._add(group, command, command.new_member_id, ticket, out, now)
+
+    def _give_id(self, group: ClassicGroup, command: Join, now: Now) -> None:
+        """Note the id of a new member until the member joins with it; beyond the limit the oldest unused id goes.
+
+        A refusal would be fatal to clients. The owner of an id that went is told UNKNOWN_MEMBER_ID and asks again.
+        """
+        if len(group.pending) >= PENDING_MEMBERS_MAX:
+            self._drop_pending(group, next(iter(group.pending)))
+        group.pending[command.new_member_id] = None
+        waiting = Waiting(Wait.PENDING_MEMBER, group.group_id, command.new_member_id)
+        self._deadlines.set(waiting, now.monotonic_ms + command.session_timeout_ms)
 
     def _join_again(self, group: ClassicGroup, command: Join, ticket: Ticket, out: Effects, now: Now) -> None:
         error = group.member_error(command.member_id, command.instance_id)

@@ -12,7 +12,7 @@ GROUP_BYTES_MAX = 16 << 20
 """Subscriptions and assignments of one group: they are written as one record and told to the leader in one answer."""
 
 PENDING_MEMBERS_MAX = 10_000
-"""Ids of one group that were given out and not used yet."""
+"""Ids of one group that were given out and not used yet; the next one takes the place of the oldest."""
 
 PROTOCOLS_PER_MEMBER_MAX = 100
 SUBSCRIBED_TOPICS_MAX = 10_000
