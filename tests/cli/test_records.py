@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import random
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any, cast
 import pytest
 
 from headrace.cli.consume import _print_records
+from headrace.client import Producer
 from headrace.client.errors import BrokerUnreachable, DeadlineExceeded
 from headrace.client.types import ConsumerRecord
 from headrace.model.ids import TopicPartition
@@ -173,6 +175,26 @@ def test_a_group_goes_on_where_it_committed(headrace: Headrace, topic: str) -> N
     assert headrace("consume", topic, *group).stdout == "four\n"
     assert headrace("consume", topic, *group).stdout == ""
     assert "leave out --offset" in headrace("consume", topic, *group, "--offset", "1", exit_code=2).stderr
+
+
+def test_a_maximum_that_falls_into_a_batch(headrace: Headrace, broker: EmbeddedBroker, topic: str) -> None:
+    """One command prints as many records as it was asked for, and the next one of the group goes on behind them."""
+    sizes = (3, 40, 1, 25, 60, 7)
+    with Producer(broker.bootstrap_servers, linger_ms=60_000) as producer:
+        for number, size in enumerate(sizes):
+            for record in range(size):
+                producer.send(topic, b"%d.%d" % (number, record), partition=0)
+            producer.flush(60_000)
+    sent = [f"{number}.{record}" for number, size in enumerate(sizes) for record in range(size)]
+    assert headrace("consume", topic, "--from-beginning", "--max", "50").stdout.splitlines() == sent[:50]
+    draw, seen = random.Random(0), list[str]()
+    while len(seen) < len(sent):
+        limit = draw.randrange(1, 70)
+        shown = headrace("consume", topic, "--group", f"g-{topic}", "--from-beginning", "--max", str(limit))
+        lines = shown.stdout.splitlines()
+        assert 0 < len(lines) <= limit
+        seen += lines
+    assert seen == sent
 
 
 class GoneAndBack:

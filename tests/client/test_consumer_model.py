@@ -87,7 +87,9 @@ class World:
         return wakeup_ms
 
     def take(self, count: int) -> None:
-        for record in self.core.take(count):
+        taken = self.core.take(count)
+        assert len(taken) <= count
+        for record in taken:
             assert int(record.value) == record.offset
             before = self.expected[record.partition]
             if record.offset != before:

@@ -81,19 +81,19 @@ class Handover:
     def waiting(self, limit: int) -> list[ConsumerRecord]:
         """What was taken before and comes first."""
         left = list(islice(self.left, limit))
-        return left if left or not self._raw else self._deserialized()
+        return left if left or not self._raw else self._deserialized(limit)
 
     def ready(self, taken: list[ConsumerRecord]) -> list[ConsumerRecord]:
         """As the application wants them."""
         if self._is_plain:
             return taken
         self._raw = taken[::-1]
-        return self._deserialized()
+        return self._deserialized(len(taken))
 
-    def _deserialized(self) -> list[ConsumerRecord]:
-        """Of the records that were taken, those before one that cannot be read; that one raises when it is the next."""
+    def _deserialized(self, limit: int) -> list[ConsumerRecord]:
+        """At most `limit` records, up to one that cannot be deserialized; that one raises when it is the next."""
         done: list[ConsumerRecord] = []
-        while self._raw:
+        while self._raw and len(done) < limit:
             try:
                 done.append(deserialized(self._raw[-1], self._read_key, self._read_value))
             except DeserializationError:

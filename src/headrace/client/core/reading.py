@@ -192,7 +192,7 @@ class Reading:
             self.fetched_epoch = HEADER.unpack_from(whole[-1])[LEADER_EPOCH]
 
     def take(self, count_max: int, *, check_crcs: bool) -> list[ConsumerRecord]:
-        """The next records, at most so many; raises CorruptBatch with the position before the damage."""
+        """Return the next records, at most `count_max`; raise CorruptBatch with the position before the damage."""
         if self._damage is not None:
             raise self._damage
         taken: list[ConsumerRecord] = []
@@ -208,7 +208,8 @@ class Reading:
                     self._damage = damage  # What is whole before it is given first.
                     break
                 continue
-            some = opened[first : first + count_max - len(taken)] if first or len(opened) > count_max else opened
+            wanted = count_max - len(taken)
+            some = opened[first : first + wanted] if first or len(opened) > wanted else opened
             self._given_count = first + len(some)
             taken = taken + some if taken else some
             assert self._batch is not None
