@@ -52,10 +52,19 @@ class Table:
 
     def write(self, key: bytes, value: bytes | None) -> bool:
         """Whether the record was acknowledged; False if the node's end came before."""
+        error = self.produce(TOPIC, key, value)
+        if error is None:
+            return False
+        assert error == 0
+        self.written.append((key, value))
+        return True
+
+    def produce(self, topic: str, key: bytes, value: bytes | None) -> int | None:
+        """The error code of the answer; None if the node's end came before."""
         batch = build_batch([NewRecord(self.virtual.machine.clock.wall_ms(), key, value)])
         part = produce.ProduceRequestPartition(index=0, records=bytes(batch))
-        topic = produce.ProduceRequestTopic(name=TOPIC, partition_data=(part,))
-        request = produce.ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(topic,))
+        data = produce.ProduceRequestTopic(name=topic, partition_data=(part,))
+        request = produce.ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(data,))
         self.client.send(ApiKey.PRODUCE, PRODUCE_VERSION, request)
         answers: list[object] = []
 
@@ -64,11 +73,7 @@ class Table:
             return bool(answers) or self.virtual.node is None
 
         self.world.run_until(over)
-        if not answers:
-            return False
-        assert answers[0].responses[0].partition_responses[0].error_code == 0
-        self.written.append((key, value))
-        return True
+        return answers[0].responses[0].partition_responses[0].error_code if answers else None
 
     def write_many(self, count: int) -> None:
         for _ in range(count):

@@ -69,6 +69,9 @@ class PartitionLog:
         self.epochs = LeaderEpochs()
         self.names_generation = 0
         """Odd while compaction exchanges the files of segments: what opened them by name meanwhile must look again."""
+        self.being_replaced: tuple[Segment, ...] = ()
+        """The segments of the exchange that runs now. Retention leaves them alone until it has ended: the exchange
+        would put the file of a segment back that is no longer part of the log."""
         self.failed = False
         self.closed = False
         self.recovered = RecoveryReport()

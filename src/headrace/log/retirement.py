@@ -1,8 +1,9 @@
 """Segments on their way out: first out of the log, then renamed, and unlinked when no reader can be left.
 
 Retention takes whole segments from the old end: those below the log's start, those whose newest record is too old,
-and those beyond the size to keep. Only what is below the high watermark may go. What the log knows of producers stays:
-the snapshot at the begin of what is left is written before the older ones go.
+and those beyond the size to keep. Only what is below the high watermark may go, and nothing that compaction is just
+replacing. What the log knows of producers stays: the snapshot at the begin of what is left is written before the older
+ones go.
 """
 
 from typing import TYPE_CHECKING
@@ -114,6 +115,8 @@ class Retirement:
         for count, segment in enumerate(log.segments):
             is_active = segment is log.active
             if segment.next_offset > high_watermark or (is_active and not segment.size):
+                return count
+            if segment in log.being_replaced:
                 return count
             newest_ms = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
             too_old = by_config and 0 <= config.retention_ms < wall_ms - newest_ms

@@ -33,10 +33,12 @@ def swap_work(log: "PartitionLog", group: CleanedGroup, *, wall_ms: int) -> Work
     for handle in handles:
         log.files.pin(handle)
     log.names_generation += 1
+    log.being_replaced = tuple(old)
     disk, folder, bases = log.disk, log.path, [segment.base_offset for segment in old]
 
     def done(_result: object, error: BaseException | None) -> None:
         log.names_generation += 1
+        log.being_replaced = ()
         for handle in handles:
             log.files.unpin(handle)
         if error is not None:
