@@ -29,12 +29,19 @@ def run_once(folder: Path, spark: "SparkSession", bootstrap: str) -> Outcome:
     return runner_of(folder, spark, bootstrap).run()
 
 
-def send(bootstrap: str, topic: str, values: Iterable[Any], *, keys: Sequence[str] = ()) -> None:
-    """Objects go as JSON, bytes as they are."""
+def send(
+    bootstrap: str, topic: str, values: Iterable[Any], *, keys: Sequence[str] = (), partitions: int | None = None
+) -> None:
+    """Send objects as JSON and bytes as they are.
+
+    With `partitions`, record n goes to partition n modulo that number, so that the end of each batch of Spark does not
+    depend on how the producer filled its batches.
+    """
     with Producer(bootstrap) as producer:
         for number, value in enumerate(values):
             encoded = value if isinstance(value, bytes) else json.dumps(value).encode()
-            producer.send(topic, encoded, key=keys[number].encode() if keys else None)
+            key = keys[number].encode() if keys else None
+            producer.send(topic, encoded, key=key, partition=None if partitions is None else number % partitions)
 
 
 def read_records(bootstrap: str, topic: str) -> list[ConsumerRecord]:
