@@ -351,6 +351,11 @@ class PartitionLog:
                 stop = positions[first + 1]
         return Slice(self.files.handle(self.active.log), start, stop - start)
 
+    def is_in_segment_of(self, part: Slice, offset: int) -> bool:
+        """Whether a slice that was just read is of the segment that `offset` belongs to."""
+        place = max(bisect_right(self.bases, offset) - 1, 0)
+        return self.segments[place].log.handle == part.file
+
     # Offsets by time and by epoch
 
     def offset_at_time(self, timestamp_ms: int, below: int) -> Callable[[], TimestampedOffset | None]:

@@ -3,6 +3,9 @@
 A fetch that finds less than it asked for is parked on its partitions. An append tells each waiter how many bytes
 became readable, which is one subtraction; only the fetch that has enough by then reads again, and of its
 partitions only those that changed.
+
+A fetch of many partitions is read over several turns. It becomes a waiter of a partition in the turn that reads the
+partition, so that what happens there before the last one is read counts as well.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from headrace.broker.broker import Broker
 
 READ_COMMITTED = 1
+ENOUGH_BYTES = 1 << 62
+"""More than any fetch waits for."""
 _NONE = ErrorCode.NONE
 _NO_ABORTED: tuple[tuple[int, int], ...] = ()
 
@@ -81,6 +86,28 @@ def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at
     return PartitionData(index, 0, high_watermark, last_stable, log.start_offset, aborted, records)
 
 
+def bytes_readable(partition: LedPartition, wanted: WantedRead, data: PartitionData, isolation_level: int) -> int:
+    """Count what a partition that was just read holds for this fetch, as far as its limit goes.
+
+    The count includes batches that did not fit into the answer. On a segment older than the one readers have come to,
+    it is enough for any fetch, as in Kafka: the answer ends with the segment, and no append makes it longer.
+    """
+    below = data.last_stable_offset if isolation_level == READ_COMMITTED else data.high_watermark
+    if wanted.offset >= below:
+        return 0
+    log = partition.log
+    try:
+        rest = log.read(wanted.offset, ENOUGH_BYTES, below, True)
+    except (OSError, DamagedLog):
+        return ENOUGH_BYTES  # what was read is answered; the next fetch meets the fault where it is
+    if rest is None:
+        return 0
+    if not log.is_in_segment_of(rest, below):
+        return ENOUGH_BYTES
+    given = data.records.length if isinstance(data.records, Slice) else 0
+    return max(given, min(rest.length, wanted.bytes_max))
+
+
 class RunningFetch:
     """Reads in slices of a named size, one slice a turn; then answers, or parks until there is enough."""
 
@@ -93,12 +120,14 @@ class RunningFetch:
         "_count",
         "_deadline_ms",
         "_isolation_level",
-        "_missing_bytes",
+        "_limits_bytes",
         "_places",
+        "_readable_bytes",
         "_respond",
         "_timer",
         "_to_read",
         "_wants",
+        "_watched",
         "finished",
         "has_error",
         "results",
@@ -124,15 +153,21 @@ class RunningFetch:
         self._count = count
         self._wants: list[WantedRead] = []
         """Those of `count` that were read."""
-        self._bytes_min = bytes_min
+        self._bytes_min = min(bytes_min, max(bytes_max, 1))
         self._bytes_left = bytes_max
         self._isolation_level = isolation_level
         self._respond = respond
         wait_ms = min(wait_ms_max, FETCH_WAIT_MS_MAX)
         self._deadline_ms = broker.clock.monotonic_ms() + wait_ms if wait_ms > 0 else 0.0
         self._places: dict[LedPartition, int] = {}
+        """Partitions this fetch is a waiter of."""
         self._changed: dict[int, None] = {}
-        self._missing_bytes = 0
+        self._watched = 0
+        """The first of `_wants` that it does not wait for yet."""
+        self._readable_bytes = 0
+        """Of the partitions in `_places`, whether they fit into the answer or not."""
+        self._limits_bytes = 0
+        """The limits of those partitions, added up: no wait makes the answer longer."""
         self.results: list[PartitionData] = []
         self.total_bytes = 0
         self.has_error = False
@@ -147,12 +182,16 @@ class RunningFetch:
         for wanted in islice(self._to_read, FETCH_PARTITIONS_PER_SLICE):
             self._wants.append(wanted)
             self.results.append(self._read(wanted))
+        is_answerable = self.total_bytes >= self._bytes_min or self.has_error or not self._deadline_ms
         if len(self._wants) < self._count:
+            if not is_answerable:
+                self._watch()
             self._connection.parked[self] = None
             self._broker.timers.next_turn(self.start)
-        elif self.total_bytes >= self._bytes_min or self.has_error or not self._deadline_ms or not self._wants:
+        elif is_answerable or not self._wants:
             self._finish()
         else:
+            self._watch()
             self._park()
 
     def _read(self, wanted: WantedRead) -> PartitionData:
@@ -165,31 +204,46 @@ class RunningFetch:
             self._bytes_left -= length
         return data
 
-    def _park(self) -> None:
-        self._missing_bytes = self._bytes_min - self.total_bytes
-        for place, wanted in enumerate(self._wants):
+    def _watch(self) -> None:
+        """Become a waiter of the partitions read in this turn, and count what they hold."""
+        for place in range(self._watched, len(self._wants)):
+            wanted = self._wants[place]
             partition = locate(wanted)
-            if isinstance(partition, LedPartition):
-                self._places[partition] = place
-                partition.add_waiter(self, stable=self._isolation_level == READ_COMMITTED)
-            else:
-                self._changed[place] = None  # it went away since it was read, a slice ago
+            assert isinstance(partition, LedPartition), "it was read in this turn, without an error"
+            self._places[partition] = place
+            partition.add_waiter(self, stable=self._isolation_level == READ_COMMITTED)
+            self._limits_bytes += max(wanted.bytes_max, 0)
+            self._readable_bytes += bytes_readable(partition, wanted, self.results[place], self._isolation_level)
+        self._watched = len(self._wants)
+
+    def _park(self) -> None:
+        if self._limits_bytes > 0:
+            self._bytes_min = min(self._bytes_min, self._limits_bytes)
+        if self._readable_bytes >= self._bytes_min:
+            self._finish()
+            return
         self._connection.parked[self] = None
         self._broker.metrics.parked_fetches += 1
-        self._timer = self._broker.timers.at(self._deadline_ms, self._wake)
-        if self._changed:
-            self._wake()
+        self._timer = self._broker.timers.at(self._deadline_ms, self._finish)
 
     def readable(self, partition: LedPartition, new_bytes: int) -> None:
         """Called by the partition: so many bytes became readable there."""
-        self._changed[self._places[partition]] = None
-        self._missing_bytes -= new_bytes
-        if self._missing_bytes <= 0:
-            self._wake()
+        place = self._places[partition]
+        self._changed[place] = None
+        self._readable_bytes += ENOUGH_BYTES if self._is_overtaken(place, partition) else new_bytes
+        if self._timer is not None and self._readable_bytes >= self._bytes_min:
+            self._finish()
+
+    def _is_overtaken(self, place: int, partition: LedPartition) -> bool:
+        """Whether readers have come to a newer segment than the one this fetch reads: its answer grows no more."""
+        leader = partition.leader
+        below = leader.last_stable_offset if self._isolation_level == READ_COMMITTED else leader.high_watermark
+        return self._wants[place].offset < partition.log.active.base_offset <= below
 
     def answer_now(self) -> None:
+        self._deadline_ms = 0.0
         if self._timer is not None:
-            self._wake()
+            self._finish()
 
     def abandon(self) -> None:
         """The client is gone."""
@@ -202,27 +256,43 @@ class RunningFetch:
 
     def _leave(self) -> None:
         self._connection.parked.pop(self, None)
-        if self._timer is not None:
+        if self._places:
             for partition in self._places:
                 partition.remove_waiter(self)
             self._places.clear()
+        if self._timer is not None:
             self._broker.timers.cancel(self._timer)
             self._timer = None
             self._broker.metrics.parked_fetches -= 1
 
-    def _wake(self) -> None:
+    def _finish(self) -> None:
+        """Wait for nothing any more: answer, with what changed since it was read."""
         self._leave()
-        for place in self._changed:
+        if self._changed:
+            self._read_changed(iter(self._changed))
+        else:
+            self._answer()
+
+    def _read_changed(self, places: Iterator[int]) -> None:
+        """In slices too: an answer that waits for many bytes can be woken by as many partitions."""
+        if self.finished:
+            return
+        count = 0
+        for place in islice(places, FETCH_PARTITIONS_PER_SLICE):
+            count += 1
             earlier = self.results[place].records
             if earlier is not None and not isinstance(earlier, bytes):
                 self.total_bytes -= earlier.length
                 self._bytes_left += earlier.length
             self.results[place] = self._read(self._wants[place])
-        self._changed.clear()
-        self._finish()
+        if count < FETCH_PARTITIONS_PER_SLICE:
+            self._answer()
+            return
+        self._connection.parked[self] = None
+        self._broker.timers.next_turn(lambda: self._read_changed(places))
 
-    def _finish(self) -> None:
+    def _answer(self) -> None:
         self.finished = True
-        self._leave()
+        self._connection.parked.pop(self, None)
         slices = [data.records for data in self.results if isinstance(data.records, Slice)]
         self._broker.when_hot(slices, lambda: self._respond(self._wants, self.results))
