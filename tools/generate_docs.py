@@ -77,12 +77,20 @@ def config_rows(keys: Iterable[ConfigKey], *, scope: bool) -> Iterator[tuple[str
 def config_section(configs: ConfigTable, *, scope: bool) -> Iterator[str]:
     headings = ("name", "type", "default", "allowed", *(("changeable",) if scope else ()), "meaning")
     yield from table(headings, config_rows((key for key in configs if key.honoured), scope=scope))
-    without_effect = [key for key in configs if not key.honoured]
-    if without_effect:
-        yield ""
-        yield "Accepted, kept and described as Kafka does, but without effect in this release:"
-        yield ""
-        yield from table(headings, config_rows(without_effect, scope=scope))
+    refused = [key for key in configs if key.refusal]
+    yield ""
+    yield "Other values than the default of these are refused, since they would promise what the broker does not do:"
+    yield ""
+    yield from table(
+        ("name", "default", "meaning", "why, and what to do"),
+        ((f"`{key.name}`", shown_default(key), key.documentation, key.refusal) for key in refused),
+    )
+    yield ""
+    yield "Kept and described as Kafka does, but without effect in this release. The broker logs a warning when one of"
+    yield "them is given another value than its default, and `headrace topics` and `headrace configs` print one:"
+    yield ""
+    without_effect = [key for key in configs if not key.honoured and not key.refusal]
+    yield from table(headings, config_rows(without_effect, scope=scope))
 
 
 def configuration_page() -> Iterator[str]:

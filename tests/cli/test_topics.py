@@ -57,6 +57,16 @@ def test_a_wrong_config_name_is_met_with_the_nearest(headrace: Headrace) -> None
     assert "--config name=value" in headrace("topics", "create", "orders", "--config", "x", exit_code=2).stderr
 
 
+def test_configs_without_effect_are_told_and_promises_refused(headrace: Headrace, topic: str) -> None:
+    told = 'headrace: config "segment.jitter.ms" is kept and has no effect in this release\n'
+    assert headrace("topics", "create", "told", "--config", "segment.jitter.ms=5").stderr == told
+    assert headrace("topics", "alter", topic, "--config", "segment.jitter.ms=5").stderr == told
+    assert headrace("configs", "alter", "--topic", topic, "--set", "segment.jitter.ms=6").stderr == told
+    assert headrace("configs", "alter", "--topic", topic, "--set", "segment.jitter.ms=0").stderr == ""
+    refused = headrace("topics", "create", "tiered", "--config", "remote.storage.enable=true", exit_code=1).stderr
+    assert "tiered storage is not served" in refused
+
+
 def test_alter(headrace: Headrace, topic: str) -> None:
     result = headrace(
         "topics", "alter", topic, "--partitions", "5", "--config", "segment.ms=9", "--config", "flush.ms=8"

@@ -19,6 +19,7 @@ from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.metadata_log import METADATA_PARTITION, MetadataLog
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.compaction import Compactor
+from headrace.broker.config_warnings import ConfigWarnings
 from headrace.broker.descriptors import UNLIMITED, DescriptorShares, shares
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.logs import NodeLogger
@@ -304,6 +305,9 @@ class Node:
         self.broker.take_dynamic_configs()
         self.broker.partitions.open_all(self.broker.image)
         self.broker.controller.subscribe(self.broker.image_changed)
+        warnings = ConfigWarnings(self.broker.image, self.logger)
+        warnings.started(self.config.layers.static)
+        self.broker.controller.subscribe(warnings.image_changed)
         self._storage.start()
         self._scrubber.start()
         self._housekeeping.start()

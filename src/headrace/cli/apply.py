@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from headrace.cli.config_notices import tell_without_effect
 from headrace.cli.console import count_text, print_json, print_table, progress
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
@@ -15,6 +16,7 @@ from headrace.cli.topic_files import read_document
 from headrace.cli.topic_plan import Action, ExistingTopic, PlanError, Step, WantedTopic, parse_topics, plan
 from headrace.client import Admin
 from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, NewTopic, ResourceType
+from headrace.model.configs import TOPIC_CONFIGS
 from headrace.model.errors import ErrorCode
 
 BROKER_DEFAULT = -1
@@ -134,6 +136,8 @@ def _create(admin: Admin, steps: Sequence[Step], validate_only: bool) -> None:
         if step.wanted is not None
     ]
     fail_on_errors(named(admin.create_topics(new, validate_only=validate_only)), "cannot create")
+    if not validate_only:
+        tell_without_effect(TOPIC_CONFIGS, {name: text for topic in new for name, text in topic.configs.items()})
 
 
 def _add_partitions(admin: Admin, steps: Sequence[Step], validate_only: bool) -> None:
@@ -152,6 +156,10 @@ def _alter_configs(admin: Admin, steps: Sequence[Step], validate_only: bool) -> 
         changes.setdefault(ConfigResource(ResourceType.TOPIC, step.topic), []).append(change)
     outcomes = admin.alter_configs(changes, validate_only=validate_only)
     fail_on_errors(named({resource.name: outcome for resource, outcome in outcomes.items()}), "cannot alter")
+    if not validate_only:
+        tell_without_effect(
+            TOPIC_CONFIGS, {step.what: step.after for step in steps if step.action is Action.SET_CONFIG}
+        )
 
 
 def _delete(admin: Admin, steps: Sequence[Step], validate_only: bool) -> None:

@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from headrace.cli.config_notices import tell_without_effect
 from headrace.cli.console import count_text, print_json, print_table
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import assignments, bootstrap_option, complete_topics, json_option
@@ -189,3 +190,7 @@ def alter(
         fail_on_errors(told, "cannot alter", known=lambda: topic_names(admin))
     did = "could change" if dry_run else "changed"
     click.echo(f"{did} {count_text(len(changes), 'config')} of {_shown(topic, broker)}")
+    tell_without_effect(
+        BROKER_CONFIGS if topic is None else TOPIC_CONFIGS,
+        assignments(settings, "--set") | assignments(appended, "--append"),
+    )

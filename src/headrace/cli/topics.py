@@ -3,6 +3,7 @@
 import click
 
 from headrace.cli.apply import apply
+from headrace.cli.config_notices import tell_without_effect
 from headrace.cli.console import count_text, print_json, print_table
 from headrace.cli.failures import Failure
 from headrace.cli.group import CommandGroup
@@ -19,6 +20,7 @@ from headrace.client.types import (
     ResourceType,
     TopicDescription,
 )
+from headrace.model.configs import TOPIC_CONFIGS
 from headrace.model.errors import ErrorCode
 
 BROKER_DEFAULT = -1
@@ -93,6 +95,8 @@ def create(
             click.echo(f'created topic "{name}"')
         elif outcome.error in accepted:
             click.echo(f'topic "{name}" exists already')
+    if any(outcome.error == ErrorCode.NONE for outcome in outcomes.values()):
+        tell_without_effect(TOPIC_CONFIGS, settings)
     refused = {name: outcome for name, outcome in outcomes.items() if outcome.error not in accepted}
     fail_on_errors(named(refused), "cannot create")
 
@@ -145,7 +149,8 @@ def alter(
     bootstrap: str, name: str, partitions: int | None, configs: tuple[str, ...], deleted: tuple[str, ...]
 ) -> None:
     """Change a topic: more partitions, other configs."""
-    changes = [ConfigChange(ConfigOperation.SET, key, value) for key, value in assignments(configs, "--config").items()]
+    settings = assignments(configs, "--config")
+    changes = [ConfigChange(ConfigOperation.SET, key, value) for key, value in settings.items()]
     changes.extend(ConfigChange(ConfigOperation.DELETE, key) for key in deleted)
     if partitions is None and not changes:
         raise click.UsageError("nothing to change: give --partitions, --config or --delete-config")
@@ -158,6 +163,7 @@ def alter(
             told = {f'topic "{name}"': outcome for outcome in outcomes.values()}
             fail_on_errors(told, "cannot alter", known=lambda: topic_names(admin))
             click.echo(f'changed {count_text(len(changes), "config")} of topic "{name}"')
+            tell_without_effect(TOPIC_CONFIGS, settings)
 
 
 def _grow(admin: Admin, name: str, partitions: int) -> None:

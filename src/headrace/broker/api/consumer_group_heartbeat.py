@@ -16,6 +16,10 @@ from headrace.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponseTopicPartitions,
 )
 
+CONSUMER_PROTOCOL = "consumer"
+PROTOCOL_TURNED_OFF = (
+    "group.coordinator.rebalance.protocols of the broker does not list consumer: use group.protocol=classic"
+)
 _MEMBER_ID_BY_CLIENT_FROM = 1
 
 
@@ -36,6 +40,8 @@ def handle(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> objec
 
 
 def _error(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> tuple[ErrorCode, str | None]:
+    if CONSUMER_PROTOCOL not in ctx.broker.config.groups.protocols:
+        return ErrorCode.UNSUPPORTED_VERSION, PROTOCOL_TURNED_OFF
     if not ctx.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED, None
     for name in request.subscribed_topic_names or ():

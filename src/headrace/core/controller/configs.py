@@ -39,6 +39,8 @@ def check_new_topic_configs(topic: str, configs: Sequence[tuple[str, str | None]
             raise Refused(ErrorCode.INVALID_CONFIG, f'config "{name}" for topic "{topic}" has no value')
         chosen[name] = value
     _check_topic_configs(topic, chosen)
+    for name, value in chosen.items():
+        _check_served((ResourceKind.TOPIC, topic), name, value)
     return chosen
 
 
@@ -159,6 +161,8 @@ def _altered(
             altered[change.name] = _new_value(layers, resource, current, change)
             if resource[0] == ResourceKind.BROKER:
                 _check_broker_change(resource, change.name, altered[change.name])
+            elif altered[change.name] != current.get(change.name):
+                _check_served(resource, change.name, altered[change.name])
     if resource[0] == ResourceKind.TOPIC:
         _check_topic_configs(resource[1], altered)
     return altered
@@ -205,6 +209,13 @@ def _key(resource: ConfigResource, name: str) -> ConfigKey:
 def _check_topic_configs(topic: str, configs: Mapping[str, str]) -> None:
     try:
         check_topic(configs, topic=topic)
+    except ConfigError as wrong:
+        raise Refused(ErrorCode.INVALID_CONFIG, str(wrong)) from None
+
+
+def _check_served(resource: ConfigResource, name: str, value: str) -> None:
+    try:
+        _table(resource).check_served(name, value, subject=_subject(resource))
     except ConfigError as wrong:
         raise Refused(ErrorCode.INVALID_CONFIG, str(wrong)) from None
 

@@ -8,6 +8,21 @@ BOOLEAN, STRING, INT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.I
 SHORT, LIST = ConfigType.SHORT, ConfigType.LIST
 CLUSTER = Scope.CLUSTER_WIDE
 
+
+def wrong_protocols(text: str) -> str | None:
+    protocols = {item.strip() for item in text.split(",")}
+    return None if "classic" in protocols else "must have classic: the classic protocol cannot be turned off"
+
+
+def wrong_roles(text: str) -> str | None:
+    roles = {item.strip() for item in text.split(",")}
+    return "must be broker,controller: a node has both roles" if len(roles) < 2 else None
+
+
+def wrong_quorum(text: str) -> str | None:
+    return "must name one node: a node is a cluster of its own in this release" if "," in text else None
+
+
 _OFFSETS = (
     row("offsets.topic.num.partitions", INT, 50, "How many partitions the topic of group offsets has.", low=1),
     row("offsets.topic.replication.factor", SHORT, 3, "How many replicas the topic of group offsets has; never more than there are brokers.", low=1),
@@ -27,7 +42,7 @@ _GROUPS = (
     row("group.max.size", INT, 2**31 - 1, "The most members of a classic group.", low=1),
     row("group.coordinator.threads", INT, 4, "How many threads serve group coordinators.", low=1, honoured=False),
     row("group.coordinator.append.linger.ms", INT, -1, "How long the group coordinator gathers records into one append; -1: by its load.", low=-1, honoured=False),
-    row("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), "Which group protocols are served.", choices=("classic", "consumer", "share", "streams"), honoured=False),
+    row("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), "Which group protocols are served; without consumer, members of KIP-848 groups are refused. Streams groups are not served yet, listed or not.", choices=("classic", "consumer", "streams"), validator=wrong_protocols),
     row("group.consumer.session.timeout.ms", INT, 45_000, "The session timeout of consumer groups.", low=1),
     row("group.consumer.min.session.timeout.ms", INT, 45_000, "The shortest session timeout of a consumer group.", low=1, honoured=False),
     row("group.consumer.max.session.timeout.ms", INT, MINUTE_MS, "The longest session timeout of a consumer group.", low=1, honoured=False),
@@ -80,14 +95,14 @@ _REPLICATION = (
     row("replica.high.watermark.checkpoint.interval.ms", LONG, 5_000, "How often the high watermarks are written to disk.", low=1),
     row("replica.selector.class", ConfigType.CLASS, None, "Which replica a consumer is told to read from.", honoured=False),
     row("inter.broker.listener.name", STRING, None, "The listener other brokers connect to; the first one when not given.", honoured=False),
-    row("security.inter.broker.protocol", STRING, "PLAINTEXT", "The security protocol between brokers.", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), honoured=False),
+    row("security.inter.broker.protocol", STRING, "PLAINTEXT", "The security protocol between brokers.", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), refusal="brokers do not connect to each other in this release"),
 )  # fmt: skip
 
 _CONTROLLER = (
-    row("process.roles", LIST, ("broker", "controller"), "The roles of this process; Headrace's one node always has both.", choices=("broker", "controller"), honoured=False),
+    row("process.roles", LIST, ("broker", "controller"), "The roles of this process; Headrace's one node always has both.", choices=("broker", "controller"), validator=wrong_roles),
     row("controller.listener.names", LIST, None, "Listeners meant for controllers; they are not opened, because the controller lives in the broker."),
-    row("controller.quorum.voters", LIST, (), "The voters of the metadata quorum, as id@host:port.", honoured=False),
-    row("controller.quorum.bootstrap.servers", LIST, (), "Where to find the metadata quorum.", honoured=False),
+    row("controller.quorum.voters", LIST, (), "The voters of the metadata quorum, as id@host:port: this node alone.", validator=wrong_quorum),
+    row("controller.quorum.bootstrap.servers", LIST, (), "Where to find the metadata quorum: at this node alone.", validator=wrong_quorum),
     row("controller.quorum.election.timeout.ms", INT, 1_000, "How long a voter waits for a leader before it stands for election.", low=1, honoured=False),
     row("controller.quorum.fetch.timeout.ms", INT, 2_000, "How long a voter may fail to reach the leader.", low=1, honoured=False),
     row("controller.quorum.request.timeout.ms", INT, 2_000, "How long a quorum request may take.", low=1, honoured=False),

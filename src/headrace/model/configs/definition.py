@@ -67,11 +67,19 @@ class ConfigKey:
     counterparts: tuple[Counterpart, ...] = ()
     """Of a topic config: the broker configs that set its default, the most specific first."""
     honoured: bool = True
-    """False: accepted, kept and described as Kafka does, without effect in this release."""
+    """False: kept and described as Kafka does, without effect in this release; other values than the default are
+    accepted with a warning, or refused."""
+    refusal: str = ""
+    """Why a value other than the default is refused, and what to do instead: it would promise access control, a limit
+    or storage that the broker does not have."""
 
     @property
     def description(self) -> str:
-        return self.documentation if self.honoured else f"{self.documentation} Accepted but without effect yet."
+        if self.honoured:
+            return self.documentation
+        if self.refusal:
+            return f"{self.documentation} Other values than the default are refused: {self.refusal}."
+        return f"{self.documentation} Without effect in this release."
 
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
@@ -198,6 +206,23 @@ class ConfigTable:
     def parse_all(self, texts: Mapping[str, str], *, subject: str = "") -> dict[str, ConfigValue]:
         return {name: self.parse(name, text, subject=subject) for name, text in texts.items()}
 
+    def check_served(self, name: str, text: str, *, subject: str = "") -> None:
+        """Raise ConfigError for a value that promises what the broker does not do.
+
+        Values that are kept already are not checked by this: a folder of an older release must open.
+        """
+        key = self.lookup(name, subject=subject)
+        if key.refusal and self.parse(name, text, subject=subject) != key.default:
+            raise ConfigError(f'config "{name}"{_for(subject)} cannot be "{_shorten(text)}": {key.refusal}')
+
+    def without_effect(self, texts: Mapping[str, str]) -> list[str]:
+        """Names of the configs that are set to another value than their default and change nothing."""
+        return [
+            name
+            for name, text in texts.items()
+            if not (key := self.lookup(name)).honoured and self.parse(name, text) != key.default
+        ]
+
     def appended(self, name: str, current: str | None, addition: str, *, subject: str = "") -> str:
         """The text of list config `name` with the items of `addition` added: IncrementalAlterConfigs APPEND."""
         items, added = self._list_operands(name, current, addition, subject)
@@ -253,6 +278,7 @@ def row(
     sensitive: bool = False,
     broker: tuple[tuple[str, int], ...] = (),
     honoured: bool = True,
+    refusal: str = "",
 ) -> ConfigKey:
     """One line of a table; `broker` lists a topic config's broker counterparts as (name, factor)."""
     return ConfigKey(
@@ -267,5 +293,6 @@ def row(
         scope=scope,
         sensitive=sensitive,
         counterparts=tuple(Counterpart(name=counterpart, factor=factor) for counterpart, factor in broker),
-        honoured=honoured,
+        honoured=honoured and not refusal,
+        refusal=refusal,
     )

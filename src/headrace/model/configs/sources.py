@@ -189,6 +189,7 @@ def merged(*sources: Iterable[Setting]) -> dict[str, str]:
     for setting in (setting for source in sources for setting in source):
         try:
             BROKER_CONFIGS.parse(setting.name, setting.text)
+            BROKER_CONFIGS.check_served(setting.name, setting.text)
         except ConfigError as wrong:
             raise ConfigError(f"{setting.place}: {wrong}") from None
         texts[setting.name] = setting.text

@@ -39,7 +39,7 @@ _RETENTION = (
     row("retention.bytes", LONG, -1, "How many bytes a partition keeps before its oldest segments are deleted; -1 sets no limit.", low=-1, broker=(("log.retention.bytes", 1),)),
     row("local.retention.ms", LONG, -2, "How long segments stay on local disk once tiered; -2 follows retention.ms.", low=-2, honoured=False, broker=(("log.local.retention.ms", 1),)),
     row("local.retention.bytes", LONG, -2, "How many bytes stay on local disk once tiered; -2 follows retention.bytes.", low=-2, honoured=False, broker=(("log.local.retention.bytes", 1),)),
-    row("remote.storage.enable", BOOLEAN, False, "Whether closed segments are copied to remote storage.", honoured=False),
+    row("remote.storage.enable", BOOLEAN, False, "Whether closed segments are copied to remote storage.", refusal="tiered storage is not served, segments stay on the disks of the broker"),
     row("remote.log.copy.disable", BOOLEAN, False, "Whether copying to remote storage is paused.", honoured=False),
     row("remote.log.delete.on.disable", BOOLEAN, False, "Whether remote data is deleted when remote storage is turned off.", honoured=False),
     row("file.delete.delay.ms", LONG, SEGMENT_DELETE_DELAY_MS_DEFAULT, "How long a deleted segment's files wait before they leave the disk.", low=0, broker=(("log.segment.delete.delay.ms", 1),)),

@@ -77,6 +77,8 @@ class GroupConfig:
     consumer_members_max: int
     consumer_assignors: tuple[str, ...]
     migration_policy: str
+    protocols: tuple[str, ...]
+    """That members may speak."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +158,8 @@ class BrokerConfig:
     def from_texts(cls, texts: Mapping[str, str] = NO_TEXTS) -> "BrokerConfig":
         """From the merged texts of file, environment and command line; ConfigError for the first wrong one."""
         BROKER_CONFIGS.parse_all(texts)
+        for name, text in texts.items():
+            BROKER_CONFIGS.check_served(name, text)
         return _built(BrokerLayers(static=dict(texts)))
 
     def with_dynamic(self, *, cluster: Mapping[str, str], broker: Mapping[str, str]) -> "BrokerConfig":
@@ -223,6 +227,7 @@ def check_broker_change(name: str, text: str | None, *, every_broker: bool) -> N
         raise ConfigError(f'config "{name}" is set for one broker at a time: name the broker')
     if text is not None:
         BROKER_CONFIGS.parse(name, text)
+        BROKER_CONFIGS.check_served(name, text)
 
 
 class _Values:
@@ -331,6 +336,7 @@ def _groups(values: _Values) -> GroupConfig:
         consumer_members_max=values.whole("group.consumer.max.size"),
         consumer_assignors=values.items("group.consumer.assignors"),
         migration_policy=values.text("group.consumer.migration.policy"),
+        protocols=values.items("group.coordinator.rebalance.protocols"),
     )
 
 
