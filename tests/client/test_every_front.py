@@ -11,6 +11,7 @@ from headrace.client.errors import BrokerError, InvalidArgument
 from headrace.testing import EmbeddedBroker
 
 from .fronts import EVERY_FRONT, Front
+from .hostile import HostileServer, listen_only
 
 WAIT_MS = 60_000
 PARTITIONS = 3
@@ -65,6 +66,23 @@ def test_many_records_in_order(broker: EmbeddedBroker, topic: str, compression: 
     for partition in range(3):
         values = [int(record.value or b"") for record in records if record.partition == partition]
         assert values == list(range(partition, 900, 3))
+
+
+def test_a_bootstrap_server_that_accepts_and_never_answers(
+    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "headrace.ports.real.entropy.RealEntropy.below", lambda _self, _bound: 0
+    )  # the first in the list
+    with HostileServer(listen_only) as silent:
+        servers = f"{silent.address},{broker.bootstrap_servers}"
+        with Producer(servers) as producer:
+            assert producer.send(topic, b"v", partition=0).result(WAIT_MS).offset == 0
+        with Consumer(
+            topic, bootstrap_servers=servers, auto_offset_reset="earliest", group_id=f"g-{topic}"
+        ) as consumer:
+            assert [record.value for record in consumer.poll(WAIT_MS)] == [b"v"]
+        assert silent.accepted == 2, "each client tried it first"
 
 
 @pytest.mark.parametrize("acks", [0, 1])

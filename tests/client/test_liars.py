@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.client import Admin, Consumer, Producer
-from headrace.client.core import links
+from headrace.client.core import broker_addresses
 from headrace.client.errors import ClientError
 from headrace.client.types import TopicDescription
 from headrace.testing import EmbeddedBroker
@@ -29,7 +29,7 @@ CUT_STEP_BYTES = 29
 
 @pytest.fixture
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "RECONNECT_BACKOFF_MS", 2)
+    monkeypatch.setattr(broker_addresses, "RECONNECT_BACKOFF_MS", 2)
 
 
 @contextmanager

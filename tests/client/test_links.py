@@ -6,7 +6,7 @@ from headrace.client.core.calls import ANY_BROKER, Call
 from headrace.client.core.cluster import Cluster, fetch_metadata
 from headrace.client.core.engine import Engine
 from headrace.client.core.link import THROTTLE_MS_MAX, Address
-from headrace.client.core.links import Links
+from headrace.client.core.links import SILENCE_MS, Links
 from headrace.client.errors import BadAnswer, BrokerUnreachable, ClientError, DeadlineExceeded, UnsupportedByBroker
 from headrace.client.types import Broker
 from headrace.model.errors import ErrorCode
@@ -109,6 +109,60 @@ def test_a_broker_that_accepts_and_says_nothing() -> None:
     assert isinstance(world.ask(), DeadlineExceeded)
     assert 2_000 <= world.clock.now_ms - began_ms < 2_100
     assert world.network.transports[0].is_closed
+
+
+def silent(chunk: bytes) -> bytes:
+    return b""
+
+
+@pytest.mark.parametrize("ports", [(1, 3), (1, 2, 3), (3, 1), (4, 1, 3)])
+def test_silent_addresses_do_not_hide_one_that_answers(ports: tuple[int, ...]) -> None:
+    """1 and 2 accept and say nothing, 4 refuses; the others are tried after a short silence each."""
+    world = World({1: silent, 2: silent, 3: answering().feed}, ports=ports)
+    began_ms = world.clock.now_ms
+    assert world.ask() == ANSWER
+    silences = ports[: ports.index(3)].count(1) + ports[: ports.index(3)].count(2)
+    assert world.clock.now_ms - began_ms < SILENCE_MS * silences + 100
+    assert world.ask() == ANSWER
+    assert world.network.connected_to[-1] == 3, "the one that answers is used from then on"
+
+
+def test_the_deadline_is_for_all_silent_addresses_together() -> None:
+    world = World({1: silent, 2: silent, 3: silent}, ports=(1, 2, 3))
+    began_ms = world.clock.now_ms
+    reply = world.ask()
+    assert isinstance(reply, DeadlineExceeded)
+    assert "none of here:1, here:2, here:3 answered in time" in str(reply)
+    assert 2_000 <= world.clock.now_ms - began_ms < 2_100
+    assert world.network.connected_to == [1, 2, 3]
+
+
+def test_a_slow_broker_answers_after_a_further_one_was_tried() -> None:
+    slow = answering()
+    heard = bytearray()
+    world = World({1: lambda chunk: bytes(heard.extend(chunk) or ()), 2: silent}, ports=(1, 2))
+    replies: list[Any] = []
+    world.links.submit(ASK, replies.append)
+    while len(world.network.connected_to) < 2:
+        world.links.turn(1_000)
+    first = world.network.transports[0]
+    first.incoming += slow.feed(bytes(heard))
+    first._peer = slow.feed
+    for _ in range(10):
+        world.links.turn(1)
+    assert replies == [ANSWER]
+
+
+def test_an_address_that_refused_is_tried_again_while_another_one_is_silent() -> None:
+    world = World({1: silent}, ports=(1, 2))
+    replies: list[Any] = []
+    world.links.submit(ASK, replies.append)
+    while world.network.connected_to.count(2) < 1:
+        world.links.turn(1_000)
+    world.network.peers[2] = answering().feed
+    while not replies:
+        world.links.turn(1_000)
+    assert replies == [ANSWER]
 
 
 def test_a_broker_that_never_answers_the_call() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from headrace.client.core.authentication import Exchange
-from headrace.client.core.calls import Call
+from headrace.client.core.calls import ANY_BROKER, Call
 from headrace.client.core.connection import Connection
 from headrace.ports.network import Transport
 
@@ -63,12 +63,14 @@ class Pending(NamedTuple):
     call: Call
     completed: Completed
     deadline_ms: float
+    connect_by_ms: float = NEVER
+    """When a call for any broker must have found one, however many addresses are tried."""
 
 
 class Link:
     """One connection and the calls on it."""
 
-    def __init__(self, transport: Transport, connection: Connection, give_up_ms: float) -> None:
+    def __init__(self, transport: Transport, connection: Connection, give_up_ms: float, patience_ms: float) -> None:
         self.transport = transport
         self.connection = connection
         self.outgoing: deque[memoryview] = deque([memoryview(connection.hello())])
@@ -77,6 +79,8 @@ class Link:
         self.sent: deque[Pending] = deque()
         self.give_up_ms = give_up_ms
         """When the connection must be ready."""
+        self.patience_ms = patience_ms
+        """When calls for any broker are offered to a further address, if the connection is not ready."""
         self.interest = 0
         self.secured: SecuredTransport | None = None
         self.muted_until_ms = 0.0
@@ -89,6 +93,26 @@ class Link:
     def may_send(self, now_ms: float) -> bool:
         return self.connection.is_ready and self.muted_until_ms <= now_ms
 
+    def is_silent(self, now_ms: float) -> bool:
+        """Whether calls for any broker have waited for the connection for long enough."""
+        return not self.connection.is_ready and self.patience_ms <= now_ms and any(map(_is_free, self.waiting))
+
+    def release_free(self) -> list[Pending]:
+        """Give up the waiting calls for any broker, for another connection."""
+        free = [pending for pending in self.waiting if _is_free(pending)]
+        for pending in free:
+            self.waiting.remove(pending)
+        return free
+
+    def expired(self, now_ms: float) -> list[Pending]:
+        """The waiting calls whose time is over."""
+        is_ready = self.connection.is_ready
+        return [
+            pending
+            for pending in self.waiting
+            if pending.deadline_ms <= now_ms or (not is_ready and pending.connect_by_ms <= now_ms)
+        ]
+
     def became_ready(self, now_ms: float) -> None:
         lifetime_ms = self.connection.session_lifetime_ms
         self.identify_ms = now_ms + lifetime_ms * SESSION_SHARE if lifetime_ms > 0 else NEVER
@@ -96,7 +120,7 @@ class Link:
     def identify(self, exchange: Exchange, give_up_ms: float) -> None:
         """Say again who we are: what is on its way is answered first, and new calls wait."""
         self.outgoing.append(memoryview(self.connection.identify(exchange)))
-        self.identify_ms = NEVER
+        self.identify_ms = self.patience_ms = NEVER
         self.give_up_ms = give_up_ms
 
     def throttled(self, throttle_ms: int, now_ms: float) -> None:
@@ -106,9 +130,15 @@ class Link:
         """When something is to be done here, if nothing is heard before."""
         deadline_ms = NEVER
         if not self.connection.is_ready:
-            deadline_ms = self.give_up_ms
+            deadline_ms = min((self.give_up_ms, *(pending.connect_by_ms for pending in self.waiting)))
+            if any(map(_is_free, self.waiting)):
+                deadline_ms = min(deadline_ms, self.patience_ms)
         elif self.waiting:
             deadline_ms = self.muted_until_ms
         for queue in (self.waiting, self.sent):
             deadline_ms = min((deadline_ms, *(pending.deadline_ms for pending in queue)))
         return deadline_ms
+
+
+def _is_free(pending: Pending) -> bool:
+    return pending.call.target == ANY_BROKER

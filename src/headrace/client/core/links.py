@@ -8,12 +8,12 @@ sockets and in the simulator.
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
+from headrace.client.core.broker_addresses import Addresses
 from headrace.client.core.calls import ANY_BROKER, Call
 from headrace.client.core.cluster import Cluster, is_foreign
 from headrace.client.core.connection import ANSWER_BYTES_MAX, Answer, Connection
-from headrace.client.core.link import PLAINTEXT, Address, Completed, Link, Pending, Route, Security
+from headrace.client.core.link import NEVER, PLAINTEXT, Address, Completed, Link, Pending, Route, Security
 from headrace.client.errors import (
     AuthenticationFailed,
     BadAnswer,
@@ -29,10 +29,8 @@ from headrace.wire.apis import ApiKey
 
 CONNECT_TIMEOUT_MS = 10_000
 REQUEST_TIMEOUT_MS = 30_000
-RECONNECT_BACKOFF_MS = 50
-RECONNECT_BACKOFF_MS_MAX = 1_000
-JITTER_PER_MILLE = 200
-"""How far a back-off is spread, either way."""
+SILENCE_MS = 500
+"""A call for any broker is offered to a further address when the one before has been silent for this long."""
 
 RECEIVE_BYTES = 256 * 1024
 FIRST_RECEIVE_BYTES = 16 * 1024
@@ -46,12 +44,6 @@ CALLS_WAITING_MAX = 1_000
 
 TURN_MS_MAX = 60_000
 """The longest wait in one turn, whatever is asked for."""
-
-
-class _Refusal(NamedTuple):
-    retry_ms: float
-    backoff_ms: float
-    error: ClientError
 
 
 class Links:
@@ -74,32 +66,30 @@ class Links:
 
         `tell` hears when a broker cannot be reached any more, and when it can again.
         """
-        assert bootstrap, "at least one broker to begin with"
         self.cluster = cluster
         self._network = network
         self._clock = clock
-        self._choose = choose
         self._security = security
-        self._tell = tell
-        first = choose(len(bootstrap)) if choose is not None else 0
-        self._bootstrap = (*bootstrap[first:], *bootstrap[:first])
+        self._addresses = Addresses(cluster, bootstrap, choose=choose, tell=tell)
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._connect_timeout_ms = connect_timeout_ms
         self._answer_bytes_max = answer_bytes_max
         self._links: dict[Route, Link] = {}
         self._by_token: dict[int, Route] = {}
-        self._refusals: dict[Address, _Refusal] = {}
         self._replies: deque[tuple[Completed, ClientError | None]] = deque()
         """Replies that did not come from the network: errors, and the silence after acks=0."""
-        self._requests_count = self._received_bytes = self._sent_bytes = self._failures_count = 0
+        self._requests_count = self._received_bytes = self._sent_bytes = 0
         self._chunk = memoryview(bytearray(RECEIVE_BYTES))
         self._first_chunk = self._chunk[:FIRST_RECEIVE_BYTES]
 
     def submit(self, call: Call, completed: Completed, *, deadline_ms: float | None = None) -> None:
         """Send the call when its broker can be reached; `completed` is called from a later `turn`."""
-        timeout_ms = self._clock.monotonic_ms() + self._request_timeout_ms + call.wait_ms_max
-        self._route(Pending(call, completed, min(timeout_ms, deadline_ms) if deadline_ms is not None else timeout_ms))
+        now_ms = self._clock.monotonic_ms()
+        timeout_ms = now_ms + self._request_timeout_ms + call.wait_ms_max
+        due_ms = min(timeout_ms, deadline_ms) if deadline_ms is not None else timeout_ms
+        connect_by_ms = now_ms + self._connect_timeout_ms if call.target == ANY_BROKER else NEVER
+        self._route(Pending(call, completed, due_ms, connect_by_ms))
 
     def _route(self, pending: Pending) -> None:
         now_ms = self._clock.monotonic_ms()
@@ -111,10 +101,12 @@ class Links:
             self._fail_or_reroute(pending, error)
 
     def _fail_or_reroute(self, pending: Pending, error: ClientError) -> None:
-        """A call for any broker, not sent yet, goes to the next address that was not refused just now."""
+        """Offer a call for any broker that was not sent yet to the next address that is not avoided."""
         now_ms = self._clock.monotonic_ms()
-        is_free = pending.call.target == ANY_BROKER and isinstance(error, BrokerUnreachable | BadAnswer)
-        if is_free and any(self._retry_ms(address) <= now_ms for address in self._choices()):
+        may_try = isinstance(error, BrokerUnreachable | BadAnswer) or (
+            isinstance(error, DeadlineExceeded) and now_ms < pending.connect_by_ms
+        )
+        if pending.call.target == ANY_BROKER and may_try and self._addresses.usable(now_ms):
             self._route(pending)
         else:
             self._replies.append((pending.completed, error))
@@ -131,7 +123,7 @@ class Links:
             "request-total": self._requests_count,
             "incoming-byte-total": self._received_bytes,
             "outgoing-byte-total": self._sent_bytes,
-            "connection-failure-total": self._failures_count,
+            "connection-failure-total": self._addresses.failures_count,
         }
 
     def in_flight(self) -> int:
@@ -181,33 +173,16 @@ class Links:
 
     def _address_for(self, target: int, now_ms: float) -> Address:
         if target != ANY_BROKER:
-            broker = self.cluster.brokers.get(target)
-            if broker is None:
-                raise BrokerUnreachable(f"no address is known for broker {target}: it may be down")
-            return Address(broker.host, broker.port)
-        choices = self._choices()
-        for address in choices:
+            return self._addresses.of(target)
+        for address in self._addresses.all():
             link = self._links.get(Route(address, 0))
             if link is not None and link.connection.is_ready:
                 return address
-        usable = [address for address in choices if self._retry_ms(address) <= now_ms]
-        # Those that never refused come first: when no known broker can be reached, the bootstrap servers are.
-        # When all were refused just now, the one that is due first says why.
-        return min(usable or choices, key=self._retry_ms)
-
-    def _choices(self) -> list[Address]:
-        known = [Address(broker.host, broker.port) for broker in self.cluster.brokers.values()]
-        return list(dict.fromkeys([*known, *self._bootstrap]))
-
-    def _retry_ms(self, address: Address) -> float:
-        refusal = self._refusals.get(address)
-        return refusal.retry_ms if refusal is not None else 0.0
+        return self._addresses.next(now_ms)
 
     def _connect(self, route: Route, now_ms: float) -> Link:
         address = route.address
-        refusal = self._refusals.get(address)
-        if refusal is not None and refusal.retry_ms > now_ms:
-            raise refusal.error
+        self._addresses.check(address, now_ms)
         try:
             transport = self._network.connect(address.host, address.port)
         except OSError as error:
@@ -219,7 +194,7 @@ class Links:
             exchange=self._security.exchange() if self._security.exchange is not None else None,
         )
         secured = self._security.wrap(transport, address.host) if self._security.wrap is not None else None
-        link = Link(secured or transport, connection, now_ms + self._connect_timeout_ms)
+        link = Link(secured or transport, connection, now_ms + self._connect_timeout_ms, now_ms + SILENCE_MS)
         link.secured = secured
         self._links[route] = link
         self._by_token[transport.token] = route
@@ -227,14 +202,7 @@ class Links:
         return link
 
     def _refuse(self, address: Address, error: ClientError) -> ClientError:
-        before = self._refusals.get(address)
-        self._failures_count += 1
-        if before is None and self._tell is not None:
-            self._tell(f"{error}; trying again")
-        backoff_ms = min(before.backoff_ms * 2, RECONNECT_BACKOFF_MS_MAX) if before else RECONNECT_BACKOFF_MS
-        spread = 1 + (self._choose(2 * JITTER_PER_MILLE) - JITTER_PER_MILLE) / 1000 if self._choose is not None else 1
-        self._refusals[address] = _Refusal(self._clock.monotonic_ms() + backoff_ms * spread, backoff_ms, error)
-        return error
+        return self._addresses.refuse(address, error, self._clock.monotonic_ms())
 
     def _enqueue(self, link: Link, pending: Pending) -> None:
         now_ms = self._clock.monotonic_ms()
@@ -280,8 +248,8 @@ class Links:
         except (BadAnswer, BrokerUnreachable, AuthenticationFailed, UnsupportedByBroker) as error:
             self._drop(route, self._refuse(address, error))
         else:
-            if link.connection.is_ready and self._refusals.pop(address, None) is not None and self._tell is not None:
-                self._tell(f"{address} is reached again")
+            if link.connection.is_ready:
+                self._addresses.reached(address)
 
     def _flush(self, link: Link) -> None:
         while link.outgoing:
@@ -339,7 +307,28 @@ class Links:
         if not was_ready and link.connection.is_ready:
             link.became_ready(self._clock.monotonic_ms())
             self.cluster.learn_features(link.connection.features_epoch, link.connection.features)
+            self._take_over(link)
             self._release(link)
+
+    def _take_over(self, link: Link) -> None:
+        """Let the first connection that is ready have the calls for any broker that wait for others."""
+        lane = self._by_token[link.transport.token].lane
+        for route, other in self._links.items():
+            if route.lane == lane and not other.connection.is_ready:
+                link.waiting.extend(other.release_free())
+
+    def _try_next(self, lane: int, silent: Link, now_ms: float) -> None:
+        """Offer the calls for any broker to a further address; the silent one may still answer, and then has them."""
+        silent.patience_ms = now_ms + SILENCE_MS
+        routes = (Route(address, lane) for address in self._addresses.usable(now_ms))
+        route = next((each for each in routes if each not in self._links), None)
+        if route is None:
+            return
+        for pending in silent.release_free():
+            try:
+                self._enqueue(self._links.get(route) or self._connect(route, now_ms), pending)
+            except ClientError as error:
+                self._fail_or_reroute(pending, error)
 
     def _release(self, link: Link) -> None:
         """Something can be sent: send what waited for that."""
@@ -364,18 +353,22 @@ class Links:
                 self._drop(route, self._refuse(address, error))
             else:
                 self._expire_waiting(link, now_ms)
+                if link.is_silent(now_ms):
+                    self._try_next(route.lane, link, now_ms)
                 if link.waiting and link.may_send(now_ms):
                     self._release(link)
 
     def _expire_waiting(self, link: Link, now_ms: float) -> None:
-        for pending in [pending for pending in link.waiting if pending.deadline_ms <= now_ms]:
+        is_ready, address = link.connection.is_ready, link.connection.address
+        for pending in link.expired(now_ms):
             link.waiting.remove(pending)
-            if link.connection.is_ready:
-                text = f"{link.connection.address} wants to be asked less: look at the quotas of this client"
+            if is_ready:
+                text = f"{address} wants to be asked less: look at the quotas of this client"
+            elif pending.call.target == ANY_BROKER and len(every := self._addresses.all()) > 1:
+                text = f"none of {', '.join(map(str, every))} answered in time: is a broker running there?"
             else:
-                text = f"no connection to {link.connection.address} in time: is a broker running there?"
-            error = DeadlineExceeded(text)
-            self._replies.append((pending.completed, error))
+                text = f"no connection to {address} in time: is a broker running there?"
+            self._replies.append((pending.completed, DeadlineExceeded(text)))
 
     def _drop(self, route: Route, error: ClientError) -> None:
         link = self._links.pop(route)
