@@ -69,9 +69,8 @@ def environment(*, requirements: str, shows_progress: bool = False) -> None:
     quiet = () if shows_progress else ("--quiet",)
     pip = (PYTHON, "-m", "pip", "install", *quiet, "--disable-pip-version-check", "--no-input")
     must(*pip, "--require-hashes", "-r", pins, failing="the packages could not be installed; see pip's message above")
-    native = {"HEADRACE_NATIVE": "1"} if shutil.which(os.environ.get("CC", "cc")) else {}
     itself = "headrace itself could not be installed"
-    must(*pip, "--no-deps", "--no-build-isolation", "-e", ROOT, failing=itself, **native)
+    must(*pip, "--no-deps", "--no-build-isolation", "-e", ROOT, failing=itself)
     STAMPS.mkdir(exist_ok=True)
     stamp.write_text(content)
 

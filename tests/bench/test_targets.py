@@ -2,6 +2,7 @@
 
 import pytest
 
+from headrace.bench.brokers import PURE_PYTHON
 from headrace.bench.comparison import PARTS
 from headrace.bench.figures import FIGURES, Measurement
 from headrace.bench.floor import BARE
@@ -60,7 +61,7 @@ def test_an_absolute_bound_and_one_of_our_own_figures() -> None:
 def test_every_target_names_figures_and_subjects_that_exist() -> None:
     for target in TARGETS:
         assert target.figure in FIGURES
-        assert target.against in ("", KAFKA, BARE) or target.against in FIGURES
+        assert target.against in ("", KAFKA, BARE, PURE_PYTHON) or target.against in FIGURES
 
 
 def test_the_command_offers_every_part() -> None:

@@ -16,16 +16,25 @@ from headrace.cli.machine_checks import (
     file_system_of,
     free_space_finding,
     future_findings,
+    helper_findings,
     lock_finding,
     memory_findings,
     open_files_finding,
     python_finding,
 )
+from headrace.wire.compiled import CompiledHelper
 
 
 def test_this_machine_can_be_looked_at() -> None:
     abouts = [finding.about for finding in check_machine()]
-    assert abouts[:4] == ["python", "open files", "clock", "checksum"]
+    assert abouts[:5] == ["python", "open files", "clock", "checksum", "compiled helper"]
+
+
+def test_compiled_helpers() -> None:
+    used, unused = helper_findings((CompiledHelper("one", "adds", True), CompiledHelper("two", "counts", False)))
+    assert used == (Level.OK, "compiled helper", "one: adds, in use", "")
+    assert unused[:3] == (Level.NOTE, "compiled helper", "two: counts, in Python here")
+    assert "python3-dev" in unused.advice
 
 
 def test_python() -> None:

@@ -45,7 +45,7 @@ def compiled():
     """Built for this run, whether or not the environment has one."""
     folder = Path(mkdtemp(prefix="headrace-native-"))
     library = build_native.build(build_native.REPEATS, folder / build_native.LIBRARIES[build_native.REPEATS].name)
-    loader = ExtensionFileLoader("headrace.wire._repeats", str(library))
+    loader = ExtensionFileLoader("headrace.wire._compiled", str(library))
     module = module_from_spec(spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     shutil.rmtree(folder)

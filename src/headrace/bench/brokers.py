@@ -22,6 +22,9 @@ START_SECONDS_MAX = 120
 PROBE_METADATA_VERSION = 9
 CONNECT_SECONDS_MAX = 1.0
 
+PURE_PYTHON = "headrace, pure Python"
+"""The name of a broker that uses no compiled helper."""
+
 SHARED_SETTINGS: Mapping[str, str] = {
     "auto.create.topics.enable": "false",
     "log.segment.delete.delay.ms": "1000",
@@ -102,13 +105,15 @@ class BrokerProcess(MeasuredBroker):
 
 
 class HeadraceBroker(BrokerProcess):
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
-        super().__init__("headrace", folder)
+    program: tuple[str, ...] = ("-m", "headrace")
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, name: str = "headrace") -> None:
+        super().__init__(name, folder)
         self._settings = {**SHARED_SETTINGS, **(settings or {})}
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         settings = [word for name, text in self._settings.items() for word in ("--set", f"{name}={text}")]
-        command = processes.python_command("-m", "headrace", "broker", "--listen", "127.0.0.1:0")
+        command = processes.python_command(*self.program, "broker", "--listen", "127.0.0.1:0")
         return processes.start(
             [*command, "--data-dir", str(self.folder), *settings], messages=self.messages, stdout=subprocess.PIPE
         )
@@ -120,6 +125,20 @@ class HeadraceBroker(BrokerProcess):
         if match is None:
             raise BenchError(f"the broker did not start{processes.last_words(self.messages)}")
         return match[1]
+
+
+class PurePythonBroker(HeadraceBroker):
+    """The same broker as an installation without a C compiler has it."""
+
+    # An entry of None makes the import fail, as it does where the helper was not built.
+    program = (
+        "-c",
+        "import runpy, sys; sys.modules['headrace.wire._compiled'] = None; "
+        "runpy.run_module('headrace', run_name='__main__', alter_sys=True)",
+    )
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(folder, settings, PURE_PYTHON)
 
 
 def wait_for_metadata(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headrace.bench import targets
-from headrace.bench.brokers import BrokerProcess, HeadraceBroker, free_ports
+from headrace.bench.brokers import PURE_PYTHON, BrokerProcess, HeadraceBroker, PurePythonBroker, free_ports
 from headrace.bench.commits import CommitRounds
 from headrace.bench.compaction import BesideCompactionRounds, CleaningRounds
 from headrace.bench.consume import LIBRDKAFKA, REPLAY, ConsumeRounds
@@ -31,6 +31,7 @@ from headrace.bench.rounds import Measured, Told, in_turns, warm_up
 from headrace.bench.startup import StartRounds, embedded_round
 from headrace.bench.transactions import TransactionLoad, TransactionRounds
 from headrace.client.errors import ClientError
+from headrace.wire.compiled import has_request_helper
 from headrace.wire.records.compression import Compression
 
 IN_PROCESS = "this process"
@@ -183,12 +184,18 @@ class Comparison:
 
 
 def produce(comparison: Comparison) -> None:
-    for number, full in enumerate(PRODUCE_LOADS):
-        load = full.quick() if comparison.extent.is_quick else full
-        bare = {BARE: AppendFloorRounds(comparison.folder, comparison.client, load)} if full is LARGE else {}
-        make = partial(ProduceRounds, client=comparison.client, load=load, topic=f"produce-{number}")
-        warm = partial(make, load=full.quick(), topic=f"warm-{number}")
-        comparison.measure(full.name, make, warm_figure="cpu_us_per_request", warm=warm, others=bare)
+    with ExitStack() as stack:
+        pure = None
+        if has_request_helper():
+            pure = stack.enter_context(PurePythonBroker(comparison.folder / "pure-python")).start()
+        for number, full in enumerate(PRODUCE_LOADS):
+            load = full.quick() if comparison.extent.is_quick else full
+            make = partial(ProduceRounds, client=comparison.client, load=load, topic=f"produce-{number}")
+            warm = partial(make, load=full.quick(), topic=f"warm-{number}")
+            others: dict[str, Measured] = {} if pure is None else {PURE_PYTHON: make(pure)}
+            if full is LARGE:
+                others[BARE] = AppendFloorRounds(comparison.folder, comparison.client, load)
+            comparison.measure(full.name, make, warm_figure="cpu_us_per_request", warm=warm, others=others)
 
 
 def consume(comparison: Comparison) -> None:

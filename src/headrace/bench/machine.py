@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.bench.errors import CannotBeMeasured
-from headrace.wire.repeats import read_repeat, read_repeat_plainly
+from headrace.wire.compiled import has_request_helper
 
 CACHE_FOLDER = "headrace"
 IN_MEMORY = ("tmpfs", "ramfs")
@@ -33,7 +33,7 @@ def describe(folder: Path) -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "file system": file_system(folder),
-        "compiled helper of the broker": "not built" if read_repeat is read_repeat_plainly else "in use",
+        "compiled helper of the broker": "in use" if has_request_helper() else "not built",
     }
 
 

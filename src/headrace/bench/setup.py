@@ -6,7 +6,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from headrace.bench.brokers import BrokerProcess, HeadraceBroker, MeasuredBroker, wait_for_metadata
+from headrace.bench.brokers import (
+    BrokerProcess,
+    HeadraceBroker,
+    MeasuredBroker,
+    PurePythonBroker,
+    wait_for_metadata,
+)
 from headrace.bench.kafka import KafkaBroker
 from headrace.bench.machine import bench_folder, touched_memory
 from headrace.bench.replay import ReplayClient
@@ -36,8 +42,11 @@ def prepared(
     compiled: bool,
     tell: Told,
     settings: Mapping[str, str] | None = None,
+    with_pure_python: bool = False,
 ) -> Iterator[Setup]:
-    """A running broker as named by `bootstrap`, or a new one with these settings; and Apache Kafka if wanted."""
+    """A running broker as named by `bootstrap`, or a new one with these settings; and the others that are wanted.
+
+    `compiled` is about the client; `with_pure_python` adds a broker that uses no compiled helper."""
     with ExitStack() as stack:
         own_folder = stack.enter_context(bench_folder(folder))
         if touch:
@@ -49,6 +58,8 @@ def prepared(
             brokers.append(MeasuredBroker(bootstrap, bootstrap, broker_pid))
         else:
             brokers.append(_started(stack, HeadraceBroker(own_folder / "headrace", settings), tell))
+        if with_pure_python:
+            brokers.append(_started(stack, PurePythonBroker(own_folder / "pure-python", settings), tell))
         if with_kafka:
             brokers.append(_started(stack, KafkaBroker(own_folder / "kafka", settings), tell))
         topics = f"bench-{secrets.token_hex(4)}"

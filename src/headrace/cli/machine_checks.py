@@ -7,12 +7,13 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from headrace.cli.console import size_text
 from headrace.cli.findings import Finding, note, ok, problem, warning
+from headrace.wire.compiled import INSTALL, CompiledHelper, compiled_helpers
 
 PYTHON_MIN = (3, 11)
 OPEN_FILES_MIN = 4_096
@@ -32,6 +33,7 @@ def check_machine() -> Iterator[Finding]:
     yield open_files_finding(*resource.getrlimit(resource.RLIMIT_NOFILE))
     yield clock_finding(time.time())
     yield checksum_finding()
+    yield from helper_findings(compiled_helpers())
     yield from memory_findings(_proc("meminfo"), _proc("sys/vm/overcommit_memory"))
 
 
@@ -66,6 +68,14 @@ def checksum_finding() -> Finding:
     if crc32c.hardware_based:
         return ok("checksum", "CRC-32C by the processor")
     return warning("checksum", "CRC-32C in software", "expect several times the CPU per byte on this processor")
+
+
+def helper_findings(helpers: Sequence[CompiledHelper]) -> Iterator[Finding]:
+    for helper in helpers:
+        if helper.in_use:
+            yield ok("compiled helper", f"{helper.name}: {helper.work}, in use")
+        else:
+            yield note("compiled helper", f"{helper.name}: {helper.work}, in Python here", f"for less CPU: {INSTALL}")
 
 
 def memory_findings(meminfo: str, overcommit: str) -> Iterator[Finding]:

@@ -61,12 +61,12 @@ def interpreter_findings(chosen: str | None, own: str) -> Iterator[Finding]:
 
 
 def helper_finding() -> Finding:
+    from headrace.wire import compiled
     from headrace.wire.columns.native import load
 
     if load() is not None:
         return ok(ABOUT, "records are decoded by the compiled helper")
-    advice = "install with HEADRACE_NATIVE=1 and a C compiler for faster reads of small records"
-    return note(ABOUT, "records are decoded by numpy", advice)
+    return note(ABOUT, "records are decoded by numpy", f"for faster reads of small records: {compiled.INSTALL}")
 
 
 def _installed(name: str) -> str | None:

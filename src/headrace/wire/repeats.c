@@ -172,9 +172,9 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_repeats", NULL, -1, methods, NULL, NULL, NULL, NULL};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_compiled", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__repeats(void) {
+PyMODINIT_FUNC PyInit__compiled(void) {
     PyObject *checksum = PyImport_ImportModule("headrace.wire.checksum");
     if (checksum == NULL) return NULL;
     crc32c = PyObject_GetAttrString(checksum, "crc32c");

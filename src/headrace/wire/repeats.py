@@ -74,6 +74,6 @@ def read_repeat_plainly(
 
 
 try:
-    from headrace.wire._repeats import read_repeat as read_repeat
+    from headrace.wire._compiled import read_repeat as read_repeat
 except ImportError:
     read_repeat = read_repeat_plainly

@@ -156,7 +156,7 @@ def scan(comparison: SparkComparison) -> None:
     _reads(comparison, targets.SCAN_LARGE, comparison.topic(sizes.large_rows, LARGE_BYTES), drivers)
     _reads(comparison, targets.SCAN_SMALL, comparison.topic(sizes.small_rows, SMALL_BYTES), drivers)
     if FILES not in drivers:
-        raise ToolMissing("scans with the compiled helper: it is not built, see HEADRACE_NATIVE in the guide of Spark")
+        raise ToolMissing("scans with the compiled helper: it is not built, see `headrace doctor`")
 
 
 def write(comparison: SparkComparison) -> None:

@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 
 RECORD_BYTES_OF_LARGE_BATCHES = 1_000
 REPLAY, PYTHON, LIBRDKAFKA = "replay", "python", "librdkafka"
-_NOT_FOR_PRODUCERS = ("connections", "depth", "size", "acks", "client", "rounds", "with_kafka", "broker_pid")
+_NOT_FOR_PRODUCERS = (
+    "connections",
+    "depth",
+    "size",
+    "acks",
+    "client",
+    "pure_python",
+    "rounds",
+    "with_kafka",
+    "broker_pid",
+)
 _NOT_FOR_CONSUMERS = ("client", "megabytes", "partitions", "rounds", "with_kafka", "broker_pid", "touch")
 
 seconds_option = click.option(
@@ -76,6 +86,7 @@ def floor(run: Run, seconds: float) -> None:
     show_default=True,
     help="Encoded requests by a C program or by Python processes, or messages by librdkafka.",
 )
+@click.option("--pure-python", is_flag=True, help="In turns with a broker that uses no compiled helper.")
 @click.option("--producers", type=click.IntRange(1), metavar="N", help="Evaluation: N producers at a steady pace.")
 @click.option("--interval-ms", type=click.FloatRange(1), default=100.0, show_default=True, help="Of each producer.")
 @click.option("--topic", default="bench", show_default=True, help="What --producers write to; made if it is not there.")
@@ -89,6 +100,7 @@ def produce(
     acks: str,
     seconds: float,
     client: str,
+    pure_python: bool,
     producers: int | None,
     interval_ms: float,
     topic: str,
@@ -113,7 +125,7 @@ def produce(
     if client == LIBRDKAFKA:  # which has one connection and its own batches: only the size of messages differs
         loads = list({load.message_name: load for load in loads}.values())
     found: list[Measurement] = []
-    with setup(run, compiled=client != PYTHON) as made:
+    with setup(run, compiled=client != PYTHON, with_pure_python=pure_python) as made:
         for number, load in enumerate(loads):
             topic = f"{made.topics}-{number}"
             if client == LIBRDKAFKA:

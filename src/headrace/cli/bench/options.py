@@ -143,7 +143,9 @@ def left_out_if_it_cannot_be(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def setup(run: Run, *, compiled: bool = True, settings: Mapping[str, str] | None = None) -> Iterator["Setup"]:
+def setup(
+    run: Run, *, compiled: bool = True, settings: Mapping[str, str] | None = None, with_pure_python: bool = False
+) -> Iterator["Setup"]:
     from headrace.bench.setup import prepared
     from headrace.client import Admin
     from headrace.ports.real.processes import is_running
@@ -165,6 +167,7 @@ def setup(run: Run, *, compiled: bool = True, settings: Mapping[str, str] | None
         compiled=compiled,
         tell=tell,
         settings=settings,
+        with_pure_python=with_pure_python,
     ) as made:
         yield made
 

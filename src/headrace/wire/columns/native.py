@@ -5,16 +5,15 @@ It is loaded by ctypes, so a call takes the whole group and releases the interpr
 
 import ctypes
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy
 
 from headrace.wire.columns.opened import BatchRow, Group, Int64s
 from headrace.wire.columns.places import Places
+from headrace.wire.compiled import column_library
 from headrace.wire.errors import CorruptBatch
 
-LIBRARY = "_places.so"
 _COUNT = BatchRow._fields.index("record_count")
 _REFUSED = "a record is not what it declares"
 
@@ -66,10 +65,8 @@ class Helper:
 @cache
 def load() -> Helper | None:
     """The helper, or None where it was not built or belongs to another kind of machine."""
-    library = resources.files("headrace.wire.columns").joinpath(LIBRARY)
-    if not library.is_file():
-        return None
+    library = column_library()
     try:
-        return Helper(ctypes.CDLL(str(library)))
-    except (OSError, AttributeError):
+        return None if library is None else Helper(library)
+    except AttributeError:
         return None

@@ -1,6 +1,6 @@
 /* Where each field of each record of a group is: the loop of places.py, compiled.
 
-   Built only when HEADRACE_NATIVE=1; tests hold it equal to the numpy path. No byte is read that is not before the end
+   Built where a C compiler is (tools/build_native.py); tests hold it equal to the numpy path. No byte is read that is not before the end
    of its record, and a record ends within its batch. Every function returns a count, or REFUSED. */
 
 #include <stdint.h>
