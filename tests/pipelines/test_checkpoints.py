@@ -22,7 +22,7 @@ def test_a_note_comes_back_as_it_was(tmp_path: Path) -> None:
     checkpoint.write_note(note)
     assert checkpoint.note() == note
     assert json.loads((tmp_path / "new" / "headrace.json").read_text())["definition"] == digest(IDENTITY)
-    fresh = checkpoint.begin_generation({"input": {"t": {"0": 1}}})
+    fresh = checkpoint.begin_generation({"input": {"t": {"0": 1}}}, {"dead": {"0": 7}})
     assert (fresh.generation, fresh.identity, fresh.starts) == (4, None, {"input": {"t": {"0": 1}}})
     assert checkpoint.note() == fresh
 

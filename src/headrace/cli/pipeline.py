@@ -9,8 +9,9 @@ from headrace.cli.console import count_text, print_json
 from headrace.cli.failures import EXIT_FAILED, Failure
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import json_option
+from headrace.cli.pipeline_letters import replay_dlq
 from headrace.cli.pipeline_places import pipeline_argument
-from headrace.cli.pipeline_rewind import backfill, replay_dlq, rewind
+from headrace.cli.pipeline_rewind import backfill, rewind
 from headrace.cli.pipeline_run import run, stop
 from headrace.cli.pipeline_status import checkpoint, lag, status
 from headrace.cli.pipeline_test import test

@@ -1,4 +1,4 @@
-"""`headrace pipeline rewind`, `backfill` and `replay-dlq`: the past of a pipeline, once more or at last."""
+"""`headrace pipeline rewind` and `backfill`: the past of a pipeline, once more or at last."""
 
 import time
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.console import print_json, print_table
+from headrace.cli.console import count_text, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
 from headrace.cli.pipeline_places import chosen_bootstrap, find_target, load, pipeline_argument, told_failures
@@ -53,6 +53,7 @@ def rewind(
     from headrace.client import EARLIEST, LATEST, Admin
     from headrace.spark.pipelines.checkpoints import Checkpoint
     from headrace.spark.pipelines.rewinding import Target, starts_at
+    from headrace.spark.pipelines.rewound_letters import count_read_twice, letter_ends
     from headrace.spark.pipelines.topics import client_settings
 
     if sum((to_earliest, to_latest, to_time is not None, to_batch is not None)) != 1:
@@ -65,12 +66,14 @@ def rewind(
         _refuse_running(ctx, place)
         with Admin(config=client_settings(address, pipeline)) as admin:
             starts = starts_at(admin, pipeline, Target(time_ms=moment, batch=to_batch), checkpoint)
+            letters = letter_ends(admin, pipeline)
         _show_starts(starts, as_json)
+        _say_read_twice(count_read_twice(client_settings(address, pipeline), pipeline, starts))
         if dry_run:
             return
         if not yes:
             confirm(f'rewind pipeline "{pipeline.name}"? What is read again is written again.')
-        generation = checkpoint.begin_generation(starts).generation
+        generation = checkpoint.begin_generation(starts, letters).generation
     if not as_json:
         click.echo(f'pipeline "{pipeline.name}" begins there with its next run (generation {generation})')
 
@@ -129,38 +132,6 @@ def backfill(
     click.echo(f"backfill {planned.name} is done: the stream goes on at {_vectors(planned.ends)}")
 
 
-@click.command("replay-dlq")
-@pipeline_argument
-@click.option("--reason", metavar="TEXT", help="Only letters whose reason has this text; the others are passed over.")
-@click.option("--limit", type=click.IntRange(1), help="At most so many letters.")
-@bootstrap_option
-@json_option
-@click.pass_context
-def replay_dlq(
-    ctx: click.Context, place: Path, bootstrap: str, reason: str | None, limit: int | None, as_json: bool
-) -> None:
-    """Send dead letters again to the topics they came from, each once, also if this is cut off and called again."""
-    from headrace.spark.pipelines.letters import reason_of, replay
-    from headrace.spark.pipelines.topics import client_settings
-
-    pipeline = load(place)
-    topic = pipeline.bad_records.topic
-    if topic is None:
-        raise Misuse(f"{pipeline.file} names no topic for dead letters (bad_records.topic)")
-    settings = client_settings(chosen_bootstrap(ctx, pipeline), pipeline)
-    found = replay(
-        settings,
-        pipeline=pipeline.name,
-        topic=topic,
-        chosen=lambda letter: reason is None or reason in reason_of(letter),
-        limit=limit,
-    )
-    if as_json:
-        print_json({"sent": found.sent, "passed_over": found.passed_over})
-    else:
-        click.echo(f"sent {found.sent} letters again, passed over {found.passed_over}")
-
-
 def _time(text: str) -> int:
     try:
         return parse_time(text, now=datetime.now().astimezone())
@@ -175,6 +146,15 @@ def _refuse_running(ctx: click.Context, place: Path) -> None:
         raise Failure(
             f'pipeline "{target.name}" runs on {known.holder.host} as process {known.holder.process_id}: '
             "stop it first with `headrace pipeline stop`"
+        )
+
+
+def _say_read_twice(count: int) -> None:
+    if count:
+        click.echo(
+            f"{count_text(count, 'dead letter')} behind this start went back to their topics by `replay-dlq`: the next "
+            "run reads both the records and the letters, so what is good by now is written twice",
+            err=True,
         )
 
 

@@ -299,15 +299,16 @@ def test_letters_sent_again_and_a_rewind_give_what_was_sent(
     )
     write_pipeline(tmp_path, fixed)
     replayed = CliRunner().invoke(cli, ["pipeline", "replay-dlq", str(folder), "--json", *call])
-    assert json.loads(replayed.output) == {"sent": 4, "passed_over": 0}
+    assert json.loads(replayed.output) == {"sent": 4, "passed_over": 0, "before_rewind": 0}
     once_more = CliRunner().invoke(cli, ["pipeline", "replay-dlq", str(folder), "--json", *call])
-    assert json.loads(once_more.output) == {"sent": 0, "passed_over": 0}
+    assert json.loads(once_more.output) == {"sent": 0, "passed_over": 0, "before_rewind": 0}
     assert rows(run_once(folder, spark, broker.bootstrap_servers), "written") == 4
     expected = [{"id": n, "doubled": 2 * n} for n in range(40)]
     found = read_records(broker.bootstrap_servers, f"{name}-out")
     assert sorted(values(found), key=lambda row: row["id"]) == expected
     rewound = CliRunner().invoke(cli, ["pipeline", "rewind", str(folder), "--to-earliest", "--yes", *call])
     assert rewound.exit_code == 0, rewound.output
+    assert "4 dead letters behind this start" in rewound.output
     outcome = run_once(folder, spark, broker.bootstrap_servers)
     assert (rows(outcome, "read"), rows(outcome, "written")) == (44, 44)
     again = values(read_records(broker.bootstrap_servers, f"{name}-out"))

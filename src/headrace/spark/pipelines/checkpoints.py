@@ -50,6 +50,8 @@ class Note:
     generation: int = 0
     starts: Mapping[str, Vector] = field(default_factory=dict)
     """Where the streams of this generation begin, by the names of their sources; settled before the first batch."""
+    letters: Vector = field(default_factory=dict)
+    """Where the topic of dead letters ended when this generation began: letters below are of the time before it."""
 
 
 def _identity(found: Mapping[str, Any] | None) -> Identity | None:
@@ -101,6 +103,7 @@ class Checkpoint:
             identity=_identity(found["identity"]),
             generation=found["generation"],
             starts=found["starts"],
+            letters=found.get("letters", {}),
         )
 
     def write_note(self, note: Note) -> None:
@@ -142,10 +145,10 @@ class Checkpoint:
                 ) from None
             yield
 
-    def begin_generation(self, starts: Mapping[str, Vector]) -> Note:
+    def begin_generation(self, starts: Mapping[str, Vector], letters: Vector) -> Note:
         """From now on the sources begin there, and nothing is remembered of what was done."""
         note = self.note()
-        fresh = replace(note, identity=None, generation=note.generation + 1, starts=starts)
+        fresh = replace(note, identity=None, generation=note.generation + 1, starts=starts, letters=letters)
         self.write_note(fresh)
         return fresh
 

@@ -1,19 +1,22 @@
 """Dead letters go back to where they came from: read from their topic, sent again as they were, each once.
 
-What was sent again and how far the letters are read is one transaction, so a kill anywhere repeats or loses none.
+What was sent again and which letters are left is one transaction, so a kill anywhere repeats or loses none. Letters
+that a replay does not choose are left for a later one (letter_states.py).
 """
 
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from headrace.client import EARLIEST, Consumer, ConsumerRecord, OffsetAndMetadata, Producer, TopicPartition
 from headrace.client.consuming import Place
 from headrace.client.errors import ClientError
 from headrace.model.errors import ErrorCode
+from headrace.model.ids import NO_TOPIC_ID, TopicId
 from headrace.spark.pipelines.failpoints import Failpoint, reach
+from headrace.spark.pipelines.letter_states import SentLetters
 from headrace.spark.pipelines.output_rows import DEAD_PREFIX
 
 LETTERS_PER_TRANSACTION = 1_000
@@ -24,88 +27,190 @@ REPLAYED_HEADER = "hr-replayed"
 Choice = Callable[[ConsumerRecord], bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    sent: int
-    passed_over: int
-    """Letters that were not chosen; they count as dealt with."""
+class Replay(NamedTuple):
+    """How many letters became what; `passed_over` and `before_rewind` are left for a later replay."""
+
+    sent: int = 0
+    passed_over: int = 0
+    before_rewind: int = 0
+    """Letters of records that the pipeline reads again since its last rewind."""
+
+
+class NoLetters(ClientError):
+    """No run has made the topic yet."""
+
+
+class Letter(NamedTuple):
+    record: ConsumerRecord
+    is_sent: bool
 
 
 def group_of(pipeline: str) -> str:
     return f"{pipeline}.replay"
 
 
-def replay(
-    settings: Mapping[str, Any], *, pipeline: str, topic: str, chosen: Choice, limit: int | None = None
-) -> Replay:
-    """Send again what is in the topic now and was not dealt with by an earlier replay."""
-    group = group_of(pipeline)
-    sent = passed_over = 0
-    reading = {**settings, "group.id": group, "isolation.level": "read_committed", "enable.auto.commit": False}
-    places = _partitions(settings, topic)
-    with (
-        Producer(config={**settings, "transactional.id": group}) as producer,
-        Consumer(config={**reading, "auto.offset.reset": "earliest"}) as consumer,
-    ):
-        # The first transaction aborts what a killed replay has left open; until then its offsets are not settled.
-        producer.transaction().commit()
-        consumer.assign(places)
-        ends = consumer.end_offsets(places)
-        for letters in _batches(consumer, _seek(consumer, places), ends, limit):
-            wanted = [letter for letter in letters if chosen(letter)]
-            with producer.transaction() as transaction:
-                for letter in wanted:
-                    _send_again(producer, letter)
-                transaction.commit_offsets(_offsets(letters), group)
-                reach(Failpoint.LETTERS_SENT)
-            sent += len(wanted)
-            passed_over += len(letters) - len(wanted)
-    return Replay(sent=sent, passed_over=passed_over)
+@dataclass(slots=True, kw_only=True)
+class Letterbox:
+    """The dead letters of one pipeline. A topic may have those of several; each sees its own."""
+
+    settings: Mapping[str, Any]
+    pipeline: str
+    topic: str
+    places: list[TopicPartition] = field(init=False)
+    _topic_id: TopicId = NO_TOPIC_ID
+
+    def __post_init__(self) -> None:
+        from headrace.client import Admin
+        from headrace.client.errors import BrokerError
+
+        with Admin(config=dict(self.settings)) as admin:
+            (described,) = admin.topics([self.topic])
+        if described.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise NoLetters(f'there are no dead letters yet: topic "{self.topic}" is made by the first run')
+        if described.error:
+            raise BrokerError(described.error, f'topic "{self.topic}" of dead letters')
+        self.places = [TopicPartition(self.topic, each.partition) for each in described.partitions]
+        self._topic_id = described.topic_id
+
+    def letters(self) -> Iterator[Letter]:
+        """All that the topic has now, oldest first in each partition, also those that were sent again."""
+        with self._consumer() as consumer:
+            left, sent = self._left(consumer), self._loaded()
+            for records in _batches(consumer, _begin(consumer, self.places, {})):
+                for record in filter(self._is_own, records):
+                    is_below = record.offset < left.get(_place(record), 0)
+                    yield Letter(record, is_below or sent.has(_place(record), record.offset))
+
+    def replay(self, chosen: Choice, *, is_reread: Choice = lambda _letter: False, limit: int | None = None) -> Replay:
+        """Send again what is in the topic now, is chosen, and was not sent by an earlier replay."""
+        group = group_of(self.pipeline)
+        with (
+            Producer(config={**self.settings, "transactional.id": group}) as producer,
+            self._consumer() as consumer,
+        ):
+            # The first transaction aborts what a killed replay has left open; until then its offsets are not settled.
+            producer.transaction().commit()
+            sending = _Sending(self.settings, group, producer, self._loaded(), self._left(consumer))
+            found = Replay()
+            for records in _batches(consumer, _begin(consumer, self.places, sending.left)):
+                own = [each for each in records if self._is_own(each) and not sending.is_sent(each)]
+                wanted = [each for each in own if chosen(each)]
+                again = [each for each in wanted if is_reread(each)]
+                fresh = [each for each in wanted if not is_reread(each)]
+                sent = fresh if limit is None else fresh[: limit - found.sent]
+                sending.settle(records, own, sent)
+                found = Replay(
+                    sent=found.sent + len(sent),
+                    passed_over=found.passed_over + len(own) - len(wanted),
+                    before_rewind=found.before_rewind + len(again),
+                )
+                if found.sent == limit:
+                    break
+        return found
+
+    def _consumer(self) -> Consumer:
+        reading = {"group.id": group_of(self.pipeline), "isolation.level": "read_committed"}
+        consumer = Consumer(
+            config={**self.settings, **reading, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        )
+        consumer.assign(self.places)
+        return consumer
+
+    def _left(self, consumer: Consumer) -> dict[TopicPartition, int]:
+        """The offsets below which no letter is left."""
+        return {place: at.offset for place, at in consumer.committed(self.places).items()}
+
+    def _loaded(self) -> SentLetters:
+        states = SentLetters(self.pipeline, self._topic_id)
+        states.load(self.settings)
+        return states
+
+    def _is_own(self, record: ConsumerRecord) -> bool:
+        """Letters without the name of a pipeline were written by hand, and count too."""
+        return dict(record.headers).get(f"{DEAD_PREFIX}pipeline") in (None, self.pipeline.encode())
+
+
+@dataclass(slots=True)
+class _Sending:
+    """One replay: the letters it sends, and which are left then, each time in one transaction."""
+
+    settings: Mapping[str, Any]
+    group: str
+    producer: Producer
+    states: SentLetters
+    left: dict[TopicPartition, int]
+    """By partition, the first offset that may have a letter which was not sent."""
+    _first_left: dict[TopicPartition, int] = field(default_factory=dict)
+    """The first letter that this replay has left behind."""
+
+    def is_sent(self, record: ConsumerRecord) -> bool:
+        return self.states.has(_place(record), record.offset)
+
+    def settle(self, records: list[ConsumerRecord], own: list[ConsumerRecord], sent: list[ConsumerRecord]) -> None:
+        """Send the letters; `records` are all that were read, and `own` the letters among them not sent before."""
+        offsets: dict[TopicPartition, list[int]] = {}
+        for record in sent:
+            offsets.setdefault(_place(record), []).append(record.offset)
+        for record in own:
+            if record.offset not in offsets.get(_place(record), ()):
+                self._first_left.setdefault(_place(record), record.offset)
+        ends = {_place(record): record.offset + 1 for record in records}
+        left = {place: self._first_left.get(place, end) for place, end in ends.items()}
+        if not sent and all(self.left.get(place) == offset for place, offset in left.items()):
+            return
+        self.left |= left
+        committed: dict[Place, int | OffsetAndMetadata] = {place: offset for place, offset in left.items()}  # noqa: C416
+        states = self.states.changes(offsets, left)
+        if states:
+            self.states.make_topic(self.settings)
+        with self.producer.transaction() as transaction:
+            for record in sent:
+                _send_again(self.producer, record)
+            for key, value in states:
+                self.producer.send(self.states.topic, value, key=key)
+            transaction.commit_offsets(committed, self.group)
+            reach(Failpoint.LETTERS_SENT)
 
 
 def reason_of(letter: ConsumerRecord) -> str:
     return dict(letter.headers).get(f"{DEAD_PREFIX}reason", b"").decode(errors="replace")  # type: ignore[union-attr]
 
 
-def _partitions(settings: Mapping[str, Any], topic: str) -> list[TopicPartition]:
-    from headrace.client import Admin
-    from headrace.client.errors import BrokerError
-
-    with Admin(config=dict(settings)) as admin:
-        (described,) = admin.topics([topic])
-    if described.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        raise ClientError(f'there are no dead letters yet: topic "{topic}" is made by the first run')
-    if described.error:
-        raise BrokerError(described.error, f'topic "{topic}" of dead letters')
-    return [TopicPartition(topic, each.partition) for each in described.partitions]
+def origin_of(letter: ConsumerRecord) -> tuple[TopicPartition, int] | None:
+    """The place and offset of the record that died; None where the letter does not say."""
+    headers = dict(letter.headers)
+    topic = headers.get(f"{DEAD_PREFIX}topic")
+    partition, offset = (_number(headers.get(f"{DEAD_PREFIX}{name}"), otherwise=-1) for name in ("partition", "offset"))
+    if topic is None or partition < 0 or offset < 0:
+        return None
+    return TopicPartition(topic.decode(errors="replace"), partition), offset
 
 
-def _seek(consumer: Consumer, places: list[TopicPartition]) -> dict[TopicPartition, int]:
-    committed = consumer.committed(places)
+def _place(record: ConsumerRecord) -> TopicPartition:
+    return TopicPartition(record.topic, record.partition)
+
+
+def _begin(
+    consumer: Consumer, places: list[TopicPartition], begins: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Seek, and return the ends as they are now."""
     for place in places:
-        consumer.seek(place, committed[place].offset if place in committed else EARLIEST)
-    return {place: consumer.position(place) for place in places}
+        consumer.seek(place, begins.get(place, EARLIEST))
+    return dict(consumer.end_offsets(places))
 
 
-def _batches(
-    consumer: Consumer, positions: dict[TopicPartition, int], ends: Mapping[TopicPartition, int], limit: int | None
-) -> Iterator[list[ConsumerRecord]]:
-    """Letters below the ends, at most so many at once and in all."""
-    left = limit
+def _batches(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> Iterator[list[ConsumerRecord]]:
+    """Records below the ends, some at once."""
     heard = time.monotonic()
-    while any(positions[place] < end for place, end in ends.items()) and left != 0:
-        most = LETTERS_PER_TRANSACTION if left is None else min(left, LETTERS_PER_TRANSACTION)
-        records = consumer.poll(200, most)
-        letters = [each for each in records if each.offset < ends[TopicPartition(each.topic, each.partition)]]
-        for place in positions:
-            positions[place] = consumer.position(place)
+    while any(consumer.position(place) < end for place, end in ends.items()):
+        records = consumer.poll(200, LETTERS_PER_TRANSACTION)
+        below = [each for each in records if each.offset < ends[_place(each)]]
         if records:
             heard = time.monotonic()
         elif time.monotonic() - heard > QUIET_SECONDS_MAX:
             raise ClientError(f"no dead letter came for {QUIET_SECONDS_MAX:g} s although there are some")
-        if letters:
-            left = None if left is None else left - len(letters)
-            yield letters
+        if below:
+            yield below
 
 
 def _send_again(producer: Producer, letter: ConsumerRecord) -> None:
@@ -129,7 +234,3 @@ def _send_again(producer: Producer, letter: ConsumerRecord) -> None:
 def _number(text: bytes | None, *, otherwise: int) -> int:
     """Anybody may have put a header of this name on a record: it must not keep the other letters from their way."""
     return int(text) if text is not None and re.fullmatch(rb"-?[0-9]{1,18}", text) else otherwise
-
-
-def _offsets(letters: list[ConsumerRecord]) -> dict[Place, int | OffsetAndMetadata]:
-    return {TopicPartition(each.topic, each.partition): each.offset + 1 for each in letters}
