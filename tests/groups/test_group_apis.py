@@ -73,6 +73,17 @@ class TestCoordinators:
         assert client.produce_error("__consumer_offsets", content=content) == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
+class TestExpressions:
+    @pytest.mark.parametrize("regex", ["__consumer_.*", ".*", "^__.+$"])
+    def test_the_broker_matches_internal_topics_too(self, client, group, regex):
+        """As Kafka 4.3 does; clients that match names themselves leave internal topics out."""
+        answer = client.consumer_beat("me", group=group, subscribed_topic_names=(), subscribed_topic_regex=regex)
+        assert answer.error_code == NONE
+        assigned = {each.topic_id: set(each.partitions) for each in answer.assignment.topic_partitions}
+        assert assigned[client.topic_id("__consumer_offsets")] == {0, 1, 2}
+        assert (client.topic_id("t") in assigned) == (regex == ".*")
+
+
 class TestOffsets:
     @versions(ApiKey.OFFSET_COMMIT)
     def test_commit(self, client, group, version):

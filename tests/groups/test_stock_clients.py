@@ -147,6 +147,10 @@ def test_librdkafka_in_a_group_of_the_new_protocol(broker):
     matching.subscribe(["^assign.*"])
     poll_until([matching], lambda found: len(matching.assignment()) == PARTITIONS)
     close_all([matching])
+    internal = member(**{"group.id": "internal"})
+    internal.subscribe(["^__consumer_.*"])
+    poll_until([internal], lambda found: {each.topic for each in internal.assignment()} == {"__consumer_offsets"})
+    close_all([internal])
 
 
 def test_a_static_member_of_librdkafka_comes_back_without_a_rebalance(broker):

@@ -10,7 +10,6 @@ from headrace.broker.metrics import Family
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX
 from headrace.core.controller.commands import NewTopic
-from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.core.coordination.machine import Producer
 from headrace.core.groups.coordinator import GroupCoordinator
 from headrace.core.groups.records import GroupRecords, Record
@@ -55,7 +54,7 @@ class ImageCatalog:
         return None if topic is None else topic.name
 
     def names(self) -> Iterable[str]:
-        return (name for name in self._broker.image.topics if name not in INTERNAL_TOPICS)
+        return tuple(self._broker.image.topics)
 
 
 class Groups:

@@ -30,7 +30,7 @@ class TopicCatalog(Protocol):
     def name_of(self, topic_id: bytes) -> str | None: ...
 
     def names(self) -> Iterable[str]:
-        """Those that an expression may match."""
+        """Those that an expression may match: all, the internal topics among them, as in Kafka."""
 
 
 class Refusal(Exception):
