@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -21,8 +20,6 @@ PYTHON = VENV / "bin" / "python"
 STAMPS = VENV / "headrace-stamps"
 PYTHON_MIN = (3, 11)
 NEWER_PYTHONS = ("python3.13", "python3.12", "python3.11")
-TEST_WORKERS = 2
-SEED_MAX = 2**32 - 1
 
 LINTED = ("src", "tests", "tools", "examples", "compat")
 CHECKED_LOOSELY = LINTED[1:]
@@ -105,13 +102,9 @@ def demo(arguments: Sequence[str]) -> int:
 
 
 def test(arguments: Sequence[str]) -> int:
-    """Run the tests, in random order, warnings being errors."""
+    """Run the tests, in random order, warnings being errors (CI=true: repeat a few failed tests of real processes)."""
     environment(requirements="dev")
-    seed = f"--randomly-seed={random.randint(0, SEED_MAX)}"
-    status = run(PYTHON, "-m", "pytest", "-rs", f"--numprocesses={TEST_WORKERS}", "--dist=loadgroup", seed, *arguments)
-    if status != 0:
-        print(f'the same order again: make test ARGS="{" ".join((seed, *arguments))}"')
-    return status
+    return run(PYTHON, "-m", "tools.test_run", *arguments)
 
 
 def check(arguments: Sequence[str]) -> int:

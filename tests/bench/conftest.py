@@ -36,7 +36,7 @@ def nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headrace.bench.durable.BARE_SECONDS", 0.02)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def embedded() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker(config={"auto.create.topics.enable": "false"}) as running:
         yield running

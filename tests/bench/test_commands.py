@@ -18,6 +18,8 @@ from headrace.bench.idle import connections_round
 from headrace.cli.main import cli
 from headrace.testing import EmbeddedBroker
 
+pytestmark = pytest.mark.process
+
 Bench = Callable[..., Any]
 
 TINY = replace(

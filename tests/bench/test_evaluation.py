@@ -12,6 +12,8 @@ from headrace.bench.topics import create_topics
 from headrace.client import Producer, TopicPartition
 from headrace.testing import EmbeddedBroker
 
+pytestmark = pytest.mark.process
+
 DELIVERY_TIMEOUT_MS = 1_000
 WAIT_S_MAX = 60.0
 MESSAGES = 200

@@ -17,6 +17,8 @@ from headrace.bench.rebalance import CLASSIC, CONSUMER, STABLE_SECONDS_MAX, Reba
 from headrace.bench.replay import ReplayClient
 from headrace.testing import EmbeddedBroker
 
+pytestmark = pytest.mark.process
+
 TINY = RebalanceLoad(protocol=CLASSIC, members=5, partitions=7, session_ms=600, interval_ms=100)
 SLOWER = [TINY, replace(TINY, session_ms=6_000, interval_ms=1_000), replace(TINY, session_ms=30_000, interval_ms=5_000)]
 """Members whose machine stands still for a session are expelled: then they get a longer one."""

@@ -19,6 +19,8 @@ from headrace.bench.requests import fetch_frames
 from headrace.bench.topics import create_topics, end_offsets
 from headrace.testing import EmbeddedBroker
 
+pytestmark = pytest.mark.process
+
 TINY = ProduceLoad(connections=3, depth=4, records=2, record_bytes=100, partitions=2, seconds=20, bytes_max=20_000)
 """Ends by its bytes, so that it takes no longer than it must."""
 

@@ -9,6 +9,8 @@ import pytest
 from headrace.bench import machine
 from headrace.bench.errors import CannotBeMeasured
 
+pytestmark = pytest.mark.process
+
 TOTAL_BYTES = 8 << 20
 TRIES_MAX = 10
 

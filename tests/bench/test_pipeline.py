@@ -14,6 +14,8 @@ from headrace.bench.paced_orders import TICK_SECONDS, PacedSender, encoded_ticks
 from headrace.client.blocking.whole_topics import read_topic
 from headrace.testing.embedded import EmbeddedBroker
 
+pytestmark = pytest.mark.process
+
 PARTITIONS = 4
 COUNT, PER_SECOND = 2_000, 20_000
 

@@ -14,6 +14,8 @@ from headrace.bench.brokers import HeadraceBroker
 from headrace.bench.errors import BenchError
 from headrace.bench.idle import allow_descriptors
 
+pytestmark = pytest.mark.process
+
 BURN = "import time\nend = time.process_time() + {seconds}\nwhile time.process_time() < end: pass\n"
 
 

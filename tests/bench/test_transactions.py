@@ -7,6 +7,8 @@ from headrace.bench.errors import RunRejected
 from headrace.bench.transactions import TransactionLoad, TransactionReport, TransactionRounds, _check_arrival
 from headrace.testing import EmbeddedBroker
 
+pytestmark = pytest.mark.process
+
 LOAD = TransactionLoad(producers=3, partitions=2, records=4, seconds=0.2)
 
 

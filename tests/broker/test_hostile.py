@@ -17,6 +17,8 @@ from tests.broker.virtual import fetch_request, produce_request
 from tests.reserved_ports import reserved_address
 from tests.wire import samples
 
+pytestmark = pytest.mark.process
+
 SEED = 20_240_601
 ATTACKS = 8_000
 KEPT_OPEN_MAX = 60

@@ -21,6 +21,8 @@ from headrace.wire.records.builder import NewRecord, build_batch
 from tests.broker.sockets import SocketClient, connect
 from tests.broker.virtual import fetch_request, produce_request, values_of
 
+pytestmark = pytest.mark.process
+
 
 def portable_ports():
     """As on a system without epoll and sendfile; select would not do in a process with more than 1,024 open files."""

@@ -15,6 +15,8 @@ from tests.broker_process.broker_process import BrokerProcess
 from tests.broker_process.raw_connection import RawConnection
 from tests.reserved_ports import reserved_port
 
+pytestmark = pytest.mark.process
+
 METADATA_VERSION = 9
 NAMED = {"listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT"}
 

@@ -28,6 +28,8 @@ from headrace.wire.records.header import CRC_AT, MAGIC_AT
 from tests.broker_process.broker_process import BrokerProcess
 from tests.broker_process.raw_connection import RawConnection
 
+pytestmark = pytest.mark.process
+
 PRODUCE_VERSION = 9
 FETCH_VERSION = 11
 METADATA_VERSION = 9

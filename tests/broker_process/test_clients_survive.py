@@ -12,6 +12,8 @@ from headrace.client import Admin, NewTopic
 from tests.broker_process.broker_process import BrokerProcess
 from tests.reserved_ports import reserved_port
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 RECOVERY_S_MAX = 120.0
 """Clients wait ever longer before they try again, half a minute in the end."""
 

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import confluent_kafka
+import pytest
 
 from compat.adapters import connect
 from compat.client import Received
@@ -15,6 +16,8 @@ from headrace.client import Admin, NewTopic
 from tests.broker_process.broker_process import ENDED_BY_KILL, BrokerProcess
 from tests.broker_process.torn_tails import segments_written_last, tear
 from tests.reserved_ports import reserved_port
+
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "4"))
 """More of them by `KILL_ROUNDS=100 make test ARGS=tests/broker_process/test_kill.py`."""

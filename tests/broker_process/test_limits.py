@@ -4,11 +4,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from headrace.wire.apis import ApiKey
 from headrace.wire.frames import request_frame
 from headrace.wire.messages.metadata import MetadataRequest
 from tests.broker_process.broker_process import BrokerProcess
 from tests.broker_process.raw_connection import RawConnection
+
+pytestmark = pytest.mark.process
 
 METADATA_VERSION = 9
 ALL_TOPICS = MetadataRequest(topics=None)

@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from compat.adapters import connect
 from compat.cases.case import now_ms
 from compat.client import Message
 from headrace.client import Admin, NewTopic
 from tests.broker_process.broker_process import BrokerProcess
+
+pytestmark = pytest.mark.process
 
 TOPIC = "timed"
 RECORDS_BEFORE, RECORDS_AFTER = 40, 12

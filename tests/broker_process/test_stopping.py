@@ -18,6 +18,8 @@ from tests.broker_process.raw_connection import RawConnection
 from tests.broker_process.torn_tails import segments_written_last
 from tests.reserved_ports import reserved_port
 
+pytestmark = pytest.mark.process
+
 CLEAN_MARKER = ".kafka_cleanshutdown"
 FETCH_VERSION = 11
 LONG_WAIT_MS = 600_000

@@ -12,6 +12,8 @@ from tests.broker_process.broker_process import BrokerProcess
 from tests.reserved_ports import reserved_port
 from tests.transactions.endings import wait_until_ended
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 CALL_S_MAX = 30.0
 TIMEOUT_MS = 60_000
 SHORT_TIMEOUT_MS = 5_000

@@ -11,6 +11,8 @@ from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace, wait_for_completions
 
+pytestmark = pytest.mark.process
+
 
 def test_topic_configs(headrace: Headrace, topic: str) -> None:
     assert "--all shows them" in headrace("configs", "describe", "--topic", topic).stdout

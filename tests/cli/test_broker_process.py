@@ -10,10 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
+import pytest
 from click.testing import CliRunner
 
 from headrace.cli.main import cli
 from tests.reserved_ports import reserved_address
+
+pytestmark = pytest.mark.process
 
 PROGRAM = "from headrace.cli.main import main; main()"
 END_SECONDS_MAX = 60

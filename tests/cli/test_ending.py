@@ -17,6 +17,8 @@ from click.testing import CliRunner
 from headrace.cli.ending import end_in_order
 from tests.process_groups import WAIT_S_MAX, running, wait_until
 
+pytestmark = pytest.mark.process
+
 ENDED_S_MAX = 40.0
 """Far below the ten minutes that the command was to take, and the two that a message has."""
 

@@ -12,6 +12,8 @@ from headrace.model.ids import TopicPartition
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace
 
+pytestmark = pytest.mark.process
+
 WAIT_S = 30
 
 

@@ -10,6 +10,8 @@ from headrace.cli.main import cli
 from headrace.client import Producer
 from headrace.testing import EmbeddedBroker
 
+pytestmark = pytest.mark.process
+
 SEGMENT = "00000000000000000000.log"
 
 

@@ -15,6 +15,8 @@ from headrace.cli.options import confirm
 from headrace.client.errors import ClientError
 from headrace.model.configs import ConfigError
 
+pytestmark = pytest.mark.process
+
 HEAVY = ("rich", "prometheus_client", "yaml", "headrace.broker", "headrace.client", "headrace.log")
 
 

@@ -21,6 +21,8 @@ from headrace.model.ids import TopicPartition
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace
 
+pytestmark = pytest.mark.process
+
 
 def test_lines_there_and_back(headrace: Headrace, topic: str) -> None:
     sent = headrace("produce", topic, "--partition", "0", input="one\ntwo\n\nfour")

@@ -27,6 +27,8 @@ from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace, caller
 from tests.reserved_ports import reserved_address
 
+pytestmark = pytest.mark.process
+
 COLUMNS, LINES = 80, 24
 WAIT_S = 60
 LONG_NAME = "a-topic-with-a-name-that-is-much-longer-than-any-terminal-of-eighty-columns-has-room-for"

@@ -8,6 +8,8 @@ import pytest
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace
 
+pytestmark = pytest.mark.process
+
 
 def names(headrace: Headrace) -> set[str]:
     return {topic["name"] for topic in json.loads(headrace("topics", "list", "--json").stdout)}

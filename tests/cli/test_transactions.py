@@ -15,6 +15,8 @@ from headrace.client.blocking.epochs import Epochs
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace, caller, wait_for_completions
 
+pytestmark = pytest.mark.process
+
 WAIT_S = 30
 
 

@@ -20,7 +20,7 @@ KAFKA_SETTINGS = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def any_broker() -> Iterator[EmbeddedBroker]:
     if os.environ.get("HEADRACE_CLIENT_BROKER") == "kafka":
         from compat.kafka import apache_kafka

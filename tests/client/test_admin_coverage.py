@@ -21,6 +21,8 @@ from headrace.wire.messages import (
 
 from .test_admin_operations import Script, described
 
+pytestmark = pytest.mark.process
+
 NOT_ASKED = {
     ApiKey.ALTER_CONFIGS: "replaces all configs at once; alter_configs asks IncrementalAlterConfigs",
     ApiKey.DESCRIBE_CLUSTER: "says the same as Metadata, which every broker serves",

@@ -16,6 +16,8 @@ from headrace.testing import EmbeddedBroker
 from .hostile import FaultProxy, HostileServer, listen_only, nobody_resolves
 from .leftovers import client_threads
 
+pytestmark = pytest.mark.process
+
 WAIT_MS = 60_000
 PARTITIONS = 4
 PROTOCOLS: dict[str, dict[str, Any]] = {

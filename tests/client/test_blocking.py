@@ -23,6 +23,8 @@ from tests.reserved_ports import reserved_address
 
 from .leftovers import client_threads
 
+pytestmark = pytest.mark.process
+
 WAIT_MS = 60_000
 MOMENT_S = 0.1
 PARTITIONS = 3

@@ -12,6 +12,8 @@ from headrace.client import LATEST, TopicPartition
 from headrace.client.types import IsolationLevel
 from headrace.testing import EmbeddedBroker
 
+pytestmark = pytest.mark.process
+
 SWEEPS = 5
 """Where a transaction waits depends on when its answers come."""
 WAITS_MAX = 200

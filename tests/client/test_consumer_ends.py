@@ -12,7 +12,7 @@ from headrace.model.errors import ErrorCode
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages import fetch
 
-pytestmark = pytest.mark.usefixtures("front")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front")]
 
 WAIT_MS = 60_000
 EPOCH_NOBODY_IS_AT = 1_000_000

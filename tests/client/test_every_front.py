@@ -17,7 +17,7 @@ WAIT_MS = 60_000
 PARTITIONS = 3
 FRONTS = EVERY_FRONT
 
-pytestmark = pytest.mark.usefixtures("front")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front")]
 
 
 @pytest.fixture(scope="module")

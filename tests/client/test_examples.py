@@ -14,6 +14,8 @@ import pytest
 from headrace import Consumer, Producer
 from headrace.testing import EmbeddedBroker
 
+pytestmark = pytest.mark.process
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "client"
 WAIT_MS = 60_000
 

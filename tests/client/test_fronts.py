@@ -38,7 +38,7 @@ WAIT_MS = 60_000
 FIRST_CONTACTS_MAX = 1_000
 
 
-pytestmark = pytest.mark.usefixtures("front")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front")]
 
 
 @pytest.fixture(scope="module")

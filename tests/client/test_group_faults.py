@@ -11,6 +11,8 @@ from headrace.testing import EmbeddedBroker
 
 from .hostile import FaultProxy
 
+pytestmark = pytest.mark.process
+
 RECORDS = 60
 WAIT_S_MAX = 100
 PARTITIONS = 3

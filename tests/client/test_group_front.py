@@ -22,7 +22,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 }
 
 
-pytestmark = pytest.mark.usefixtures("front")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front")]
 
 
 @pytest.fixture(scope="module")

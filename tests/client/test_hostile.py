@@ -22,7 +22,7 @@ from .hostile import HostileServer, ScriptedServer, listen_only, nobody_resolves
 from .leftovers import client_descriptors, client_threads
 from .patience import patiently
 
-pytestmark = pytest.mark.usefixtures("front")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front")]
 
 DEFAULT_S = AdminConfig().request_timeout_ms / 1000
 SHORT_MS = 300

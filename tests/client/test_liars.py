@@ -15,7 +15,7 @@ from headrace.testing import EmbeddedBroker
 
 from .hostile import FaultProxy, Lie, LyingProxy, garbled, never_ending, oversized, reordered, truncated
 
-pytestmark = pytest.mark.usefixtures("front", "quick_retries")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front", "quick_retries")]
 
 WAIT_MS = 60_000
 SENDING_ANSWERS = 4

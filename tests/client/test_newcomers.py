@@ -12,7 +12,7 @@ from headrace.client import Admin, Consumer, NewTopic, Producer
 from headrace.client.errors import AuthenticationFailed, InvalidArgument
 from headrace.testing import EmbeddedBroker
 
-pytestmark = pytest.mark.usefixtures("front")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front")]
 
 WAIT_MS = 60_000
 

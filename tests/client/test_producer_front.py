@@ -18,7 +18,7 @@ WAIT_MS = 60_000
 PARTITIONS = 4
 
 
-pytestmark = pytest.mark.usefixtures("front")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front")]
 
 
 @pytest.fixture(scope="module")

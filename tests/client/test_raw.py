@@ -28,6 +28,8 @@ from headrace.wire.records.reader import batches, check_batch, records
 
 from .patience import patiently
 
+pytestmark = pytest.mark.process
+
 WAIT_MS = 60_000
 PARTITIONS = 3
 

@@ -17,7 +17,7 @@ from .hostile import ScriptedServer
 from .patience import patiently
 from .test_flapping import Flapping, RestlessCoordinator
 
-pytestmark = pytest.mark.usefixtures("front")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front")]
 
 WAIT_S_MAX = 25
 """Below what a client waits by default."""

@@ -31,6 +31,8 @@ from .certificates import make_certificate
 from .hostile import RECEIVE_BYTES, HostileServer, shut
 from .scripted import ScriptedBroker, ScriptedNetwork, VirtualClock
 
+pytestmark = pytest.mark.process
+
 WAIT_MS = 60_000
 USER, PASSWORD = "alice", "a secret, with = and ,"
 

@@ -16,6 +16,8 @@ from headrace.testing import EmbeddedBroker
 
 from .leftovers import client_descriptors, client_threads
 
+pytestmark = pytest.mark.process
+
 EXIT_S_MAX = 60
 WAIT_MS = 60_000
 MOMENT_S = 0.01

@@ -19,7 +19,7 @@ WAIT_MS = 60_000
 PARTITIONS = 2
 
 
-pytestmark = pytest.mark.usefixtures("front")
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity, pytest.mark.usefixtures("front")]
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,8 @@ from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
 from headrace.testing import EmbeddedBroker
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 
 def test_all_that_is_there_is_read_and_a_missing_topic_has_nothing() -> None:
     with EmbeddedBroker() as broker:

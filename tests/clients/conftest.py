@@ -1,4 +1,4 @@
-"""One broker process for all clients, one more that creates the topics its clients name, and each client once."""
+"""Per module: one broker process for all clients, one more that creates missing topics, and each client once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,19 +13,19 @@ STRICT = {"auto.create.topics.enable": "false"}
 ClientOf = Callable[[str, EmbeddedBroker], Client]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker(process=True, config=STRICT) as broker:
         yield broker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def auto_creating_broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker(process=True) as broker:
         yield broker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def client_of() -> Iterator[ClientOf]:
     """A client by name, connected to a broker; each pair is made once."""
     clients: dict[tuple[str, str], Client] = {}

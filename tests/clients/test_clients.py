@@ -7,6 +7,8 @@ from compat.cases import CASES, Case
 from headrace.testing import EmbeddedBroker
 from tests.clients.conftest import ClientOf
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "kcat")
 PAIRS = [(name, case) for name in CLIENTS for case in CASES if case.needs <= features(name)]
 

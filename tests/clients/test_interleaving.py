@@ -9,6 +9,8 @@ from headrace.testing import EmbeddedBroker
 from tests.clients.conftest import ClientOf
 from tests.clients.test_clients import CLIENTS
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 
 @pytest.mark.parametrize("writer", CLIENTS)
 def test_every_client_reads_what_one_wrote(writer: str, broker: EmbeddedBroker, client_of: ClientOf) -> None:

@@ -16,6 +16,8 @@ from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource,
 from headrace.model.ids import TopicPartition
 from headrace.testing import EmbeddedBroker
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 TOPIC = "table"
 KEYS = 40
 RECORDS = 4000

@@ -20,6 +20,8 @@ from headrace.sim.trace import Trace
 
 from .job_functions import counting, describing_itself, dying, endless, failing, failing_oddly
 
+pytestmark = pytest.mark.process
+
 WAIT_SECONDS = 100
 PARENT = """
 import functools, sys, threading

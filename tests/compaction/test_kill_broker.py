@@ -6,12 +6,15 @@ import signal
 from pathlib import Path
 
 import confluent_kafka
+import pytest
 
 from headrace.log.inspect import verify
 from headrace.ports.real.disk import RealDisk
 from headrace.testing import EmbeddedBroker
 
 from .test_clients import TOPIC, WAIT_SECONDS, by_librdkafka
+
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
 
 KILLS = 3
 KEYS = 50

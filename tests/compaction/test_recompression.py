@@ -29,6 +29,8 @@ from headrace.wire.records.recompression import recompressed
 
 from .virtual_client import PRODUCE_VERSION, VirtualClient
 
+pytestmark = pytest.mark.process
+
 TOPIC = "packed"
 ROWS = [NewRecord(1_700_000_000_000 + n, b"key-%d" % n, b"value " * 20, [("h", b"x")]) for n in range(20)]
 

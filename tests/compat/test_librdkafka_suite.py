@@ -24,6 +24,8 @@ from compat.librdkafka.suite import SUITE, Batch, Entry, batches
 from compat.report import page
 from compat.sections import replaced
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "compatibility.md"
 ENTRIES = (Entry(name="0990_one", checks="one"), Entry(name="0990_two", checks="two"))

@@ -4,7 +4,7 @@ import pytest
 
 from tests.delivery.copying import campaign
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity, pytest.mark.timeout(400)]
 
 MESSAGES = 6_000
 KILLS = 3

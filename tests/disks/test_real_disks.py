@@ -24,6 +24,8 @@ from tests.disks.producers import (
 from tests.reserved_ports import reserved_port
 from tests.small_disks import small_file_system
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 TMPFS_BYTES = 24 << 20
 FREE_MIN_BYTES = 2 << 20
 OPEN_FILES_MAX = 96

@@ -14,6 +14,8 @@ from headrace.wire.apis import ApiKey
 from tests.broker_process.raw_connection import RawConnection
 from tests.epochs.writing import committed_values, write
 
+pytestmark = pytest.mark.process
+
 OWNER = "query-1/sink"
 LATE_WRITES_MAX = 10_000
 

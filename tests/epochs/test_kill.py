@@ -15,6 +15,8 @@ from tests.epochs.dying_broker import BEFORE_THE_RECORD, DIE_AT, POINTS
 from tests.epochs.writing import committed_values, write
 from tests.reserved_ports import reserved_port
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 CALL_MS_MAX = 60_000
 OWNER = "query/sink"
 

@@ -14,6 +14,8 @@ from confluent_kafka.admin import AdminClient
 from headrace.testing import EmbeddedBroker
 from tests.reserved_ports import reserved_address
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 PARTITIONS = 4
 RECORDS = 80
 WAIT_S = 60

@@ -11,6 +11,8 @@ from confluent_kafka.admin import AdminClient
 
 from headrace.testing import EmbeddedBroker
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 PARTITIONS = 6
 WAIT_S = 120
 SESSION_MS = 30_000

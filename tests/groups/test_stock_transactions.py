@@ -9,6 +9,8 @@ import pytest
 
 from headrace.testing import EmbeddedBroker
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 WAIT_S = 30
 
 

@@ -9,6 +9,8 @@ from headrace.wire.records.header import LENGTH_AT
 from tests.hostile import frames
 from tests.hostile.ground import ROUNDS_OF_MANY_CASES, Ground
 
+pytestmark = pytest.mark.process
+
 REQUESTS = 20
 BOMB_BYTES = 200 << 20
 PACKED_BYTES_MAX = 1 << 20

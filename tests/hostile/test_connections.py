@@ -9,10 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.produce import ProduceRequest
 from tests.hostile import frames
 from tests.hostile.ground import Ground
+
+pytestmark = pytest.mark.process
 
 DESCRIPTORS_FOR_OTHERS = 500
 CONNECT_S_MAX = 60.0

@@ -12,6 +12,8 @@ from headrace.wire.primitives.writing import unsigned_varint
 from tests.hostile import frames
 from tests.hostile.ground import FRAME_BYTES_MAX, Ground
 
+pytestmark = pytest.mark.process
+
 CONNECTIONS = 20
 RESIDENT_GROWTH_MAX = 16 << 20
 TLS_HELLO = bytes.fromhex("16030100c8010000c40303")

@@ -4,11 +4,15 @@ import os
 import socket
 import struct
 
+import pytest
+
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.delete_topics import DeleteTopicsRequest
 from headrace.wire.primitives.writing import unsigned_varint
 from tests.hostile import frames
 from tests.hostile.ground import Ground
+
+pytestmark = pytest.mark.process
 
 FETCHED_PARTITIONS = 10_000
 TOPIC_NAMES = 30_000

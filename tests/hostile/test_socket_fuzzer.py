@@ -2,7 +2,11 @@
 
 import os
 
+import pytest
+
 from tests.hostile.socket_fuzzer import RESIDENT_GROWTH_MAX, SocketCampaign
+
+pytestmark = pytest.mark.process
 
 FRAMES = int(os.environ.get("HOSTILE_FRAMES", "3000"))
 """More of them by `python -m tools.fuzz.run --frames 1000000`."""

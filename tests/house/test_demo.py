@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 ROOT = Path(__file__).resolve().parents[2]
 RUN_SECONDS_MAX = 240
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from headrace.log.directory import LogDirectory
 from headrace.log.inspect import verify
 from headrace.ports.real.disk import RealDisk
@@ -12,6 +14,8 @@ from headrace.sim.entropy import SeededEntropy
 
 from .appender import CONFIG
 from .world import NOW_MS, PARTITION, TOPIC_ID, batch_of, fields_of, read_all
+
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
 
 KILLS = 6
 TURNS_MAX = 400

@@ -8,6 +8,8 @@ import pytest
 
 from headrace.broker.logs import EVENT_LINES_PER_SECOND_MAX, FIELD_LENGTH_MAX, NodeLogger
 
+pytestmark = pytest.mark.process
+
 
 class FixedClock:
     def __init__(self) -> None:

@@ -12,6 +12,8 @@ from headrace.spark.batch_watermarks import watermark_before
 from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointError, CheckpointInUse, Note
 from headrace.spark.pipelines.identity import Identity, digest
 
+pytestmark = pytest.mark.process
+
 IDENTITY = Identity(name="p", sources=("a",), shapes=("json(id)",), transform="SELECT 1", is_stateful=True)
 
 

@@ -16,6 +16,8 @@ from headrace.client.errors import ClientError
 from headrace.spark.pipelines.letters import REPLAYED_HEADER, Letterbox, Replay, reason_of
 from headrace.testing import EmbeddedBroker
 
+pytestmark = pytest.mark.process
+
 TIME_MS = 1_700_000_000_000
 REASONS = ("the value is null", "field user_id is missing", "field amount is missing")
 PIPELINE = """\

@@ -14,6 +14,8 @@ from headrace.spark.pipelines.checkpoints import Checkpoint
 from headrace.spark.pipelines.records import RunRecord, State, run_message
 from headrace.testing.embedded import EmbeddedBroker
 
+pytestmark = pytest.mark.process
+
 TOPIC = "orders"
 MOMENT_MS = 1_780_228_800_000
 PER_PARTITION = 4

@@ -15,6 +15,8 @@ from headrace.spark.pipelines.progress import ROW_COUNTS
 from headrace.spark.pipelines.records import Known, RunRecord, State, run_message, stop_message
 from headrace.testing import EmbeddedBroker
 
+pytestmark = pytest.mark.process
+
 WIDTH = 80
 
 

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from headrace.cli.main import cli
+
+pytestmark = pytest.mark.process
 
 BROKEN = "name: n\nsource: {topic: a}\nsink: {topic: b}\ntrigger: sometimes\n"
 

@@ -5,6 +5,8 @@ import pytest
 from headrace.ports.real.clock import RealClock
 from headrace.ports.real.entropy import RealEntropy
 
+pytestmark = pytest.mark.process
+
 
 def test_the_monotonic_clock_counts_milliseconds():
     clock = RealClock()

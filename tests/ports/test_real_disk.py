@@ -10,6 +10,8 @@ from headrace.ports.disk import DiskLockHeld
 from headrace.ports.real import disk as disk_module
 from headrace.ports.real.disk import RealDisk, raise_open_file_limit
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def disk():

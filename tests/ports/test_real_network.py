@@ -14,6 +14,8 @@ from headrace.ports.real.network import RealNetwork
 from headrace.ports.real.waiters import EpollWaiter, SelectorWaiter
 from tests.reserved_ports import reserved_port
 
+pytestmark = pytest.mark.process
+
 POLL_MS = 60_000
 
 WAITERS = {

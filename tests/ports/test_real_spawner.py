@@ -6,6 +6,8 @@ import pytest
 from headrace.ports.real.network import RealNetwork
 from headrace.ports.real.spawner import SpawnerFull, ThreadSpawner
 
+pytestmark = pytest.mark.process
+
 WAIT_SECONDS = 60
 
 

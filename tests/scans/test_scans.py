@@ -30,6 +30,8 @@ from tests.broker_process.broker_process import BrokerProcess
 from tests.reserved_ports import reserved_port
 from tests.scans.reading import Row, checked_rows
 
+pytestmark = pytest.mark.process
+
 WAIT_S_MAX = 60.0
 SEGMENT_BYTES = 2_000
 SETTINGS = {

@@ -22,11 +22,13 @@ TEST_SECONDS_MAX = 600
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A second worker would start a second JVM."""
+    """Keep the tests of one JVM in one worker, and mark every test that uses Spark."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group(WORKER_GROUP))
             item.add_marker(pytest.mark.timeout(TEST_SECONDS_MAX))
+        if any(WORKER_GROUP in marker.args for marker in item.iter_markers("xdist_group")):
+            item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ from headrace.spark import class_archive
 from headrace.spark.class_archive import JAVA_OPTIONS, archive_file, archiving, with_archive
 from headrace.spark.java import find_java
 
+pytestmark = pytest.mark.process
+
 JAVA = Path("/jdk")
 
 

@@ -19,6 +19,8 @@ from headrace.spark.worker_python import worker_python
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import produce
 
+pytestmark = pytest.mark.process
+
 JOB_SECONDS_MAX = 400
 
 JOB = """

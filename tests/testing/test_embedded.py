@@ -16,6 +16,8 @@ from headrace.ports.disk import DiskLockHeld
 from headrace.testing import EmbeddedBroker
 from headrace.testing import private_folders as folders
 
+pytestmark = pytest.mark.process
+
 WAIT_S_MAX = 60
 
 COUNTED = """

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 pytest_plugins = ["pytester"]
 
 USERS_TESTS = """

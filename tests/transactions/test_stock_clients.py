@@ -11,6 +11,8 @@ from aiokafka.structs import TopicPartition
 from headrace.testing import EmbeddedBroker
 from tests.transactions.endings import wait_until_ended
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 WAIT_S = 30
 RECORDS = 60
 

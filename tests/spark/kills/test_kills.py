@@ -12,7 +12,11 @@ from tests.spark.kills.campaign import DRIVER_S_MAX, ROWS_PER_BATCH, Run, kills,
 from tests.spark.kills.driver import STAGE_RETRY
 from tests.spark.kills.points import BROKER, DRIVER, MARKERS, PAUSE, SHUFFLE, WORKER, Plan
 
-pytestmark = [pytest.mark.timeout(2 * DRIVER_S_MAX), pytest.mark.xdist_group("spark")]
+pytestmark = [
+    pytest.mark.record_integrity,
+    pytest.mark.timeout(2 * DRIVER_S_MAX),
+    pytest.mark.xdist_group("spark"),
+]
 
 
 def test_kills_at_every_phase_lose_and_repeat_no_row(tmp_path: Path) -> None:

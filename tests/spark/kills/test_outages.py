@@ -11,6 +11,8 @@ from pyspark.errors import StreamingQueryException
 from tests.spark.kills.campaign import rows_of
 from tests.spark.kills.outages import Sender, broker_in, copy_through_outages, create_topics, start_query, wait_for_rows
 
+pytestmark = pytest.mark.record_integrity
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery

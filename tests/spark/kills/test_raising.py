@@ -12,6 +12,8 @@ from tests.spark.kills.failing_source import POINTS_OPTION, FailingSource
 from tests.spark.kills.points import RAISE, Plan, Points
 from tests.spark.sink.test_spark_writes import ROWS, feed, numbers, run, stream
 
+pytestmark = pytest.mark.record_integrity
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

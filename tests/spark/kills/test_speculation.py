@@ -10,7 +10,11 @@ from tests.spark.kills.campaign import DRIVER_S_MAX, ROOT, Run, rows_of
 from tests.spark.kills.driver import SPECULATION
 from tests.spark.kills.points import PAUSE, Plan
 
-pytestmark = [pytest.mark.timeout(2 * DRIVER_S_MAX), pytest.mark.xdist_group("spark")]
+pytestmark = [
+    pytest.mark.record_integrity,
+    pytest.mark.timeout(2 * DRIVER_S_MAX),
+    pytest.mark.xdist_group("spark"),
+]
 
 SETTINGS = {
     "spark.executor.memory": "512m",

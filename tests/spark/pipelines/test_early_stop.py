@@ -15,6 +15,8 @@ from headrace.cli.main import cli
 from headrace.testing import EmbeddedBroker
 from tests.process_groups import running, wait_until, wait_until_gone
 
+pytestmark = pytest.mark.process
+
 WAIT_S_MAX = 120
 SPARKS_JAVA = "org.apache.spark.deploy.SparkSubmit"
 PIPELINE = "name: {name}\nsource: {{topic: {name}}}\nsink: {{topic: {name}-out}}\n"

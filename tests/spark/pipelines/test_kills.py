@@ -17,6 +17,8 @@ from headrace.spark.pipelines.records import State
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.pipelines.helpers import read_records, run_once, send, values, write_pipeline
 
+pytestmark = pytest.mark.record_integrity
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

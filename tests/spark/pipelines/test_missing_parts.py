@@ -10,6 +10,8 @@ import pytest
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.pipelines.helpers import write_pipeline
 
+pytestmark = pytest.mark.process
+
 COMMAND_SECONDS_MAX = 280
 HIDING = """\
 import importlib.util

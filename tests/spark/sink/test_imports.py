@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 FOUND = "import sys, {module}; print([name for name in ('numpy', 'pandas', 'pyarrow') if name in sys.modules])"
 
 

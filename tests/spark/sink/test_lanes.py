@@ -21,6 +21,8 @@ from headrace.testing import EmbeddedBroker
 from tests.spark.sink.test_spark_writes import ROWS, feed, forget_the_last_commit, run, stream
 from tests.spark.sink.test_tasks import PARTITIONS, messages, own_broker, place
 
+pytestmark = pytest.mark.record_integrity
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -15,6 +15,8 @@ from pyspark.sql import functions as F
 from headrace.client.core.partitioners import partition_for_key
 from headrace.testing import EmbeddedBroker
 
+pytestmark = pytest.mark.record_integrity
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

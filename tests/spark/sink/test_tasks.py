@@ -29,6 +29,8 @@ from headrace.spark.waiting import BrokersAway
 from headrace.testing import EmbeddedBroker
 from tests.transactions.endings import wait_until_ended
 
+pytestmark = pytest.mark.process
+
 PARTITIONS = 3
 WAIT_S_MAX = 60
 

@@ -16,6 +16,8 @@ from headrace.spark.topic_view import TopicView
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import produce
 
+pytestmark = pytest.mark.process
+
 SCHEMA = StructType([StructField("value", BinaryType())])
 Read = Callable[[], list[bytes]]
 PLANS = ("stream", "broker", "auto", "direct")

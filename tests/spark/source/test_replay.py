@@ -25,6 +25,8 @@ from headrace.spark.waiting import BrokersAway
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import produce
 
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
+
 ALL = ReadAllAvailable()
 LIMITED = ReadMinRows(20)
 """By the query's own options; only that Spark wants no more than these counts."""
