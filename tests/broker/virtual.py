@@ -98,8 +98,8 @@ class VirtualBroker:
     def release_syncs(self):
         self.machine.spawner.release()
 
-    def client(self):
-        return Client(self)
+    def client(self, **options):
+        return Client(self, **options)
 
     def partition(self, topic, index=0):
         return self.node.broker.partitions.by_name[topic.encode()].partitions[index]
@@ -114,9 +114,9 @@ class VirtualBroker:
 
 
 class Client:
-    def __init__(self, broker):
+    def __init__(self, broker, *, from_host="127.0.0.1"):
         self._broker = broker
-        self.connection = broker.world.connect(HOST, PORT)
+        self.connection = broker.world.connect(HOST, PORT, from_host=from_host)
         self._asked = []
         self._answered = {}
         self._next_correlation = 0

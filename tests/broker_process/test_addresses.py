@@ -1,14 +1,18 @@
 """Where a broker listens and what it tells clients: several listeners, advertised addresses, IPv6, metrics."""
 
+import json
 import socket
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from compat.adapters import connect
 from compat.cases.case import assert_same, sample
+from headrace.cli.main import cli
+from headrace.model.addresses import is_loopback
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.metadata import MetadataRequest
 from tests.broker_process.broker_process import BrokerProcess
@@ -127,3 +131,48 @@ def test_partitions_are_spread_over_log_directories(tmp_path: Path) -> None:
             assert_same(client.read("spread", 10, partition=partition), part)
         client.close()
         assert [{path.name for path in folder.glob("spread-*")} for folder in folders] == held
+
+
+def _own_address() -> str | None:
+    """An address of this machine that is not a loopback; None where there is none. No packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return None
+        address = str(probe.getsockname()[0])
+    return None if is_loopback(address) else address
+
+
+def _headrace(bootstrap: str, *arguments: str) -> str:
+    result = CliRunner().invoke(cli, arguments, env={"HEADRACE_BOOTSTRAP": bootstrap})
+    return result.output + result.stderr
+
+
+def test_a_listener_that_other_machines_reach_is_announced_and_protects_the_cluster(tmp_path: Path) -> None:
+    outside = _own_address()
+    if outside is None:
+        pytest.skip("this machine has no address beside its loopback: connect it to a network to run this test")
+    settings = {
+        "listener.security.protocol.map": "LOCAL:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listeners": f"LOCAL://127.0.0.1:0,PLAINTEXT://{outside}:0",
+    }
+    with BrokerProcess(tmp_path, settings=settings, listeners=2) as broker:
+        local, reachable = broker.addresses
+        (announced,) = [line for line in broker.complaints().splitlines() if "without authentication" in line]
+        assert reachable in announced
+        assert local not in announced
+        change = ("configs", "alter", "--broker", "1", "--set", "max.connections=50")
+        refused = _headrace(reachable, *change)
+        assert "CLUSTER_AUTHORIZATION_FAILED" in refused
+        assert f"no authorizer: this connection comes from {outside}" in refused
+        assert "changed 1 config" in _headrace(local, *change)
+        found = json.loads(_headrace(local, "doctor", "--json", "--data-dir", str(tmp_path)))
+        (warned,) = [each for each in found if each["about"] == "listeners of broker 1"]
+        assert warned["level"] == "warning"
+        assert outside in warned["seen"]
+
+
+def test_a_listener_on_the_loopback_is_not_announced(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        assert "without authentication" not in broker.complaints()

@@ -2,7 +2,13 @@
 
 import socket
 
-from headrace.cli.broker_checks import address_finding, config_findings, log_dir_findings, partition_findings
+from headrace.cli.broker_checks import (
+    address_finding,
+    config_findings,
+    listener_findings,
+    log_dir_findings,
+    partition_findings,
+)
 from headrace.cli.findings import Level
 from headrace.client.types import (
     Broker,
@@ -81,3 +87,15 @@ def test_log_directories() -> None:
     assert "/b is full" in findings[2].seen
     assert "delete records or topics" in findings[2].advice
     assert "2.0 KiB in 1 partition" in findings[0].seen
+
+
+def test_listeners_that_other_machines_reach() -> None:
+    assert list(listener_findings(1, "PLAINTEXT://127.0.0.1:9092,A://localhost:9093,B://[::1]:9094")) == []
+    assert list(listener_findings(1, "")) == []
+    found = list(listener_findings(1, "LOCAL://127.0.0.1:9091, PLAINTEXT://:9092, INNER://10.1.2.3:9093"))
+    assert [(each.level, each.seen.split()[0]) for each in found] == [
+        (Level.WARNING, "0.0.0.0:9092"),
+        (Level.WARNING, "10.1.2.3:9093"),
+    ]
+    assert "without authentication" in found[0].seen
+    assert "127.0.0.1" in found[0].advice

@@ -47,8 +47,8 @@ def known(broker, transactional_id="id"):
 class TransactionClient(Client):
     """A producer, with whatever it was told last as its identity."""
 
-    def __init__(self, broker, transactional_id="id"):
-        super().__init__(broker)
+    def __init__(self, broker, transactional_id="id", **options):
+        super().__init__(broker, **options)
         self.transactional_id = transactional_id
         self.producer_id = self.producer_epoch = -1
         self.sequence = 0

@@ -1,6 +1,16 @@
 """Who may do what. Until access lists exist everybody may, and every request already asks here."""
 
+from collections.abc import Iterable
+
 from headrace.model.access import Operation, Principal, ResourceType
+from headrace.model.addresses import is_loopback
+from headrace.model.configs.listeners import address_text
+
+OPEN_LISTENER = "reachable from other machines without authentication"
+OPEN_LISTENER_ADVICE = (
+    "everyone who reaches it may read, write and delete every topic: bind it to 127.0.0.1, or let a firewall admit "
+    "trusted hosts only"
+)
 
 
 class OpenAccess:
@@ -10,3 +20,8 @@ class OpenAccess:
 
     def authorize(self, principal: Principal, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         return True
+
+
+def open_listeners(bound: Iterable[tuple[str, int]]) -> list[str]:
+    """HOST:PORT of the listeners that other machines can reach."""
+    return [address_text(host, port) for host, port in bound if not is_loopback(host)]

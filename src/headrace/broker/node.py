@@ -13,6 +13,7 @@ from errno import ENOENT
 from functools import partial
 from types import FrameType
 
+from headrace.broker.access import OPEN_LISTENER, OPEN_LISTENER_ADVICE, open_listeners
 from headrace.broker.api.dispatch import Dispatcher
 from headrace.broker.broker import Broker
 from headrace.broker.cluster.controller_host import ControllerHost
@@ -316,7 +317,13 @@ class Node:
         for config, listeners in self._listeners:
             for listener in listeners:
                 self.loop.add_listener(listener, config.name)
+        self._announce_open_listeners()
         self.ready = True
+
+    def _announce_open_listeners(self) -> None:
+        found = open_listeners((listener.host, listener.port) for _, bound in self._listeners for listener in bound)
+        if found:
+            self.logger.warning(f"{', '.join(found)} is {OPEN_LISTENER}: {OPEN_LISTENER_ADVICE}")
 
     # Running
 

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from headrace.broker.access import OPEN_LISTENER, OPEN_LISTENER_ADVICE, open_listeners
 from headrace.cli.console import count_text, size_text
 from headrace.cli.findings import Finding, note, ok, problem, warning
 from headrace.cli.machine_checks import DISK_FREE_BYTES_ADVISED
@@ -19,11 +20,13 @@ from headrace.client.types import (
     ResourceType,
     TopicDescription,
 )
+from headrace.model.configs.listeners import parse_listeners
 from headrace.model.errors import ErrorCode, error_name
 from headrace.model.ids import NO_NODE
 
 CONNECT_TIMEOUT_SECONDS = 3.0
 NAMES_SHOWN_MAX = 5
+FREE_BYTES_MIN = "headrace.disk.free.min.bytes"
 
 
 def check_broker(bootstrap: str, *, expected: bool, timeout_ms: int) -> Iterator[Finding]:
@@ -54,7 +57,12 @@ def _check_contents(admin: Admin) -> Iterator[Finding]:
     yield from partition_findings(topics)
     yield from config_findings(topics, topic_configs(admin, [topic.name for topic in topics]))
     folders = admin.log_dirs()
-    yield from log_dir_findings(folders, free_minimums(admin, {folder.node_id for folder in folders}))
+    configs = broker_configs(admin, {folder.node_id for folder in folders})
+    for node_id, values in configs.items():
+        yield from listener_findings(node_id, values.get("listeners", ""))
+    yield from log_dir_findings(
+        folders, {node_id: int(values.get(FREE_BYTES_MIN, "0")) for node_id, values in configs.items()}
+    )
 
 
 def address_finding(broker: Broker, bootstrap: str) -> Finding:
@@ -121,15 +129,23 @@ def _value(own: Mapping[str, ConfigEntry], name: str) -> str:
     return (entry.value or "") if entry is not None else ""
 
 
-def free_minimums(admin: Admin, nodes: Iterable[int]) -> dict[int, int]:
-    """Below how many free bytes each broker refuses records."""
+def broker_configs(admin: Admin, nodes: Iterable[int]) -> dict[int, dict[str, str]]:
+    """The configs of each broker, by name; those that are hidden or have no value are left out."""
     resources = [ConfigResource(ResourceType.BROKER, str(node)) for node in nodes]
     return {
-        int(resource.name): int(entry.value or 0)
+        int(resource.name): {entry.name: entry.value for entry in entries if entry.value is not None}
         for resource, entries in admin.describe_configs(resources).items()
-        for entry in entries
-        if entry.name == "headrace.disk.free.min.bytes"
     }
+
+
+def listener_findings(node_id: int, listeners: str) -> Iterator[Finding]:
+    """A warning for each listener that other machines can reach: no listener asks for authentication yet."""
+    try:
+        configured = parse_listeners(tuple(item.strip() for item in listeners.split(",") if item.strip()))
+    except ValueError:
+        return  # another implementation's notation
+    for found in open_listeners((listener.host or "0.0.0.0", listener.port) for listener in configured):  # noqa: S104
+        yield warning(f"listeners of broker {node_id}", f"{found} is {OPEN_LISTENER}", OPEN_LISTENER_ADVICE)
 
 
 def log_dir_findings(folders: Iterable[LogDirDescription], free_bytes_min: Mapping[int, int]) -> Iterator[Finding]:

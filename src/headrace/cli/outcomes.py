@@ -18,6 +18,12 @@ _LISTINGS = {
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "transactions",
 }
 
+_REASONS = {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "without an authorizer the broker accepts this only from its own machine: "
+    "run the command there, with --bootstrap at a listener on 127.0.0.1"
+}
+"""Of codes whose responses have no place for a message."""
+
 
 def fail_on_errors(
     outcomes: Mapping[str, Outcome], doing: str, *, known: Callable[[], Iterable[str]] | None = None
@@ -43,7 +49,7 @@ def _message(doing: str, name: str, outcome: Outcome, known: Callable[[], Iterab
         return f"{what}: it does not exist{guess} (headrace {listing} list shows all)"
     if outcome.error == ErrorCode.INVALID_TOPIC_EXCEPTION and not outcome.message:
         return f"{what}: no topic can have this name (letters, digits, dots, underscores and hyphens, at most 249)"
-    return str(BrokerError(outcome.error, what, outcome.message))
+    return str(BrokerError(outcome.error, what, outcome.message or _REASONS.get(outcome.error)))
 
 
 def topic_names(admin: Admin) -> list[str]:

@@ -20,6 +20,8 @@ from headrace.sim.trace import Trace
 BACKLOG_CONNECTIONS_MAX = 128
 FIRST_TOKEN = 1
 FIRST_FREE_PORT = 40_000
+LOOPBACK = "127.0.0.1"
+"""The host that clients connect from unless a test names another."""
 MORE_FLAG = 0x8000
 SHORT_SENDS_ONE_IN = 4
 TO_THE_LISTENER = ">"
@@ -222,10 +224,10 @@ class Fabric:
             del self._listeners[key]
         listener.reset()
 
-    def connect(self, host: str, port: int) -> VirtualClient:
-        return VirtualClient(self.join(host, port))
+    def connect(self, host: str, port: int, *, from_host: str = LOOPBACK) -> VirtualClient:
+        return VirtualClient(self.join(host, port, from_host=from_host))
 
-    def join(self, host: str, port: int) -> Endpoint:
+    def join(self, host: str, port: int, *, from_host: str = LOOPBACK) -> Endpoint:
         """The calling side of a new connection; the other side waits in the listener's backlog."""
         listener = self._listeners.get((host, port))
         if listener is None or len(listener.backlog) >= BACKLOG_CONNECTIONS_MAX:
@@ -234,7 +236,7 @@ class Fabric:
         self._connections += 1
         there, back = Stream(), Stream()
         self._streams += [(f"{number}{TO_THE_LISTENER}", there), (f"{number}<", back)]
-        listener.backlog.append(Endpoint(f"client:{number}", there, back))
+        listener.backlog.append(Endpoint(f"{from_host}:{number}", there, back))
         self.trace.record(f"network connect {number} {host}:{port}")
         return Endpoint(f"{host}:{port}", back, there)
 

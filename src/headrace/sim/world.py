@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 from headrace.sim.clock import VirtualClock, VirtualTime
 from headrace.sim.disk import CAPACITY_BYTES, VirtualDisk
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.network import Fabric, VirtualClient, VirtualNetwork
+from headrace.sim.network import LOOPBACK, Fabric, VirtualClient, VirtualNetwork
 from headrace.sim.spawner import VirtualSpawner
 from headrace.sim.trace import Trace
 
@@ -135,8 +135,8 @@ class World:
         self._machines.append(machine)
         return machine
 
-    def connect(self, host: str, port: int) -> VirtualClient:
-        return self.fabric.connect(host, port)
+    def connect(self, host: str, port: int, *, from_host: str = LOOPBACK) -> VirtualClient:
+        return self.fabric.connect(host, port, from_host=from_host)
 
     def step(self) -> None:
         """Move time a little and some bytes, then give every running node one turn."""

@@ -6,6 +6,7 @@ Up to version 3 a producer asks for its own transaction. Later versions are for 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from headrace.broker.api.authorizing import stranger_refusal
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.coordinating import Result, ask_each, known
 from headrace.broker.api.transacting import BUMPING_VERSION, PLAIN_VERSION, id_error, told
@@ -58,7 +59,8 @@ def handle(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
 
 
 def _batched(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
-    if not ctx.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+    allowed = ctx.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+    if not allowed or stranger_refusal(ctx, "partitions are added to transactions of others") is not None:
         return AddPartitionsToTxnResponse(
             throttle_time_ms=ctx.throttle_time_ms, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         )

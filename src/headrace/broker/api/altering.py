@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from headrace.broker.api.authorizing import config_access_error
+from headrace.broker.api.authorizing import config_access_error, stranger_refusal
 from headrace.broker.api.context import RequestContext
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import ConfigAlteration, ConfigReplacement, ConfigResult
+from headrace.core.controller.records import ResourceKind
 from headrace.model.access import Operation
 from headrace.model.errors import ErrorCode
 
@@ -28,13 +29,18 @@ def by_access(ctx: RequestContext, resources: Iterable[ResourceT]) -> tuple[list
     """Those that the client may alter, and the answers for the others."""
     allowed: list[ResourceT] = []
     refused: list[ConfigResult] = []
-    for resource in resources:
+    asked = list(resources)
+    of_brokers = any(resource.resource_type == ResourceKind.BROKER for resource in asked)
+    refusal = stranger_refusal(ctx, "configs of brokers are changed") if of_brokers else None
+    for resource in asked:
         key = (resource.resource_type, resource.resource_name)
         error = config_access_error(ctx, Operation.ALTER_CONFIGS, key)
-        if error is ErrorCode.NONE:
-            allowed.append(resource)
-        else:
+        if error is not ErrorCode.NONE:
             refused.append(ConfigResult(*key, error))
+        elif refusal is not None and resource.resource_type == ResourceKind.BROKER:
+            refused.append(ConfigResult(*key, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal))
+        else:
+            allowed.append(resource)
     return allowed, refused
 
 

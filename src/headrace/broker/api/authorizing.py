@@ -7,6 +7,7 @@ from headrace.broker.api.context import RequestContext
 from headrace.core.controller.image import ConfigResource
 from headrace.core.controller.records import ResourceKind
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.addresses import is_loopback
 from headrace.model.errors import ErrorCode
 
 Item = TypeVar("Item")
@@ -29,3 +30,19 @@ def config_access_error(ctx: RequestContext, operation: Operation, resource: Con
         return ErrorCode.NONE if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
     allowed = ctx.authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME)
     return ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def stranger_refusal(ctx: RequestContext, what: str) -> str | None:
+    """The reason why the broker refuses `what` from another machine; None when an authorizer decides, or on loopback.
+
+    Without an authorizer every principal is allowed everything. Requests that act on the whole cluster, or in the
+    name of its coordinators, then take a connection from the broker's own machine.
+    """
+    if not ctx.broker.access.open_to_all or is_loopback(ctx.connection.peer_host):
+        return None
+    reason = (
+        f"{what} only from the broker's own machine, because it has no authorizer: this connection comes from "
+        f"{ctx.connection.peer_host}; connect to a listener on 127.0.0.1"
+    )
+    ctx.broker.logger.warning("request refused", peer=ctx.connection.transport.peer_address, reason=reason)
+    return reason

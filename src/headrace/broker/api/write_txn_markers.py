@@ -1,11 +1,13 @@
 """WriteTxnMarkers (27): a transaction coordinator tells the leaders of partitions how transactions ended.
 
 Each marker is answered when it is committed, and all of a request together. A marker that its partition cannot take
-now is for the coordinator to send again. Long requests are carried out over several turns.
+now is for the coordinator to send again. Long requests are carried out over several turns. The response has no field
+for a message, so the reason of a refusal is in the broker's log.
 """
 
 from collections import deque
 
+from headrace.broker.api.authorizing import stranger_refusal
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.partitions.leader import LedPartition
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
@@ -160,4 +162,5 @@ def handle(request: WriteTxnMarkersRequest, ctx: RequestContext) -> WriteTxnMark
         ctx.authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME)
         for operation in (Operation.ALTER, Operation.CLUSTER_ACTION)
     )
+    allowed = allowed and stranger_refusal(ctx, "markers of transactions are written") is None
     return writing.begin() if allowed else writing.refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
