@@ -42,12 +42,16 @@ class SinkOptions:
     """None: exactly once where the broker can, else at least once with a warning."""
     sink_name: str = SINK_NAME_DEFAULT
     idempotence_key: str | None = None
-    idempotence_epoch: int = 0
-    """Of the writes under one key, one is done for each epoch, and epochs grow."""
+    idempotence_epoch: int | None = None
+    """Of the writes under one key, one is done for each epoch, and epochs grow. None: the batch of the query, or 0."""
     lanes: int = 0
     """How many, with delivery by lanes."""
     client: tuple[tuple[str, Any], ...] = ()
     """The settings of the producer, by the names of ProducerConfig."""
+
+    @property
+    def is_repeatable(self) -> bool:
+        return self.delivery == "at-least-once"
 
     def producer_config(self, **changes: Any) -> ProducerConfig:
         """Where nothing else is said, a task that cannot send waits as long as the rows it has sent."""
@@ -98,7 +102,7 @@ def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
         delivery=_delivery(lower, client),
         sink_name=checked_name("sinkName", lower.get("sinkname", SINK_NAME_DEFAULT)),
         idempotence_key=None if key is None else checked_name("idempotenceKey", key),
-        idempotence_epoch=checked_epoch(lower.get("idempotenceepoch", "0")),
+        idempotence_epoch=checked_epoch(lower.get("idempotenceepoch")),
         lanes=_lanes(lower),
         client=tuple(sorted(client.items())),
     )
@@ -136,7 +140,9 @@ def checked_name(option: str, text: str) -> str:
     return text
 
 
-def checked_epoch(text: str) -> int:
+def checked_epoch(text: str | None) -> int | None:
+    if text is None:
+        return None
     if not re.fullmatch(r"\d{1,19}", text) or int(text) > EPOCH_MAX:
         raise OptionError(f'option "idempotenceEpoch" is a whole number from 0 to {EPOCH_MAX}, not {text!r}')
     return int(text)

@@ -25,7 +25,11 @@ class TableOptions:
     compression: str = "snappy"
     sink_name: str = SINK_NAME_DEFAULT
     idempotence_key: str | None = None
-    idempotence_epoch: int = 0
+    idempotence_epoch: int | None = None
+
+    @property
+    def is_repeatable(self) -> bool:
+        return False
 
 
 def parse_table_options(options: Mapping[str, str]) -> TableOptions:
@@ -47,7 +51,7 @@ def parse_table_options(options: Mapping[str, str]) -> TableOptions:
         compression=compression,
         sink_name=checked_name("sinkName", lower.get("sinkname", SINK_NAME_DEFAULT)),
         idempotence_key=None if key is None else checked_name("idempotenceKey", key),
-        idempotence_epoch=checked_epoch(lower.get("idempotenceepoch", "0")),
+        idempotence_epoch=checked_epoch(lower.get("idempotenceepoch")),
     )
 
 
