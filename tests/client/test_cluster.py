@@ -96,3 +96,21 @@ def test_a_topic_wanted_and_not_there_is_asked_for_again() -> None:
     assert cluster.next_refresh_ms() == 10.0
     cluster.want(["t"])
     assert cluster.next_refresh_ms() == 10.0
+
+
+def test_a_topic_that_does_not_exist_is_asked_for_less_and_less_often() -> None:
+    cluster = Cluster(backoff_ms=100)
+    cluster.want(["t"])
+    absent = response(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    pauses = []
+    for _ in range(12):
+        now_ms = cluster.next_refresh_ms()
+        assert cluster.refresh(now_ms) is not None
+        cluster.refreshed(absent, now_ms)
+        pauses.append(cluster.next_refresh_ms() - now_ms)
+    assert pauses == [100.0] * 5 + [200.0, 400.0, 800.0] + [1000.0] * 4
+    cluster.mark_wrong()
+    assert cluster.next_refresh_ms() == now_ms + 100.0, "an error about another topic is looked into at once"
+    assert cluster.refresh(now_ms + 100.0) is not None
+    cluster.refreshed(response(), now_ms + 100.0)
+    assert cluster.next_refresh_ms() == now_ms + 100.0 + 300_000

@@ -260,9 +260,12 @@ def test_a_topic_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
         with Producer(strict.bootstrap_servers) as producer:
             with pytest.raises(BrokerError, match="headrace topics create"):
                 producer.send("missing", b"v")
-        with Consumer("missing", bootstrap_servers=strict.bootstrap_servers) as consumer:
+        with Consumer("missing", bootstrap_servers=strict.bootstrap_servers, unknown_topics="raise") as consumer:
             with pytest.raises(BrokerError, match="headrace topics create"):
                 list(consumer)
+        with Consumer("missing", bootstrap_servers=strict.bootstrap_servers) as consumer:
+            with pytest.raises(BrokerError, match="headrace topics create"):
+                consumer.end_offsets()
 
 
 def test_a_topic_is_created_on_the_way() -> None:

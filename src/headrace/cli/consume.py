@@ -14,6 +14,7 @@ from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.cli.record_text import record_json, record_line
 from headrace.cli.times import EXAMPLES, parse_time
 from headrace.client import Admin, Consumer
+from headrace.client.config import EXISTING_TOPICS
 from headrace.client.errors import BrokerError, BrokerUnreachable, DeadlineExceeded
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, Outcome
 from headrace.model.errors import ErrorCode
@@ -87,7 +88,12 @@ def command(
     wanted = {partition: start for partition, start in starts.items() if waits or start < ends[partition]}
     if not wanted:
         return
-    with connection_notices(), Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+    with (
+        connection_notices(),
+        Consumer(
+            config={"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest", **EXISTING_TOPICS}
+        ) as consumer,
+    ):
         consumer.assign(wanted)
         for partition, start in wanted.items():
             consumer.seek(partition, start)
@@ -111,7 +117,12 @@ def _consume_in_group(
     with (
         connection_notices(),
         Consumer(
-            topic, bootstrap_servers=bootstrap, group_id=group_id, auto_offset_reset=reset, enable_auto_commit=False
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group_id,
+            auto_offset_reset=reset,
+            enable_auto_commit=False,
+            config=EXISTING_TOPICS,
         ) as consumer,
     ):
         left = count_max

@@ -180,6 +180,12 @@ class ConsumerConfig(ClientConfig):
     enable_auto_commit: bool = True
     auto_commit_interval_ms: int = 5_000
     auto_offset_reset: Literal["earliest", "latest", "none"] = "latest"
+    unknown_topics: Literal["wait", "raise"] = "wait"
+    """For a topic that does not exist: log it once and start when it appears, or raise BrokerError after 5 seconds."""
+
+    allow_auto_create_topics: bool = True
+    """Let a broker that has auto.create.topics.enable create the topics that are named here; a pattern creates none."""
+
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     max_poll_records: int = 500
     fetch_max_wait_ms: int = 500
@@ -202,6 +208,7 @@ class ConsumerConfig(ClientConfig):
         super(ConsumerConfig, self).__post_init__()
         _check_choice("auto_offset_reset", self.auto_offset_reset, ("earliest", "latest", "none"))
         _check_choice("isolation_level", self.isolation_level, ("read_uncommitted", "read_committed"))
+        _check_choice("unknown_topics", self.unknown_topics, ("wait", "raise"))
         _check_choice("group_protocol", self.group_protocol, ("classic", "consumer"))
         _check_positive(self, "max_poll_records", "fetch_max_bytes", "max_partition_fetch_bytes")
         _check_positive(self, "session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms")
@@ -340,6 +347,8 @@ class ConsumerOptions(ClientOptions, total=False):
     enable_auto_commit: bool
     auto_commit_interval_ms: int
     auto_offset_reset: Literal["earliest", "latest", "none"]
+    unknown_topics: Literal["wait", "raise"]
+    allow_auto_create_topics: bool
     isolation_level: Literal["read_uncommitted", "read_committed"]
     max_poll_records: int
     fetch_max_wait_ms: int
@@ -351,6 +360,10 @@ class ConsumerOptions(ClientOptions, total=False):
     consumer_timeout_ms: float | None
     key_deserializer: Deserializer | None
     value_deserializer: Deserializer | None
+
+
+EXISTING_TOPICS: ConsumerOptions = {"allow_auto_create_topics": False, "unknown_topics": "raise"}
+"""For tools that have looked their topics up: a topic that is deleted meanwhile is an error, and stays deleted."""
 
 
 def refuse_settings(given: object) -> None:

@@ -6,6 +6,7 @@ from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, NamedTuple
 
+from headrace.client.absences import Absences
 from headrace.client.config import ConsumerConfig, refuse_settings
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from headrace.client.core.groups.telling import Tell
 
 UNKNOWN_TOPIC_WAIT_MS = 5_000
-"""How long a topic may stay unknown before `poll` says so."""
+"""How long a topic may stay unknown before a call that needs it raises."""
 
 PARTITION_BYTES = 1024 * 1024
 FEW_PARTITIONS_BYTES = 2 * PARTITION_BYTES
@@ -142,11 +143,12 @@ class ConsumerParts:
     """The cores of one consumer, and what it was told to read."""
 
     def __init__(self, config: ConsumerConfig, cluster: Cluster, entropy: Entropy, tell: "Tell | None" = None) -> None:
-        """`tell` hears what becomes of the group."""
+        """`tell` logs what becomes of the group, and topics that do not exist."""
         self.topics: tuple[str, ...] = ()
         self._pattern: re.Pattern[str] | None = None
         self._config = config
         self._cluster = cluster
+        self._absences = Absences(cluster, tell)
         self.core = ConsumerCore(_consumer_settings(config), cluster)
         self.group: GroupCore | None = None
         if config.group_id is not None:
@@ -199,8 +201,15 @@ class ConsumerParts:
                 raise InvalidArgument(f"{partition} is not read here: assign() it first")
         return chosen
 
-    def raise_trouble(self, engine: Engine, now_ms: float, *, waited_ms: float) -> None:
-        """Brokers that cannot be reached are tried again for a while, but not at the very first contact."""
+    def look_for_topics(self, now_ms: float) -> None:
+        """Log topics that do not exist, and those that have appeared."""
+        self._absences.look(now_ms)
+
+    def raise_trouble(self, engine: Engine, now_ms: float, *, needs_topics: bool = False) -> None:
+        """Raise what ends a wait; with `needs_topics` a topic that does not exist does, whatever the config says.
+
+        Brokers that cannot be reached are tried again for a while, but not at the very first contact.
+        """
         is_lasting = now_ms - engine.trouble_since_ms >= self._config.request_timeout_ms
         if engine.trouble is not None and (is_lasting or not self._cluster.brokers):
             trouble, engine.trouble = engine.trouble, None
@@ -209,11 +218,10 @@ class ConsumerParts:
             lasting = self.group.lasting_trouble(now_ms, self._config.request_timeout_ms)
             if lasting is not None:
                 raise lasting
-        if waited_ms < UNKNOWN_TOPIC_WAIT_MS:
-            return
-        for topic in self.topics or {partition.topic for partition in self.core.assignment()}:
-            error = self._cluster.topic_errors.get(topic, ErrorCode.NONE)
-            if error and (error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or error not in RETRIABLE):
+        needs_topics = needs_topics or self._config.unknown_topics == "raise"
+        for topic, error in self._absences.errors(now_ms, UNKNOWN_TOPIC_WAIT_MS):
+            is_read = topic in self.topics or any(each.topic == topic for each in self.core.assignment())
+            if is_read and (needs_topics if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else error not in RETRIABLE):
                 raise BrokerError(error, f"topic {topic!r} cannot be read")
 
     def offsets(self, partitions: Iterable[TopicPartition], time: int) -> Operation[dict[TopicPartition, int]]:
@@ -306,6 +314,7 @@ def _consumer_settings(config: ConsumerConfig) -> ConsumerSettings:
         fetches=fetch_settings(config),
         few_partitions_bytes=config.max_partition_fetch_bytes or FEW_PARTITIONS_BYTES,
         check_crcs=config.check_crcs,
+        create_topics=config.allow_auto_create_topics,
         request_timeout_ms=config.request_timeout_ms,
     )
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from headrace.client.aio.failures import TaskFailures
 from headrace.client.aio.session import Session
 from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
 from headrace.client.consuming import (
@@ -62,10 +63,10 @@ class Consumer(AnyConsumer):
         self._session.engine.attach(self._group or self._core)
         self._listener = Listener()
         self._handover = Handover(self.config)
+        self._failures = TaskFailures(self)
         self._teller: asyncio.Task[Any] | None = None
         """In which a callback of the group runs."""
         self._is_leaving = False
-        self._began_ms = self._session.clock.monotonic_ms()
         try:
             if topics or pattern is not None:
                 self.subscribe(*topics, pattern=pattern)
@@ -133,10 +134,15 @@ class Consumer(AnyConsumer):
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit <= 0:
             raise InvalidArgument(f"the most records of a poll must be above zero, not {limit}")
-        waiting = self._handover.waiting(limit)
-        if waiting:
-            return waiting
-        return self._handover.ready(await self._await(lambda: self._core.take(limit), timeout_ms) or [])
+        try:
+            records = self._handover.waiting(limit) or self._handover.ready(
+                await self._await(lambda: self._core.take(limit), timeout_ms) or []
+            )
+        except Exception as error:
+            self._failures.note(error)
+            raise
+        self._failures.clear()
+        return records
 
     async def batches(self, timeout_ms: float | None = None) -> AsyncIterator[RecordBatch]:
         """Many records of a partition at once, for speed; ends when none came for `timeout_ms`, if that is given."""
@@ -145,9 +151,13 @@ class Consumer(AnyConsumer):
         while True:
             if self._handover.not_given():
                 self._handover.give_back(self._core)
-            fetched = await self._await(
-                self._core.take_batches, ITERATION_POLL_MS if timeout_ms is None else timeout_ms
-            )
+            try:
+                fetched = await self._await(
+                    self._core.take_batches, ITERATION_POLL_MS if timeout_ms is None else timeout_ms
+                )
+            except Exception as error:
+                self._failures.note(error)
+                raise
             if fetched:
                 yield RecordBatch(fetched)
             elif timeout_ms is not None:
@@ -178,11 +188,12 @@ class Consumer(AnyConsumer):
                 group.polled(session.clock.monotonic_ms())
                 await self._tell_changes(group)
             taken = take()
+            now_ms = session.clock.monotonic_ms()
+            self._parts.look_for_topics(now_ms)
             if taken:
                 session.kick()  # The next fetch is on its way while the application works.
                 return taken
-            now_ms = session.clock.monotonic_ms()
-            self._parts.raise_trouble(session.engine, now_ms, waited_ms=now_ms - self._began_ms)
+            self._parts.raise_trouble(session.engine, now_ms)
             if now_ms >= deadline_ms:
                 return None
             session.kick()
@@ -325,7 +336,7 @@ class Consumer(AnyConsumer):
         deadline_ms = self._session.clock.monotonic_ms() + self.config.request_timeout_ms
         while not is_so():
             now_ms = self._session.clock.monotonic_ms()
-            self._parts.raise_trouble(self._session.engine, now_ms, waited_ms=now_ms - self._began_ms)
+            self._parts.raise_trouble(self._session.engine, now_ms, needs_topics=True)
             if now_ms >= deadline_ms:
                 raise DeadlineExceeded(otherwise)
             self._session.kick()

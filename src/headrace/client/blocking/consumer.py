@@ -67,7 +67,6 @@ class Consumer(AnyConsumer):
         self._teller: threading.Thread | None = None
         """In which a callback of the group runs."""
         self._is_leaving = False
-        self._began_ms = self._session.clock.monotonic_ms()
         self._turn_ms = 0.0
         """When to look at the network again although there are records."""
         try:
@@ -207,12 +206,13 @@ class Consumer(AnyConsumer):
                     self._tell_changes()
                 taken = take()
                 now_ms = session.clock.monotonic_ms()
+                self._parts.look_for_topics(now_ms)
                 if taken:
                     if now_ms >= self._turn_ms:
                         session.turn(0)  # The next fetch is on its way while the application works.
                         self._turn_ms = now_ms + TURN_PAUSE_MS
                     return taken
-                self._parts.raise_trouble(session.engine, now_ms, waited_ms=now_ms - self._began_ms)
+                self._parts.raise_trouble(session.engine, now_ms)
                 if now_ms >= deadline_ms:
                     return None
                 session.turn(deadline_ms)
@@ -364,7 +364,7 @@ class Consumer(AnyConsumer):
         deadline_ms = self._session.clock.monotonic_ms() + self.config.request_timeout_ms
         while not is_so():
             now_ms = self._session.clock.monotonic_ms()
-            self._parts.raise_trouble(self._session.engine, now_ms, waited_ms=now_ms - self._began_ms)
+            self._parts.raise_trouble(self._session.engine, now_ms, needs_topics=True)
             if now_ms >= deadline_ms:
                 raise DeadlineExceeded(otherwise)
             self._session.turn(deadline_ms)

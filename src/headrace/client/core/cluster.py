@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 AGE_MS_MAX = 300_000
 METADATA_BACKOFF_MS = 100
+UNKNOWN_TOPIC_BACKOFF_MS_MAX = 1_000
+QUICK_LOOKS_MAX = 5
+"""A topic that does not exist is looked for so often at the usual pace, then less and less often."""
+
+_DOUBLINGS_MAX = 10
 REBOOTSTRAPS_MAX = 5
 """How often one question begins anew with the bootstrap servers."""
 
@@ -60,6 +65,8 @@ class Cluster:
         self._learned_ms: float | None = None
         self._is_wrong = True
         self._is_asking = False
+        self._misses = 0
+        """Answers in a row that lacked a topic of interest."""
 
     def want(self, topics: Iterable[str]) -> None:
         """Keep these topics known."""
@@ -67,6 +74,7 @@ class Cluster:
         if new:
             self._wanted |= new
             self._is_wrong = True
+            self._misses = 0
 
     def want_all(self) -> None:
         """Keep every topic known, for those who choose among them by a pattern."""
@@ -84,12 +92,15 @@ class Cluster:
         """The time at which `refresh` has a call to make."""
         if self._is_asking:
             return float("inf")
-        due = 0.0
-        if not self._is_wrong and self._learned_ms is not None:
-            due = self._learned_ms + self._age_ms_max
-        if self._asked_ms is not None:
-            due = max(due, self._asked_ms + self._backoff_ms)
-        return due
+        if self._asked_ms is None:
+            return 0.0
+        if self._is_wrong or self._learned_ms is None:
+            return self._asked_ms + self._backoff_ms
+        if self._misses:
+            doublings = min(max(0, self._misses - QUICK_LOOKS_MAX), _DOUBLINGS_MAX)
+            slowest_ms = max(UNKNOWN_TOPIC_BACKOFF_MS_MAX, self._backoff_ms)
+            return self._asked_ms + min(self._backoff_ms * (1 << doublings), slowest_ms)
+        return max(self._learned_ms + self._age_ms_max, self._asked_ms + self._backoff_ms)
 
     def refresh(self, now_ms: float, *, create_topics: bool = False) -> Call | None:
         """The Metadata call that is due, if one is; its reply goes to `refreshed` or `refresh_failed`."""
@@ -131,8 +142,8 @@ class Cluster:
         self.brokers = {b.node_id: Broker(b.node_id, b.host, b.port, b.rack) for b in response.brokers}
         for topic in describe_topics(response):
             self._learn_topic(topic)
-        if any(topic not in self.topics for topic in self._wanted):
-            self._is_wrong = True
+        is_missed = any(topic not in self.topics for topic in self._wanted)
+        self._misses = self._misses + 1 if is_missed else 0
 
     def learn_features(self, epoch: int, features: Mapping[str, int]) -> None:
         """The levels that the brokers agreed on; a broker that is behind does not take them back."""
@@ -163,7 +174,8 @@ class Cluster:
         if known is not None and (topic.topic_id != known.topic_id or topic.error):
             self._forget_topic(known)
             known = None
-        if topic.error or any(partition.error for partition in topic.partitions):
+        is_absent = topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if (topic.error and not is_absent) or any(partition.error for partition in topic.partitions):
             self._is_wrong = True
         if topic.error:
             self.topic_errors[topic.name] = topic.error

@@ -46,6 +46,9 @@ class ConsumerSettings:
     """What to fetch of a partition at once while there are few of them, if that is another number."""
 
     check_crcs: bool = True
+    create_topics: bool = False
+    """Whether a broker that creates topics on demand may create those that are asked for."""
+
     retry_pause_ms: float = 100
     request_timeout_ms: int = 30_000
 
@@ -154,7 +157,8 @@ class ConsumerCore:
     def poll(self, now_ms: float) -> tuple[list[Errand], float]:
         """What to ask now, and when to call again at the latest, unless a reply comes first."""
         errands: list[Errand] = []
-        refresh = self._cluster.refresh(now_ms) if self._cluster.has_wanted() else None
+        creates = self._settings.create_topics
+        refresh = self._cluster.refresh(now_ms, create_topics=creates) if self._cluster.has_wanted() else None
         if refresh is not None:
             errands.append(Errand(refresh, self._refreshed))
         self.follow_topics()
@@ -173,7 +177,8 @@ class ConsumerCore:
                 continue
             leader = self._cluster.leader(partition)
             if leader is None:
-                self._cluster.mark_wrong()
+                if self._cluster.partition_count(partition.topic) is not None:
+                    self._cluster.mark_wrong()
                 wakeup_ms = min(wakeup_ms, self._cluster.next_refresh_ms())
             elif reading.position is None:
                 if reading.start is not None:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from headrace.client import EARLIEST, Admin, Consumer, NewTopic, Producer, TopicPartition
+from headrace.client.config import EXISTING_TOPICS
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
 from headrace.spark.pipelines.records import TOPIC, TOPIC_CONFIGS, Ledger
@@ -33,7 +34,9 @@ class Bulletin:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.ledger = Ledger()
         self._producer = Producer(config={**settings, "max.block.ms": BLOCK_MS_MAX, "linger.ms": 0})
-        self._consumer = Consumer(config={**settings, "auto.offset.reset": "earliest", "max.poll.records": 10_000})
+        self._consumer = Consumer(
+            config={**settings, "auto.offset.reset": "earliest", "max.poll.records": 10_000, **EXISTING_TOPICS}
+        )
         self._consumer.assign([PARTITION])
         self._consumer.seek(PARTITION, EARLIEST)
 

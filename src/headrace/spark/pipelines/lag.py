@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headrace.client import LATEST, Admin, Consumer, TopicPartition
+from headrace.client.config import EXISTING_TOPICS
 from headrace.client.errors import ClientError
 from headrace.model.errors import ErrorCode
 
@@ -51,7 +52,7 @@ def find_lags(
 def _ages(settings: Mapping[str, Any], places: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
     """Of the first record at or behind each place."""
     found: dict[TopicPartition, float] = {}
-    options = {**settings, "max.partition.fetch.bytes": LOOK_BYTES, "auto.offset.reset": "earliest"}
+    options = {**settings, "max.partition.fetch.bytes": LOOK_BYTES, "auto.offset.reset": "earliest", **EXISTING_TOPICS}
     deadline = time.monotonic() + LOOK_MS_MAX / 1000
     try:
         with Consumer(config=options) as consumer:

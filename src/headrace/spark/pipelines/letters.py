@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from headrace.client import EARLIEST, Consumer, ConsumerRecord, OffsetAndMetadata, Producer, TopicPartition
+from headrace.client.config import EXISTING_TOPICS
 from headrace.client.consuming import Place
 from headrace.client.errors import ClientError
 from headrace.model.errors import ErrorCode
@@ -110,9 +111,8 @@ class Letterbox:
 
     def _consumer(self) -> Consumer:
         reading = {"group.id": group_of(self.pipeline), "isolation.level": "read_committed"}
-        consumer = Consumer(
-            config={**self.settings, **reading, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-        )
+        beginning = {"enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        consumer = Consumer(config={**self.settings, **reading, **beginning, **EXISTING_TOPICS})
         consumer.assign(self.places)
         return consumer
 

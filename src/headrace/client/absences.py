@@ -1,0 +1,52 @@
+"""Topics that a consumer wants and that do not exist: since when, and what is logged of them."""
+
+from collections.abc import Iterator
+from logging import INFO, WARNING
+from typing import TYPE_CHECKING
+
+from headrace.client.core.cluster import Cluster
+from headrace.model.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from headrace.client.core.groups.telling import Tell
+
+UNKNOWN_TOPIC_LOG_MS = 1_000
+"""How long a topic may be unknown before that is logged: a broker that creates it needs a moment."""
+
+
+class Absences:
+    def __init__(self, cluster: Cluster, tell: "Tell | None") -> None:
+        """`tell` logs."""
+        self._cluster = cluster
+        self._tell = tell
+        self._since_ms: dict[str, float] = {}
+        self._logged: set[str] = set()
+
+    def look(self, now_ms: float) -> None:
+        """Take note of the topics with errors; log each that stays unknown once, and once when it appears."""
+        errors = self._cluster.topic_errors
+        if not errors and not self._since_ms:
+            return
+        for topic, error in errors.items():
+            since_ms = self._since_ms.setdefault(topic, now_ms)
+            is_lasting = now_ms - since_ms >= UNKNOWN_TOPIC_LOG_MS
+            if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and is_lasting and topic not in self._logged:
+                self._logged.add(topic)
+                hint = f"create it with `headrace topics create {topic}`, or look for a typing error"
+                self._say(WARNING, f"topic {topic!r} does not exist: reading begins when it appears ({hint})")
+        for topic in [each for each in self._since_ms if each not in errors]:
+            del self._since_ms[topic]
+            if topic in self._logged and self._cluster.partition_count(topic) is not None:
+                self._logged.discard(topic)
+                self._say(INFO, f"topic {topic!r} exists now")
+
+    def errors(self, now_ms: float, patience_ms: float) -> Iterator[tuple[str, ErrorCode]]:
+        """The topics that have had an error for that long, and the error."""
+        self.look(now_ms)
+        for topic, since_ms in self._since_ms.items():
+            if now_ms - since_ms >= patience_ms:
+                yield topic, self._cluster.topic_errors[topic]
+
+    def _say(self, level: int, text: str) -> None:
+        if self._tell is not None:
+            self._tell(level, text)
