@@ -8,7 +8,6 @@ from headrace.log.compaction.swap import swap_work
 from headrace.log.config import LogConfig
 from headrace.log.partition_log import PartitionLog
 from headrace.ports.disk import Disk
-from headrace.ports.spawner import Spent
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.header import HEADER, HeaderFields
 from headrace.wire.records.reader import Record, batches, is_control, records
@@ -83,7 +82,7 @@ def planned(
 
 def cleaned_groups(disk: Disk, plan: CleaningPlan) -> Iterator[CleanedGroup]:
     for result in clean(disk, plan):
-        if not isinstance(result, Spent):
+        if isinstance(result, CleanedGroup):
             yield result
 
 

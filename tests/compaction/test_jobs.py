@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,21 @@ def test_results_come_one_by_one_and_then_the_end(heard: Heard) -> None:
     heard.until(lambda: heard.ends)
     assert heard.results == [0, 1, 2, 3, 4]
     assert heard.ends == [None]
+    assert heard.spawner.in_flight() == 0
+
+
+def test_a_result_that_cannot_be_taken_ends_nothing_else(heard: Heard) -> None:
+    def refuse(result: Any) -> None:
+        heard.results.append(result)
+        raise ValueError("refused")
+
+    heard.spawner.start_job(functools.partial(counting, 3), refuse, heard.ends.append, bytes_per_second=float("inf"))
+    while not heard.ends:
+        assert heard.woken.wait(WAIT_SECONDS)
+        heard.woken.clear()
+        with suppress(ValueError, ExceptionGroup):
+            heard.spawner.run_completions()
+    assert heard.results == [0, 1, 2]
     assert heard.spawner.in_flight() == 0
 
 

@@ -114,6 +114,12 @@ class Table:
         answer = self.client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
         assert answer.responses[0].error_code == 0
 
+    def delete(self) -> None:
+        topics = (delete_topics.DeleteTopicsRequestTopic(name=TOPIC),)
+        request = delete_topics.DeleteTopicsRequest(topics=topics, timeout_ms=1000)
+        answer = self.client.ask(ApiKey.DELETE_TOPICS, 6, request)
+        assert answer.responses[0].error_code == 0
+
     def await_passes(self, count: int) -> None:
         self.world.run_until(lambda: self.compactor.passes_ended >= count)
 
@@ -217,11 +223,7 @@ def test_a_deleted_topic_ends_its_pass() -> None:
     table.write_many(60)
     table.ask_for_a_pass()
     table.world.run_until(lambda: bool(table.compactor._passes))
-    request = delete_topics.DeleteTopicsRequest(
-        topics=(delete_topics.DeleteTopicsRequestTopic(name=TOPIC),), timeout_ms=1000
-    )
-    answer = table.client.ask(ApiKey.DELETE_TOPICS, 6, request)
-    assert answer.responses[0].error_code == 0
+    table.delete()
     table.world.run_until(lambda: not table.compactor._passes)
     table.world.run_until(lambda: not table.virtual.machine.spawner.in_flight())
     assert not table.virtual.machine.disk.exists(f"data/{TOPIC}-0")
@@ -248,7 +250,7 @@ def test_a_damaged_segment_is_left_alone_and_told_of() -> None:
     disk.write_vector(file, [b"\xff"], 150)
     table.ask_for_a_pass()
     table.world.run_until(lambda: table.compactor.passes_failed > 0)
-    assert len(table.compactor._uncleanable) == 1
+    assert len(table.compactor._health.uncleanable) == 1
     assert len(table.log.segments) > 3
     names = disk.list_directory(f"data/{TOPIC}-0")
     assert not [name for name in names if name.endswith((".cleaned", ".swap"))]
@@ -261,7 +263,7 @@ def test_a_full_device_puts_a_pass_off(operation: str) -> None:
     table.virtual.machine.disk.faults.fail(operation, code=errno.ENOSPC, path_contains=".cleaned")
     table.ask_for_a_pass()
     table.world.run_until(lambda: table.compactor.passes_failed > 0)
-    assert not table.compactor._uncleanable
+    assert not table.compactor._health.uncleanable
     table.ask_for_a_pass("again")
     table.await_passes(1)
     assert len(table.read()) == KEYS

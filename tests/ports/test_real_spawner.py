@@ -69,6 +69,18 @@ def test_exceptions_are_delivered(spawner, wakes):
     assert isinstance(error, ZeroDivisionError)
 
 
+def test_a_completion_that_raises_keeps_no_other_from_running(spawner, wakes):
+    seen = []
+    for number in range(4):
+        spawner.submit(lambda: None, lambda _result, _error, number=number: seen.append(number) or 1 // (number % 2))
+    while len(spawner._ended) < 4:
+        wakes.await_one()
+    with pytest.raises(ExceptionGroup, match="2 completions failed"):
+        spawner.run_completions()
+    assert sorted(seen) == [0, 1, 2, 3]
+    assert spawner.in_flight() == 0
+
+
 def test_one_thread_until_more_are_needed(spawner, wakes):
     for _ in range(3):
         spawner.submit(lambda: None, lambda result, error: None)

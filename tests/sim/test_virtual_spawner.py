@@ -75,6 +75,17 @@ def test_an_exception_is_the_second_argument():
     assert seen == [(None, ZeroDivisionError)]
 
 
+def test_a_completion_that_raises_keeps_no_other_from_running():
+    spawner = new_spawner(delay_turns_max=0)
+    seen = []
+    for number in range(2):
+        spawner.submit(lambda: None, lambda _result, _error, number=number: seen.append(number) or 1 // number)
+    with pytest.raises(ZeroDivisionError):
+        spawner.run_completions()
+    assert seen == [0, 1]
+    assert spawner.in_flight() == 0
+
+
 def sync_metadata():
     return "synced"
 

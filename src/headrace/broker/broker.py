@@ -119,8 +119,10 @@ class Broker:
                 disk.read_ahead(*part)
 
         def done(_result: None, _error: BaseException | None) -> None:
-            then()  # a failed read shows again, and is dealt with, when the answer is sent
-            self.unpin(slices)
+            try:
+                then()  # a failed read shows again, and is dealt with, when the answer is sent
+            finally:
+                self.unpin(slices)
 
         self.pin(slices)  # the hot ones have to wait as well
         self.spawner.submit(read_ahead, done)

@@ -4,9 +4,11 @@ Each round looks at the partitions of compacted topics, a slice a turn. What a p
 far each log is clean is kept in a checkpoint per log directory.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from headrace.broker.compaction_health import CompactionHealth
 from headrace.broker.compaction_pass import CompactionPass
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Family
@@ -52,7 +54,7 @@ class Compactor:
         self._writing: set[str] = set()
         self._unwritten: set[str] = set()
         self._passes: dict[LedPartition, CompactionPass] = {}
-        self._uncleanable: dict[LedPartition, str] = {}
+        self._health = CompactionHealth(ports.clock.monotonic_ms)
         self._asked: dict[LedPartition, int] = {}
         """The partitions someone wants compacted now, and up to which offset."""
         self._requests: dict[str, str] = {}
@@ -85,6 +87,7 @@ class Compactor:
         for running in tuple(self._passes.values()):
             if running.partition.offline:
                 running.call_off()
+        self._health.forget_offline()
         for name in delta.topic_configs_changed:
             self._take_request(name)
 
@@ -110,9 +113,10 @@ class Compactor:
         self._timers.after(max(self._config.backoff_ms, BACKOFF_MS_MIN), again)
 
     def _look(self) -> None:
-        if self._looking or not self._config.enabled or len(self._passes) >= self._passes_max:
+        if self._looking or not self._config.enabled:
             return
         self._looking = True
+        self._health.forget_offline()
         self._look_at(iter(tuple(self._table)), [])
 
     def _look_at(self, partitions: Iterator[LedPartition], candidates: list[_Candidate]) -> None:
@@ -121,9 +125,8 @@ class Compactor:
             looked_at += 1
             if partition.config.cleanup_compact and partition not in self._passes:
                 looked_at += len(partition.log.segments)
-                candidate = self._candidate(partition)
-                if candidate is not None:
-                    candidates.append(candidate)
+                with self._failure_of(partition):
+                    candidates.extend(self._candidates(partition))
             if looked_at >= LOOKED_AT_PER_SLICE:
                 self._timers.next_turn(lambda: self._look_at(partitions, candidates))
                 return
@@ -131,23 +134,37 @@ class Compactor:
         for candidate in sorted(candidates, key=lambda candidate: candidate.urgency, reverse=True):
             if len(self._passes) >= self._passes_max:
                 return
-            self._begin(candidate)
+            with self._failure_of(candidate.partition):
+                self._begin(candidate)
 
-    def _candidate(self, partition: LedPartition) -> _Candidate | None:
+    @contextmanager
+    def _failure_of(self, partition: LedPartition) -> Iterator[None]:
+        """A partition that cannot be looked at, or whose pass cannot begin, keeps no other from being compacted."""
+        try:
+            yield
+        except Exception as error:
+            self._passes.pop(partition, None)
+            self._pass_failed(partition, error)
+
+    def _candidates(self, partition: LedPartition) -> list[_Candidate]:
+        """The partition, if it is to be compacted now."""
         if partition.offline:
             self._asked.pop(partition, None)
-            return None
+            return []
         asked = partition in self._asked
-        if partition in self._uncleanable and not asked:
-            return None
+        if partition in self._health.uncleanable and not asked:
+            return []
         if asked and not self._is_ready(partition):
             self._timers.after(ASKED_LOOK_MS, self._look)
-            return None
+            return []
         found = self._cleanable(partition)
-        due = found.dirty_bytes > 0 and (
-            found.is_overdue or found.dirty_ratio > partition.config.min_cleanable_dirty_ratio
+        is_due = asked or (
+            found.dirty_bytes > 0
+            and (found.is_overdue or found.dirty_ratio > partition.config.min_cleanable_dirty_ratio)
         )
-        return _Candidate(partition, found, asked) if due or asked else None
+        self._health.looked_at(partition, is_due=is_due)
+        is_wanted = asked or (is_due and not self._health.rests(partition))
+        return [_Candidate(partition, found, asked)] if is_wanted else []
 
     def _is_ready(self, partition: LedPartition) -> bool:
         """Whether everything up to what was asked for is in closed segments on the device; else it soon will be."""
@@ -202,13 +219,16 @@ class Compactor:
         self.bytes_read += ended.bytes_before
         self.bytes_written += ended.bytes_after
         self.records_removed += ended.records_removed
-        if partition.offline or ended.in_vain:
+        if ended.in_vain and ended.failure is None and not partition.offline:
+            return  # the log changed meanwhile: the next round looks at it again
+        self._timers.next_turn(self._look)  # the next one, or the rest of this one if its keys did not fit
+        if partition.offline:
             return
         if ended.failure is not None:
             self._pass_failed(partition, ended.failure)
             return
         self.passes_ended += 1
-        self._uncleanable.pop(partition, None)
+        self._health.forget(partition)
         log = partition.log
         self._clean_offsets.setdefault(_directory(partition), {})[log.topic_partition] = ended.cleaned_to
         self._checkpoint(_directory(partition))
@@ -216,7 +236,6 @@ class Compactor:
             self._asked.pop(partition, None)
         self._tell(ended)
         self._timers.after(log.config.file_delete_delay_ms, lambda: self._unlink(partition))
-        self._timers.next_turn(self._look)  # the next one, or the rest of this one if its keys did not fit
 
     def _unlink(self, partition: LedPartition) -> None:
         """The delay of the old segments is over: their space is wanted back before retention looks again."""
@@ -243,15 +262,16 @@ class Compactor:
             )
 
     def _pass_failed(self, partition: LedPartition, failure: BaseException) -> None:
-        """What damage or the device did stays so; anything else is tried again in the next round."""
+        """What damage or the device did stays so; anything else is tried again after a rest."""
         self.passes_failed += 1
+        self._health.failed(partition)
         self._asked.pop(partition, None)
         where = str(partition.log.topic_partition)
         for_good = isinstance(failure, DamagedLog) or (
             isinstance(failure, OSError) and not isinstance(failure, FileNotFoundError) and not passes(failure)
         )
         if for_good:
-            self._uncleanable[partition] = str(failure)
+            self._health.uncleanable[partition] = str(failure)
             self._logger.error("partition cannot be compacted", partition=where, reason=str(failure))
         else:
             self._logger.warning("compaction failed and will be tried again", partition=where, reason=repr(failure))
@@ -293,12 +313,7 @@ class Compactor:
         )
         for name, help_text, value in counters:
             yield Family(f"headrace_compaction_{name}_total", "counter", help_text, (((), value),))
-        gauges: tuple[tuple[str, str, Callable[[], float]], ...] = (
-            ("running", "Partitions that are being compacted.", lambda: len(self._passes)),
-            ("uncleanable_partitions", "Partitions that compaction gave up on.", lambda: len(self._uncleanable)),
-        )
-        for name, help_text, count in gauges:
-            yield Family(f"headrace_compaction_{name}", "gauge", help_text, (((), count()),))
+        yield from self._health.families(self._passes.values())
 
 
 def _directory(partition: LedPartition) -> str:

@@ -1,18 +1,21 @@
 """One pass of compaction over one partition: a job that cleans, and the exchange of what it has cleaned.
 
 The job runs away from the loop and tells of each group of segments as soon as it is written; here they are exchanged
-one after the other. Whatever happens to the log meanwhile, the worst outcome is that the pass was in vain.
+one after the other. Whatever happens to the log meanwhile, the worst outcome is that the pass was in vain. A fault in
+one of its completions ends the pass too, so that its slot is free for the next.
 """
 
 import functools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from headrace.broker.partitions.leader import LedPartition
-from headrace.log.compaction.cleaning import CleanedGroup, clean
+from headrace.log.compaction.cleaning import CleanedGroup, CleaningProgress, clean
 from headrace.log.compaction.plan import CleaningPlan
 from headrace.log.compaction.swap import discard_work, swap_work
 from headrace.log.errors import passes
+from headrace.log.work import NotStarted
 from headrace.ports.clock import Clock
 from headrace.ports.spawner import RunningJob, Spawner
 
@@ -37,6 +40,8 @@ class CompactionPass:
         self.bytes_after = 0
         self.records_removed = 0
         self.unreadable_batches = 0
+        self.progressed_ms = clock.monotonic_ms()
+        """When the pass began, or last heard from a helper."""
         self._spawner = spawner
         self._clock = clock
         self._ended = ended
@@ -52,20 +57,41 @@ class CompactionPass:
 
     def call_off(self) -> None:
         """The partition is gone, or need not be compacted any more."""
+        self._stop_job()
+        self._go_on()
+
+    def _stop_job(self) -> None:
         self.in_vain = True
         if self._job is not None and not self._job_ended:
             self._job.cancel()
-            self._job_ended = True
-        self._go_on()
+        self._job_ended = True
 
-    def _cleaned(self, group: CleanedGroup) -> None:
-        self._groups.append(group)
-        self._go_on()
+    def _cleaned(self, result: CleaningProgress) -> None:
+        with self._event():
+            if isinstance(result, CleanedGroup):
+                self._groups.append(result)
+                self._go_on()
 
     def _completed(self, failure: BaseException | None) -> None:
         self._job_ended = True
         self.failure = failure
-        self._go_on()
+        with self._event():
+            self._go_on()
+
+    @contextmanager
+    def _event(self) -> Iterator[None]:
+        """Something came from a helper. If what is done about it fails, the pass fails, and the loop reports why."""
+        self.progressed_ms = self._clock.monotonic_ms()
+        try:
+            yield
+        except Exception as error:
+            self.failure = self.failure or error
+            self._stop_job()
+            while self._groups:
+                with suppress(Exception):  # their files are removed at the next start, if not here
+                    self._discard(self._groups.popleft())
+            self._end_if_over()
+            raise
 
     def _go_on(self) -> None:
         """The next exchange, unless one is under way; the end when there is none left."""
@@ -77,6 +103,9 @@ class CompactionPass:
                 self._count(group, group.counts.bytes_read)
             else:
                 self._swap(group)
+        self._end_if_over()
+
+    def _end_if_over(self) -> None:
         if self._job_ended and not self._groups and not self._swapping and not self._over:
             self._over = True
             self._ended(self)
@@ -95,18 +124,24 @@ class CompactionPass:
             self.call_off()
             return
         run, exchanged = work
-        self._swapping = True
 
         def done(result: object, error: BaseException | None) -> None:
             self._swapping = False
-            exchanged(result, error)
-            if error is not None:
-                self.call_off()
-                return
-            self._count(group, size)
-            self._go_on()
+            with self._event():
+                exchanged(result, error)
+                if error is not None:
+                    self.call_off()
+                    return
+                self._count(group, size)
+                self._go_on()
 
-        self._spawner.submit(run, done)
+        self._swapping = True
+        try:
+            self._spawner.submit(run, done)
+        except Exception:
+            self._swapping = False
+            exchanged(None, NotStarted())
+            raise
 
     def _discard(self, group: CleanedGroup) -> None:
         work = discard_work(self.partition.log, group)

@@ -4,7 +4,7 @@ One segment at a time and one piece at a time, no faster than configured. What i
 read to anyone any more; the partition goes on with everything else.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Family
@@ -54,17 +54,29 @@ class Scrubber:
         """Where damage was found; only they are looked at by scrapes."""
 
     def start(self) -> None:
-        self._timers.after(START_DELAY_MS, self._begin_if_due)
+        self._later(START_DELAY_MS, self._begin_if_due)
 
     def _begin_if_due(self) -> None:
         interval_ms = self._table.config.scrub_interval_ms
         now_ms = self._clock.monotonic_ms()
         if not interval_ms or (self._began_ms >= 0 and now_ms - self._began_ms < interval_ms):
-            self._timers.after(LOOK_AGAIN_MS, self._begin_if_due)
+            self._later(LOOK_AGAIN_MS, self._begin_if_due)
             return
         self._began_ms = now_ms
         self._waiting = self._closed_segments()
         self._next_segment()
+
+    def _later(self, delay_ms: float, call: Callable[[], None]) -> None:
+        """Go on after a while. What fails there is not the end of the scrub: the next segment is read all the same."""
+
+        def go_on() -> None:
+            try:
+                call()
+            except Exception:
+                self._later(LOOK_AGAIN_MS, self._next_segment)
+                raise
+
+        self._timers.after(delay_ms, go_on)
 
     def _closed_segments(self) -> Iterator[tuple[LedPartition, Segment]]:
         for partition in tuple(self._table):
@@ -99,6 +111,14 @@ class Scrubber:
         work = scrub.piece()
 
         def done(result: int | None, error: BaseException | None) -> None:
+            try:
+                read_piece(result, error)
+            except Exception:
+                scrub.close()
+                self._later(LOOK_AGAIN_MS, self._next_segment)
+                raise
+
+        def read_piece(result: int | None, error: BaseException | None) -> None:
             work.done(result, error)
             read = result or 0
             self.bytes_read += read
@@ -106,12 +126,12 @@ class Scrubber:
             exchanged = partition.log.names_generation != self._names_generation  # it may have opened the new one
             if exchanged or not self._is_led(partition, scrub.segment):
                 scrub.close()
-                self._timers.after(pause_ms, self._next_segment)
             elif not scrub.finished:
-                self._timers.after(pause_ms, lambda: self._go_on(partition, scrub))
+                self._later(pause_ms, lambda: self._go_on(partition, scrub))
+                return
             else:
                 self._ended(partition, scrub, error)
-                self._timers.after(pause_ms, self._next_segment)
+            self._later(pause_ms, self._next_segment)
 
         self._spawner.submit(work.run, done)
 

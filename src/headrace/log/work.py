@@ -4,6 +4,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
+class NotStarted(Exception):
+    """Given to `done` when no helper took the work: nothing was done, and nothing is wrong with the device."""
+
+
 class Work(NamedTuple):
     """To be given to the Spawner as `submit(*work)`. `run` touches only what it was handed; `done` is for the loop."""
 

@@ -9,10 +9,29 @@ thread would take the interpreter away from the loop. It is a picklable function
 yields its results one by one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+def raise_failures(failures: list[Exception]) -> None:
+    """Raise what completions of one turn raised, after all of them have run: one by itself, several as a group."""
+    if len(failures) > 1:
+        raise ExceptionGroup(f"{len(failures)} completions failed", failures)
+    if failures:
+        raise failures[0]
+
+
+def call_all(calls: Iterable[Callable[[], object]]) -> None:
+    """Call each, whatever the others raise; what they raised is raised after the last."""
+    failures: list[Exception] = []
+    for call in calls:
+        try:
+            call()
+        except Exception as error:
+            failures.append(error)
+    raise_failures(failures)
 
 
 class Spent(NamedTuple):
@@ -35,7 +54,10 @@ class Spawner(Protocol):
         """Queue `operation`; exactly one of the two arguments of `completed` tells how it ended."""
 
     def run_completions(self) -> int:
-        """Called by the loop once per turn: call `completed` for what has ended; how many there were."""
+        """Called by the loop once per turn: call `completed` for what has ended; how many there were.
+
+        All of them are called, and what some of them raise is raised after the last.
+        """
 
     def start_job(
         self,

@@ -44,14 +44,17 @@ class VirtualJobs:
         self._running.append(started)
         return started
 
-    def work(self) -> int:
-        """One turn's share of every job; how many told something."""
+    def work(self, failures: list[Exception]) -> int:
+        """One turn's share of every job; how many told something. What goes wrong there is added to `failures`."""
         told = 0
         for job in tuple(self._running):
             for _ in range(self._entropy.below(STEPS_PER_TURN_MAX + 1)):
                 if job.ended:
                     break
-                told += self._step(job)
+                try:
+                    told += self._step(job)
+                except Exception as error:
+                    failures.append(error)
         self._running = [job for job in self._running if not job.ended]
         return told
 

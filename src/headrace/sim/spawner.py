@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from headrace.ports.spawner import Spent
+from headrace.ports.spawner import Spent, raise_failures
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.jobs import VirtualJob, VirtualJobs
 from headrace.sim.trace import Trace
@@ -96,9 +96,15 @@ class VirtualSpawner:
         for work in self._running:
             work.turns_left = max(0, work.turns_left - 1)
         self._running = [work for work in self._running if work not in ended]
+        failures: list[Exception] = []
         for work in ended:
-            self._end(work)
-        return len(ended) + self._jobs.work()
+            try:
+                self._end(work)
+            except Exception as error:
+                failures.append(error)
+        told = self._jobs.work(failures)
+        raise_failures(failures)
+        return len(ended) + told
 
     def start_job(
         self,

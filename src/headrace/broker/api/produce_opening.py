@@ -130,8 +130,10 @@ class Openings:
 
         def completed(opened: dict[int, OpenedRecords] | None, _error: BaseException | None) -> None:
             self._opened_now -= 1
-            self._opened(opening, opened)
-            self._open_next()
+            try:
+                self._opened(opening, opened)
+            finally:
+                self._open_next()
 
         self._broker.spawner.submit(open_records, completed)
 

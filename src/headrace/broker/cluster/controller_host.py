@@ -8,6 +8,7 @@ its decision may rest on records that are not committed yet.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from headrace.broker.cluster.metadata_log import Append, MetadataDamaged, MetadataLog, Replay
@@ -34,7 +35,7 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId, TopicId
 from headrace.ports.clock import Clock
 from headrace.ports.entropy import Entropy
-from headrace.ports.spawner import Spawner
+from headrace.ports.spawner import Spawner, call_all
 
 PROPOSALS_PENDING_MAX = 10_000
 
@@ -292,13 +293,18 @@ class ControllerHost:
             return
 
         def completed(result: object, error: BaseException | None) -> None:
-            if work is not None:
-                work.done(result, error)
-            if isinstance(result, PutOff) and is_full(result.error):
-                self.on_no_room()
+            try:
+                if work is not None:
+                    work.done(result, error)
+                if isinstance(result, PutOff) and is_full(result.error):
+                    self.on_no_room()
+            except Exception:
+                self._sync_later(log)  # else no later change would ever be committed
+                raise
             if isinstance(result, PutOff) and not result.durable:
                 self._sync_later(log)
             else:
+                self._sync_in_flight = False
                 self._synced(log, end_offset, error)
 
         self._spawner.submit(_nothing if work is None else work.run, completed)
@@ -320,7 +326,6 @@ class ControllerHost:
         self._spawner.submit(_nothing, lambda _result, _error: call())
 
     def _synced(self, log: MetadataLog, end_offset: int, error: BaseException | None) -> None:
-        self._sync_in_flight = False
         if isinstance(error, OSError):
             self._go_offline(f"metadata could not be synced to the disk, start the node again: {error}")
         elif log is not self._log:
@@ -335,13 +340,11 @@ class ControllerHost:
         while self._pending and self._pending[0].end_offset <= end_offset:
             committed.append(self._pending.popleft())
         delta = apply_with_delta(self.image, [record for pending in committed for record in pending.records])
-        self._sync()
-        self._snapshot_if_due()
+        calls: list[Callable[[], object]] = [self._sync, self._snapshot_if_due]
         if any(pending.records for pending in committed):
-            for subscriber in self._subscribers:
-                subscriber(delta)
-        for pending in committed:
-            pending.proposal.complete(pending.response)
+            calls += [partial(subscriber, delta) for subscriber in self._subscribers]
+        calls += [partial(pending.proposal.complete, pending.response) for pending in committed]
+        call_all(calls)
 
     def _give_up(self, reason: str) -> None:
         """The commit did not happen, for no fault of the disk: go back to what is committed and go on from there."""

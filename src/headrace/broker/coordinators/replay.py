@@ -135,6 +135,7 @@ class Replays:
         self._files.pin(part.file)
 
         def completed(content: bytes | None, error: BaseException | None) -> None:
+            self._timers.next_turn(self._step)  # first: partitions behind this one are loaded whatever happens here
             self._files.unpin(part.file)
             try:
                 if content is None:
@@ -142,6 +143,8 @@ class Replays:
                 replay.take(content)
             except ReplayFailed as failure:
                 self._end(failure)
-            self._timers.next_turn(self._step)
+            except Exception as failure:
+                self._end(ReplayFailed(f"a record cannot be applied: {failure!r}"))
+                raise
 
         self._spawner.submit(lambda: disk.read(part.file, part.length, part.position), completed)

@@ -23,7 +23,7 @@ from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.ports.clock import Clock
-from headrace.ports.spawner import Spawner
+from headrace.ports.spawner import Spawner, raise_failures
 
 PARTITIONS_PER_TURN = 50
 """Of those that come or go by one change of metadata."""
@@ -186,6 +186,9 @@ class Opener:
         try:
             while self._waiting and not self._busy:
                 self._waiting.popleft()()
+        except Exception:
+            self._timers.next_turn(self._go_on)  # what fails for one is not to hold up the others for ever
+            raise
         finally:
             self._going_on = False
 
@@ -205,14 +208,12 @@ class Opener:
             return outcomes, {home.path: _sync_names(home) for home in dict.fromkeys(homes)}
 
         def done(ends: tuple[list[Outcome], dict[str, OSError | None]] | None, error: BaseException | None) -> None:
-            if ends is None:
-                self._logger.error("partitions cannot be opened", topic=led.name, cause=error)
-            opened = zip(added, homes, ends[0], strict=True) if ends is not None else ()
-            self._work_off(self._end_each(led, image, opened, {} if ends is None else ends[1]))
+            outcomes, unsynced = ends if ends is not None else ([_failure(error)] * len(homes), {})
+            self._work_off(self._end_each(led, image, zip(added, homes, outcomes, strict=True), unsynced))
 
         def begin() -> None:
-            self._busy = True
             self._spawner.submit(open_logs, done)
+            self._busy = True
 
         self.when_ready(begin)
 
@@ -224,15 +225,20 @@ class Opener:
         unsynced: Mapping[str, OSError | None],
     ) -> Iterator[None]:
         config, turn = self._topic_config(led.name, image), self._turn
+        failures: list[Exception] = []
         for wanted, home, outcome in opened:
             if turn != self._turn:  # it may have changed since the last one
                 config, turn = self._topic_config(led.name, image), self._turn
-            failure = unsynced[home.path]
+            failure = unsynced.get(home.path)
             if failure is not None and isinstance(outcome, PartitionLog):
                 outcome.close(clean=False)
-            self._end(led, wanted, home, image, config, failure or outcome)
+            try:
+                self._end(led, wanted, home, image, config, failure or outcome)
+            except Exception as error:  # the others of the topic are opened all the same
+                failures.append(error)
             yield
         self._on_state_changed()
+        raise_failures(failures)
 
     def in_slices(self, partitions: Iterator[None]) -> None:
         """Something to be done for each of many partitions, some a turn, when it is its turn."""
@@ -344,6 +350,11 @@ class Opener:
                 self.released(closed.home)
                 found.append((TopicPartition(led.name, index), closed.home))
         return found
+
+
+def _failure(error: BaseException | None) -> Exception:
+    """Why none of the partitions was opened."""
+    return error if isinstance(error, Exception) else RuntimeError(f"the helper did not open it: {error!r}")
 
 
 def _sync_names(home: LogDirectory) -> OSError | None:

@@ -23,7 +23,7 @@ from headrace.model.configs.values import BrokerConfig, TopicConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId, Offset, TopicPartition
 from headrace.ports.clock import Clock
-from headrace.ports.spawner import Spawner
+from headrace.ports.spawner import Spawner, raise_failures
 
 PREALLOCATION_BYTES_MIN = 4 << 20
 
@@ -227,10 +227,21 @@ class PartitionTable:
         self.opener.in_slices(self._delete_each(led))
 
     def _delete_each(self, led: LedTopic) -> Iterator[None]:
+        failures: list[Exception] = []
         for partition in led.partitions:
             if partition is None:
                 continue
+            try:
+                self._delete_partition(partition)
+            except Exception as error:  # the others of the topic go all the same
+                failures.append(error)
+            yield
+        raise_failures(failures)
+
+    def _delete_partition(self, partition: LedPartition) -> None:
+        try:
             partition.take_offline(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        finally:
             directory = self._homes.pop(partition)
             self.opener.released(directory)
             self.active.pop(partition, None)
@@ -238,7 +249,6 @@ class PartitionTable:
             partition.log.close(clean=False)
             delay_ms = 0 if directory.space.full else partition.config.file_delete_delay_ms
             self._delete_folder(partition.log.topic_partition, directory, delay_ms=delay_ms)
-            yield
 
     def _delete_folder(self, topic_partition: TopicPartition, directory: LogDirectory, *, delay_ms: int) -> None:
         """Out of the way at once, off the disk after the delay; a directory that failed is not touched again."""

@@ -39,6 +39,8 @@ GROUP_SEGMENTS_MAX = 50
 """Small segments become one; as many as this, because a swap holds the files of all of them open."""
 SPENT_BYTES = 256 << 10
 """How often a cleaning says how much it has read, so that it can be slowed down."""
+PROGRESS_BYTES = 64 << 20
+"""How often the broker hears that a cleaning goes on, when no group ends before."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,8 +54,13 @@ class Counts:
     """Batches kept as they are because their records contradict themselves."""
 
 
+@dataclass(frozen=True, slots=True)
+class CleaningProgress:
+    """A cleaning goes on: one that takes long, or that has ended a group."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanedGroup:
+class CleanedGroup(CleaningProgress):
     """Some neighbouring segments were read; `files` hold what is left of them, on the device but not yet in use."""
 
     sources: tuple[SourceSegment, ...]
@@ -64,8 +71,19 @@ class CleanedGroup:
     counts: Counts = field(default_factory=Counts)
 
 
-def clean(disk: Disk, plan: CleaningPlan) -> Iterator[Spent | CleanedGroup]:
-    """Yields each group as soon as its files are on the device, and what was spent meanwhile."""
+def clean(disk: Disk, plan: CleaningPlan) -> Iterator[Spent | CleaningProgress]:
+    """Yields each group as soon as its files are on the device, what was spent meanwhile, and signs of progress."""
+    spent = 0
+    for result in _clean(disk, plan):
+        yield result
+        if isinstance(result, Spent):
+            spent += max(result.bytes, SPENT_BYTES)
+            if spent >= PROGRESS_BYTES:
+                spent = 0
+                yield CleaningProgress()
+
+
+def _clean(disk: Disk, plan: CleaningPlan) -> Iterator[Spent | CleanedGroup]:
     aborted = AbortedTransactions()
     producers = ProducerEnds(now_ms=plan.now_ms, expiration_ms=plan.producer_expiration_ms)
     yield from _read_headers(disk, plan, aborted, producers)

@@ -13,7 +13,7 @@ from .. import names
 from ..files import create_empty
 from ..index import IndexFile
 from ..segment import Segment
-from ..work import Work
+from ..work import NotStarted, Work
 from .cleaning import CleanedGroup
 from .interrupted import REPLACED_FILES, remove_cleaned
 from .plan import source_segments
@@ -29,6 +29,7 @@ def swap_work(log: "PartitionLog", group: CleanedGroup, *, wall_ms: int) -> Work
     old = source_segments(log, group.sources) if not (log.failed or log.closed) else None
     if files is None or old is None or log.names_generation % 2:
         return None
+    new = _segment(log, files, old[-1].created_ms)  # now, so that nothing can fail once the names have changed
     handles = [log.files.handle(file) for segment in old for file in segment.all_files()]
     for handle in handles:
         log.files.pin(handle)
@@ -41,10 +42,10 @@ def swap_work(log: "PartitionLog", group: CleanedGroup, *, wall_ms: int) -> Work
         log.being_replaced = ()
         for handle in handles:
             log.files.unpin(handle)
-        if error is not None:
+        if error is not None and not isinstance(error, NotStarted):
             log.work_failed(error)
-        elif not log.closed:
-            log.segments_replaced(old, _segment(log, files, old[-1].created_ms))
+        elif error is None and not log.closed:
+            log.segments_replaced(old, new)
             log.retire(old, wall_ms + log.config.file_delete_delay_ms)
 
     return Work(lambda: exchange(disk, folder, files, bases), done)

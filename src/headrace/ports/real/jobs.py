@@ -107,17 +107,22 @@ class Jobs:
         started.thread.start()
         return started
 
-    def deliver(self) -> int:
-        """On the loop: hand over what was told since."""
+    def deliver(self, failures: list[Exception]) -> int:
+        """On the loop: hand over what was told since; what goes wrong there is added to `failures`."""
         count = len(self._told)
         for _ in range(count):
             job, result, failure, is_end = self._told.popleft()
             if is_end:
                 self._running.remove(job)
-                if not job.cancelled:
+            if job.cancelled:
+                continue
+            try:
+                if is_end:
                     job.completed(failure)
-            elif not job.cancelled:
-                job.each(result)
+                else:
+                    job.each(result)
+            except Exception as error:
+                failures.append(error)
         return count
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headrace.ports.disk import DataSync
 from headrace.ports.real.disk import RealDisk
 from headrace.ports.real.jobs import Jobs, ProcessJob
-from headrace.ports.spawner import Spent
+from headrace.ports.spawner import Spent, raise_failures
 
 if TYPE_CHECKING:
     from headrace.ports.real.kernel_syncs import KernelSyncs
@@ -99,11 +99,18 @@ class ThreadSpawner:
         if self._syncs:
             ended.extend(self._syncs.ended())
         count = len(ended)
+        failures: list[Exception] = []
         for _ in range(count):
             completed, result, failure = ended.popleft()
             self._in_flight -= 1
-            completed(result, failure)
-        return count + self._jobs.deliver() if self._jobs else count
+            try:
+                completed(result, failure)
+            except Exception as error:
+                failures.append(error)
+        if self._jobs:
+            count += self._jobs.deliver(failures)
+        raise_failures(failures)
+        return count
 
     def start_job(
         self,

@@ -1,0 +1,82 @@
+"""The health of compaction: which partitions wait for a pass, which ones fail, and for how long, for operators.
+
+A partition whose pass failed rests before the next one, longer after each failure, so that it does not keep others from
+their passes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from headrace.broker.compaction_pass import CompactionPass
+from headrace.broker.metrics import Family
+from headrace.broker.partitions.leader import LedPartition
+
+REST_MS_MIN = 15_000
+REST_MS_MAX = 600_000
+"""How long a partition rests after a failed pass: twice as long after each failure, between these."""
+
+
+class _Failing(NamedTuple):
+    times: int
+    rests_until_ms: float
+
+
+class CompactionHealth:
+    def __init__(self, now_ms: Callable[[], float]) -> None:
+        self._now_ms = now_ms
+        self._due_since: dict[LedPartition, float] = {}
+        self._failing: dict[LedPartition, _Failing] = {}
+        self.uncleanable: dict[LedPartition, str] = {}
+        """Partitions that compaction gave up on, and why."""
+
+    def looked_at(self, partition: LedPartition, *, is_due: bool) -> None:
+        if is_due:
+            self._due_since.setdefault(partition, self._now_ms())
+        else:
+            self._due_since.pop(partition, None)
+
+    def forget(self, partition: LedPartition) -> None:
+        """A pass ended well, or none is wanted any more."""
+        for known in (self._due_since, self._failing, self.uncleanable):
+            known.pop(partition, None)
+
+    def failed(self, partition: LedPartition) -> None:
+        times = self._failing[partition].times if partition in self._failing else 0
+        rest_ms = min(REST_MS_MIN * 2 ** min(times, 16), REST_MS_MAX)
+        self._failing[partition] = _Failing(times + 1, self._now_ms() + rest_ms)
+
+    def rests(self, partition: LedPartition) -> bool:
+        """Whether the partition is not compacted for now because its last pass failed."""
+        return partition in self._failing and self._now_ms() < self._failing[partition].rests_until_ms
+
+    def forget_offline(self) -> None:
+        """Partitions that were deleted, or whose directory failed, are not waited for."""
+        for partition in {*self._due_since, *self._failing, *self.uncleanable}:
+            if partition.offline:
+                self.forget(partition)
+
+    def families(self, running: Iterable[CompactionPass]) -> Iterator[Family]:
+        now_ms, passes = self._now_ms(), tuple(running)
+        waiting = self._due_since.keys() - {each.partition for each in passes}
+        gauges = (
+            ("running", "Partitions that are being compacted.", len(passes)),
+            ("waiting_partitions", "Partitions that are due for compaction and are not being compacted.", len(waiting)),
+            ("failing_partitions", "Partitions whose last pass failed; they are tried again.", len(self._failing)),
+            ("uncleanable_partitions", "Partitions that compaction gave up on.", len(self.uncleanable)),
+            (
+                "due_seconds_max",
+                "How long the partition that waits longest for the end of a pass has been due.",
+                _seconds_since(self._due_since.values(), now_ms),
+            ),
+            (
+                "idle_seconds_max",
+                "How long ago the running pass that has been silent longest made progress.",
+                _seconds_since((each.progressed_ms for each in passes), now_ms),
+            ),
+        )
+        for name, help_text, value in gauges:
+            yield Family(f"headrace_compaction_{name}", "gauge", help_text, (((), value),))
+
+
+def _seconds_since(times_ms: Iterable[float], now_ms: float) -> float:
+    return max((now_ms - time_ms for time_ms in times_ms), default=0.0) / 1000
