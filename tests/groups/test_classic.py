@@ -1,6 +1,8 @@
 """The classic protocol, one rule at a time."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.core.groups.commands import LeavingMember
 from headrace.core.groups.records import GroupRecord
@@ -166,23 +168,82 @@ class TestJoining:
 
 
 class TestInitialDelay:
-    def test_a_new_group_waits_for_more_members(self):
-        harness = Harness(initial_rebalance_delay_ms=3_000)
-        harness.join("a", required=False)
-        harness.wait(2_000)
-        harness.join("b", required=False)
-        harness.wait(1_000)
+    def test_a_lone_member_waits_for_a_quiet_period(self):
+        harness = Harness()
+        harness.join("a")
+        harness.join("a")
+        harness.wait(299)
+        assert harness.group.state is GroupState.PREPARING_REBALANCE
+        harness.wait(1)
+        assert harness.last("join")[:3] == (NONE, "a-1", 1)
+
+    def test_a_hundred_members_that_keep_coming_share_one_generation(self):
+        harness = Harness()
+        names = [f"m{number}" for number in range(100)]
+        for name in names:  # each with an id first, as clients do
+            harness.join(name)
+            harness.wait(1)
+        harness.take_outcomes()
+        for name in names:
+            harness.join(name)
+            harness.wait(1)
         assert harness.take_outcomes() == []
-        harness.wait(3_000)
+        harness.wait(300)
         answers = harness.take_outcomes()
-        assert [(ticket.name, response.generation) for ticket, response in answers] == [("a", 1), ("b", 1)]
+        assert [ticket.name for ticket, _ in answers] == names
+        assert {(response.error, response.generation) for _, response in answers} == {(NONE, 1)}
+
+    @given(st.lists(st.integers(0, 299), min_size=1, max_size=40), st.booleans())
+    def test_members_that_come_within_the_quiet_period_share_one_generation(self, pauses, ids_first):
+        harness = Harness(initial_rebalance_delay_ms=60_000)
+        for number, pause_ms in enumerate(pauses):
+            harness.join(f"m{number}", required=ids_first)
+            if ids_first:
+                harness.join(f"m{number}")
+            harness.wait(pause_ms)
+        harness.wait(300)
+        assert harness.group.generation == 1
+        assert len(harness.group.members) == len(pauses)
+
+    def test_not_longer_than_the_initial_delay(self):
+        harness = Harness(initial_rebalance_delay_ms=3_000)
+        for number in range(15):
+            assert harness.take_outcomes() == []
+            harness.join(f"m{number}", required=False)
+            harness.wait(200)
+        assert [response.generation for _, response in harness.take_outcomes()] == [1] * 15
 
     def test_not_longer_than_the_rebalance_timeout(self):
         harness = Harness(initial_rebalance_delay_ms=3_000)
         for number in range(8):
-            harness.join(f"m{number}", required=False, rebalance_ms=7_000)
-            harness.wait(1_000)
-        assert len(harness.take_outcomes()) >= 7
+            harness.join(f"m{number}", required=False, rebalance_ms=1_000)
+            harness.wait(200)
+        assert len(harness.take_outcomes()) >= 5
+
+    def test_one_that_got_an_id_is_waited_for_but_not_for_ever(self):
+        harness = Harness(initial_rebalance_delay_ms=3_000)
+        harness.join("slow")
+        harness.join("a", required=False)
+        harness.wait(1_000)
+        harness.join("slow")
+        harness.wait(300)
+        assert {member.client_id for member in harness.group.members.values()} == {"a", "slow"}
+        assert {response.generation for ticket, response in harness.take_outcomes()[1:]} == {1}
+        harness = Harness(initial_rebalance_delay_ms=3_000)
+        harness.join("gone")
+        harness.join("a", required=False)
+        harness.wait(2_999)
+        assert harness.group.state is GroupState.PREPARING_REBALANCE
+        harness.wait(1)
+        assert harness.group.state is GroupState.COMPLETING_REBALANCE
+
+    def test_a_quiet_period_as_long_as_the_delay_waits_for_all_of_it(self):
+        harness = Harness(initial_rebalance_delay_ms=3_000, initial_rebalance_quiet_ms=3_000)
+        harness.join("a", required=False)
+        harness.wait(2_999)
+        assert harness.take_outcomes() == []
+        harness.wait(1)
+        assert harness.last("join").generation == 1
 
     def test_a_second_rebalance_does_not_wait(self):
         harness = Harness(initial_rebalance_delay_ms=3_000)

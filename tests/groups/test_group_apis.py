@@ -206,6 +206,35 @@ class TestMembership:
         assert client.join(group, protocols=()).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
+class TestFirstGeneration:
+    """With the configs that `headrace broker` has of itself."""
+
+    def patient_broker(self):
+        return group_broker(settings={"group.initial.rebalance.delay.ms": "3000"})
+
+    def test_a_lone_member_waits_for_at_most_six_tenths_of_a_second(self):
+        patient = self.patient_broker()
+        client = GroupClient(patient)
+        client.find("lone")
+        begun_ms = patient.world.time.now_ms
+        member_id = client.join("lone", version=7).member_id
+        joined = client.join("lone", member_id, version=7)
+        assert (joined.error_code, joined.generation_id) == (NONE, 1)
+        assert 300 <= patient.world.time.now_ms - begun_ms <= 600
+
+    def test_a_hundred_members_within_200_ms_share_one_generation(self):
+        patient = self.patient_broker()
+        clients = [GroupClient(patient) for _ in range(100)]
+        waiting = []
+        for client in clients:
+            member_id = client.join("many", version=7).member_id
+            waiting.append(client.send_join("many", member_id, version=7))
+            patient.world.time.advance(2)
+        joined = [client.wait(correlation) for client, correlation in zip(clients, waiting, strict=True)]
+        assert {(each.error_code, each.generation_id) for each in joined} == {(NONE, 1)}
+        assert max(len(each.members) for each in joined) == 100
+
+
 class TestAdministration:
     @versions(ApiKey.DESCRIBE_GROUPS)
     def test_describe(self, client, group, version):

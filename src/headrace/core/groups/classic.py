@@ -103,6 +103,7 @@ class ClassicProtocol:
         group.pending[command.new_member_id] = None
         waiting = Waiting(Wait.PENDING_MEMBER, group.group_id, command.new_member_id)
         self._deadlines.set(waiting, now.monotonic_ms + command.session_timeout_ms)
+        self._wait_for_more(group, now)
 
     def _join_again(self, group: ClassicGroup, command: Join, ticket: Ticket, out: Effects, now: Now) -> None:
         error = group.member_error(command.member_id, command.instance_id)
@@ -133,8 +134,6 @@ class ClassicProtocol:
             protocols=command.protocols,
         )
         member.is_new = True
-        if group.state is GroupState.PREPARING_REBALANCE and group.joins_initially:
-            group.member_added = True
         if not group.members:
             group.protocol_type = command.protocol_type
         self._drop_pending(group, member_id)
@@ -143,6 +142,7 @@ class ClassicProtocol:
         session = Waiting(Wait.SESSION, group.group_id, member_id)
         self._deadlines.set(session, now.monotonic_ms + NEW_MEMBER_WAIT_MS_MAX)
         self._rebalance_or_complete(group, out, now)
+        self._wait_for_more(group, now)
 
     def _update(
         self, group: ClassicGroup, member: Member, command: Join, ticket: Ticket, out: Effects, now: Now
@@ -215,7 +215,7 @@ class ClassicProtocol:
             self._prepare(group, out, now)
 
     def _prepare(self, group: ClassicGroup, out: Effects, now: Now) -> None:
-        """Ask everyone to join again; an empty group waits a while for more members before it begins."""
+        """Ask all members to join again; a new group waits for more members before it begins."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             for member in group.members.values():
                 group.assign(member, b"")
@@ -224,32 +224,33 @@ class ClassicProtocol:
         self._deadlines.drop(Waiting(Wait.SYNCS, group.group_id))
         group.unsynced.clear()
         group.joins_initially = group.state is GroupState.EMPTY
-        group.member_added = False
         group.move(GroupEvent.REBALANCE_NEEDED)
-        joins = Waiting(Wait.JOINS, group.group_id)
         if group.joins_initially:
-            timeout_ms = group.rebalance_timeout_ms
-            delay_ms = min(self.settings.initial_rebalance_delay_ms, timeout_ms)
-            group.initial_delay_left_ms = max(timeout_ms - delay_ms, 0)
+            delay_ms = min(self.settings.initial_rebalance_delay_ms, group.rebalance_timeout_ms)
+            group.initial_wait_end_ms = now.monotonic_ms + delay_ms
             if delay_ms:
-                self._deadlines.set(joins, now.monotonic_ms + delay_ms)
+                self._wait_for_more(group, now)
             else:
                 self._complete(group, out, now)
         else:
+            joins = Waiting(Wait.JOINS, group.group_id)
             self._deadlines.set(joins, now.monotonic_ms + group.rebalance_timeout_ms)
             self._complete_if_all_joined(group, out, now)
 
+    def _wait_for_more(self, group: ClassicGroup, now: Now) -> None:
+        """Let a new group wait for another quiet period, within its initial delay: a member has come."""
+        if group.state is GroupState.PREPARING_REBALANCE and group.joins_initially:
+            quiet_end_ms = now.monotonic_ms + self.settings.initial_rebalance_quiet_ms
+            self._deadlines.set(Waiting(Wait.JOINS, group.group_id), min(quiet_end_ms, group.initial_wait_end_ms))
+
     def joins_waited_for(self, group: ClassicGroup, out: Effects, now: Now) -> None:
-        """The time for joining is over; a new group to which members still come waits some more."""
+        """End the time for joining; a new group waits on for members that have an id and did not join with it yet."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
-        if group.joins_initially and group.member_added and group.initial_delay_left_ms > 0:
-            group.member_added = False
-            delay_ms = min(self.settings.initial_rebalance_delay_ms, group.initial_delay_left_ms)
-            group.initial_delay_left_ms -= delay_ms
-            self._deadlines.set(Waiting(Wait.JOINS, group.group_id), now.monotonic_ms + delay_ms)
-            return
-        self._complete(group, out, now)
+        if group.joins_initially and group.pending and now.monotonic_ms < group.initial_wait_end_ms:
+            self._wait_for_more(group, now)
+        else:
+            self._complete(group, out, now)
 
     def _complete_if_all_joined(self, group: ClassicGroup, out: Effects, now: Now) -> None:
         if group.all_joined and (not group.joins_initially or not group.members):

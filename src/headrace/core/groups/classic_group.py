@@ -71,10 +71,9 @@ class ClassicGroup:
         "_subscribed",
         "generation",
         "group_id",
-        "initial_delay_left_ms",
+        "initial_wait_end_ms",
         "joins_initially",
         "leader",
-        "member_added",
         "members",
         "metadata_bytes",
         "pending",
@@ -114,9 +113,9 @@ class ClassicGroup:
         self._speakers: Counter[str] = Counter()
         """How many members can speak each protocol."""
         self.joins_initially = False
-        """The rebalance under way began with an empty group: it waits a little for more members."""
-        self.member_added = False
-        self.initial_delay_left_ms = 0.0
+        """The rebalance under way began with an empty group: it waits for more members while they keep coming."""
+        self.initial_wait_end_ms = 0.0
+        """When such a rebalance begins at the latest."""
         self.recorded: GroupMetadata | None = None
         """The last agreement, as it was written."""
         self._subscribed: frozenset[str] | None = None

@@ -53,6 +53,7 @@ class GroupSettings:
     session_timeout_ms_min: int = 6_000
     session_timeout_ms_max: int = 1_800_000
     initial_rebalance_delay_ms: int = 3_000
+    initial_rebalance_quiet_ms: int = 300
     members_max: int = 2**31 - 1
     groups_max: int = 1_000_000
     """Of one coordinator: one partition of the offsets topic."""
@@ -80,6 +81,7 @@ class GroupSettings:
             session_timeout_ms_min=config.groups.session_timeout_ms_min,
             session_timeout_ms_max=config.groups.session_timeout_ms_max,
             initial_rebalance_delay_ms=config.groups.initial_rebalance_delay_ms,
+            initial_rebalance_quiet_ms=config.groups.initial_rebalance_quiet_ms,
             members_max=config.groups.members_max,
             groups_max=config.groups.groups_max,
             offset_metadata_bytes_max=config.groups.offset_metadata_bytes_max,

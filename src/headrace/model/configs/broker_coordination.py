@@ -38,7 +38,7 @@ _OFFSETS = (
 _GROUPS = (
     row("group.min.session.timeout.ms", INT, 6_000, "The shortest session timeout a classic group member may ask for.", low=1),
     row("group.max.session.timeout.ms", INT, 30 * MINUTE_MS, "The longest session timeout a classic group member may ask for.", low=1),
-    row("group.initial.rebalance.delay.ms", INT, 3_000, "How long a new classic group waits for more members before its first rebalance.", low=0),
+    row("group.initial.rebalance.delay.ms", INT, 3_000, "How long a new classic group waits for more members at most before its first rebalance; it waits only while they keep coming (headrace.group.initial.rebalance.quiet.ms).", low=0),
     row("group.max.size", INT, 2**31 - 1, "The most members of a classic group.", low=1),
     row("group.coordinator.threads", INT, 4, "How many threads serve group coordinators.", low=1, honoured=False),
     row("group.coordinator.append.linger.ms", INT, -1, "How long the group coordinator gathers records into one append; -1: by its load.", low=-1, honoured=False),
@@ -55,6 +55,7 @@ _GROUPS = (
 )  # fmt: skip
 
 _GROUP_LIMITS = (
+    row("headrace.group.initial.rebalance.quiet.ms", INT, 300, "How long no member must have come for a new classic group to begin its first rebalance before group.initial.rebalance.delay.ms is over; a value as large as that waits for all of it.", low=1),
     row("headrace.groups.max", INT, 100_000, "The most groups in one partition of the topic of group offsets.", low=1),
 )  # fmt: skip
 

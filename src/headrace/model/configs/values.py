@@ -70,6 +70,7 @@ class GroupConfig:
     session_timeout_ms_min: int
     session_timeout_ms_max: int
     initial_rebalance_delay_ms: int
+    initial_rebalance_quiet_ms: int
     members_max: int
     groups_max: int
     consumer_session_timeout_ms: int
@@ -329,6 +330,7 @@ def _groups(values: _Values) -> GroupConfig:
         session_timeout_ms_min=values.whole("group.min.session.timeout.ms"),
         session_timeout_ms_max=values.whole("group.max.session.timeout.ms"),
         initial_rebalance_delay_ms=values.whole("group.initial.rebalance.delay.ms"),
+        initial_rebalance_quiet_ms=values.whole("headrace.group.initial.rebalance.quiet.ms"),
         members_max=values.whole("group.max.size"),
         groups_max=values.whole("headrace.groups.max"),
         consumer_session_timeout_ms=values.whole("group.consumer.session.timeout.ms"),
