@@ -1,7 +1,8 @@
-"""A wall clock that jumps: timestamps, retention and expiry follow it, and nothing else does."""
+"""A wall clock that jumps: timestamps and retention follow it, and nothing else does."""
 
 import pytest
 
+from headrace.log import names
 from headrace.model.errors import ErrorCode as E
 from tests.disks.virtual_disks import DiskBroker, Sequenced
 
@@ -50,7 +51,6 @@ def test_flushes_and_checkpoints_go_on(by_ms):
 
 @pytest.mark.parametrize("by_ms", JUMPS_MS)
 def test_idempotent_producers_survive_jumps_and_kills(by_ms):
-    """A jump ahead by more than producer.id.expiration.ms makes silent producers old; these are not silent."""
     broker = DiskBroker(settings={"log.retention.check.interval.ms": "1000", "log.retention.ms": "-1"})
     broker.with_topic("t", retention_ms=-1)
     producer = Sequenced(broker, "t")
@@ -66,6 +66,64 @@ def test_idempotent_producers_survive_jumps_and_kills(by_ms):
             broker.boot()
             producer._client = broker.client()
     assert broker.client().read_all("t") == producer.acked
+
+
+@pytest.mark.parametrize("ends", ["kill", "stop"])
+@pytest.mark.parametrize("restart_at", ["never", "before", "after"])
+def test_a_silent_producer_is_remembered_after_a_jump_ahead(restart_at, ends):
+    """Its batch comes again after 8 days by the wall clock, and is not written twice."""
+    broker = DiskBroker(settings={"log.retention.check.interval.ms": "1000"}).with_topic("t", retention_ms=-1)
+    again = broker.machine.kill if ends == "kill" else broker.stop
+    content = broker.client().batch(b"once", producer_id=9, producer_epoch=0, base_sequence=0)
+    assert broker.client().produce("t", 0, content).base_offset == 0
+    broker.pass_time(SECOND_MS)
+    for moment in ("before", "after"):
+        if restart_at == moment:
+            again()
+            broker.boot()
+        if moment == "before":
+            jump(broker, 8 * DAY_MS)
+        for _ in range(4):
+            broker.pass_time(SECOND_MS)
+    assert broker.client().produce("t", 0, content).base_offset == 0
+    assert broker.client().read_all("t") == [b"once"]
+
+
+@pytest.mark.parametrize("ends", ["kill", "stop"])
+def test_downtime_counts_zero_and_uptime_adds_up(ends):
+    broker = DiskBroker(settings={"log.retention.check.interval.ms": "1000"}).with_topic("t", retention_ms=-1)
+    client = broker.client()
+    content = client.batch(b"once", producer_id=9, producer_epoch=0, base_sequence=0)
+    assert client.produce("t", 0, content).base_offset == 0
+    broker.partition("t").log.roll()  # a snapshot knows the producer from here on
+    for _ in range(3):
+        for _ in range(20):
+            broker.pass_time(HOUR_MS // 4)
+        (broker.machine.kill if ends == "kill" else broker.stop)()
+        broker.world.time.advance(9 * DAY_MS)
+        broker.boot()
+    assert len(broker.partition("t").log.producers) == 1, "15 hours of uptime in 27 days"
+    for _ in range(44):
+        broker.pass_time(HOUR_MS // 4)
+    broker.run_until(lambda: len(broker.partition("t").log.producers) == 0)
+
+
+def test_a_damaged_uptime_checkpoint_keeps_producers_for_longer():
+    broker = DiskBroker(settings={"log.retention.check.interval.ms": "1000"}).with_topic("t", retention_ms=-1)
+    content = broker.client().batch(b"once", producer_id=9, producer_epoch=0, base_sequence=0)
+    for _ in range(20):
+        broker.pass_time(HOUR_MS)
+    assert broker.client().produce("t", 0, content).base_offset == 0
+    broker.stop()
+    file = broker.disk.open(f"data/{names.UPTIME}", create=False)
+    broker.disk.write_vector(file, [b"uptime.ms=9"], 0)
+    broker.disk.close(file)
+    jump(broker, 8 * DAY_MS)
+    broker.boot()
+    for _ in range(20):
+        broker.pass_time(HOUR_MS)
+    assert broker.client().produce("t", 0, content).base_offset == 0
+    assert broker.events("the count begins at zero")
 
 
 def test_a_producer_of_old_events_is_recognised_when_it_sends_again():

@@ -10,7 +10,7 @@ from headrace.wire.apis import ApiKey
 from headrace.wire.messages.api_versions import ApiVersionsRequest
 from tests.epochs.wire import OWNER, EpochClient
 from tests.transactions.test_transactions import committed, stable_offset
-from tests.transactions.wire import known, machine_of, transaction_broker, wait_loaded
+from tests.transactions.wire import TransactionClient, known, machine_of, transaction_broker, wait_loaded
 
 NONE = ErrorCode.NONE
 DONE, ALREADY = (NONE, False), (NONE, True)
@@ -206,3 +206,26 @@ def test_many_batches_leave_little_behind(broker, driver):
     assert len(pool) <= 9, "three at work, and three of each of the two batches before whose markers are on their way"
     assert len(broker.partition("t").log.producers) <= len(pool)
     assert committed(broker) == [b"%d" % batch for batch in range(BATCHES) for _ in range(2)]
+
+
+@pytest.mark.parametrize("restart", ["never", "kill", "stop"])
+def test_a_batch_that_is_replayed_after_a_jump_of_the_wall_clock_is_not_written_again(restart):
+    settings = {"transaction.remove.expired.transaction.cleanup.interval.ms": "1000"}
+    broker = transaction_broker(settings=settings)
+    writer, producer = task(broker), TransactionClient(broker)
+    assert producer.init() is NONE
+    assert writer.write(b"once") is NONE
+    assert EpochClient(broker).commit_epoch(writer) == DONE
+    settle(broker)
+    broker.machine.clock.jump_wall(8 * 24 * 3_600_000)
+    for _ in range(3):
+        broker.pass_time(1_000)
+    if restart != "never":
+        (broker.machine.kill if restart == "kill" else broker.stop)()
+        broker.boot()
+        wait_loaded(broker)
+        for _ in range(3):
+            broker.pass_time(1_000)
+    assert EpochClient(broker).begin(run="2", batch=0, attempt=9).already_committed
+    assert known(broker) is not None
+    assert committed(broker) == [b"once"]

@@ -14,7 +14,9 @@ from headrace.log.producers import (
     ProducerStates,
     sequence_after,
 )
+from headrace.log.uptime import Uptime
 from headrace.model.errors import ErrorCode
+from headrace.wire.checksum import crc32c
 from headrace.wire.records.header import (
     MAX_TIMESTAMP,
     PRODUCER_EPOCH,
@@ -124,8 +126,10 @@ def test_sequences_wrap_between_and_within_batches() -> None:
 
 
 def test_silent_producers_are_forgotten_and_may_come_back_anywhere() -> None:
-    states = ProducerStates()
+    uptime = Uptime()
+    states = ProducerStates(uptime)
     appended(states, (0, batch(0)), (5, batch(0, producer_id=8)))
+    uptime.ms = DAY_MS
     assert states.expire(NOW_MS + DAY_MS - 1, DAY_MS) == 0
     assert states.expire(NOW_MS + DAY_MS, DAY_MS) == 1
     assert [description.producer_id for description in states.describe()] == [8]
@@ -133,15 +137,41 @@ def test_silent_producers_are_forgotten_and_may_come_back_anywhere() -> None:
 
 
 def test_a_producer_of_old_events_is_not_silent() -> None:
-    states = ProducerStates()
+    uptime = Uptime()
+    states = ProducerStates(uptime)
     states.appended(batch(0), 0, NOW_MS - 300 * DAY_MS, NOW_MS)
+    uptime.ms = DAY_MS
     assert states.expire(NOW_MS + DAY_MS - 1, DAY_MS) == 0
     assert states.admit(batch(0)) == 0
     assert states.describe()[0].last_timestamp == NOW_MS - 300 * DAY_MS
     assert states.expire(NOW_MS + DAY_MS, DAY_MS) == 1
 
 
-def test_silence_counts_from_the_opening_of_a_recovered_log() -> None:
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 2 * DAY_MS), st.integers(-9 * DAY_MS, 9 * DAY_MS), st.booleans()), max_size=8
+    )
+)
+def test_a_producer_is_forgotten_when_both_clocks_say_so(steps: list[tuple[int, int, bool]]) -> None:
+    """Time passes, the wall clock jumps, and in between the states may go through a snapshot: a restart."""
+    uptime, wall_ms = Uptime(), NOW_MS
+    states = ProducerStates(uptime)
+    states.appended(batch(0), 0, NOW_MS, NOW_MS)
+    for passed_ms, jump_ms, restarts in steps:
+        uptime.ms += passed_ms
+        wall_ms += passed_ms + jump_ms
+        if restarts:
+            uptime = Uptime(uptime.ms)
+            content = producer_snapshot.encode(states.freeze(1), below=1)
+            states = producer_snapshot.decode(content, seen_ms=wall_ms, uptime=uptime)
+        is_over = uptime.ms >= DAY_MS and wall_ms - NOW_MS >= DAY_MS
+        states.expire(wall_ms, DAY_MS)
+        assert (len(states) == 0) is is_over
+        if is_over:
+            return
+
+
+def test_silence_counts_from_the_opening_for_what_a_snapshot_tells_nothing_of() -> None:
     disk = virtual_disk()
     log = open_log(disk)
     for producer_id in (1, 2):
@@ -152,16 +182,21 @@ def test_silence_counts_from_the_opening_of_a_recovered_log() -> None:
             assert work is not None
             work.here()
     disk.kill()
-    again = open_log(disk, wall_ms=NOW_MS + 9 * DAY_MS)
-    assert again.producers.expire(NOW_MS + 10 * DAY_MS - 1, DAY_MS) == 0
-    assert again.producers.expire(NOW_MS + 10 * DAY_MS, DAY_MS) == 2
+    uptime = Uptime(9 * DAY_MS)
+    again = open_log(disk, wall_ms=NOW_MS + 9 * DAY_MS, uptime=uptime)
+    assert again.producers.expire(NOW_MS + 10 * DAY_MS - 1, DAY_MS) == 1, "the first, which was silent before"
+    assert again.producers.expire(NOW_MS + 10 * DAY_MS, DAY_MS) == 0
+    uptime.ms += DAY_MS
+    assert again.producers.expire(NOW_MS + 10 * DAY_MS, DAY_MS) == 1
 
 
 def test_very_many_producers_are_looked_at_in_several_calls() -> None:
-    states = ProducerStates()
+    uptime = Uptime()
+    states = ProducerStates(uptime)
     count = 2 * EXPIRY_PRODUCERS_MAX + 10
     for producer_id in range(count):
         states.appended(batch(0, producer_id=producer_id), producer_id, NOW_MS, NOW_MS)
+    uptime.ms = DAY_MS
     expired = [states.expire(NOW_MS + DAY_MS, DAY_MS) for _ in range(3)]
     assert expired == [EXPIRY_PRODUCERS_MAX, EXPIRY_PRODUCERS_MAX, 10]
     assert len(states) == 0
@@ -295,12 +330,26 @@ def test_noise_is_no_snapshot(content: bytes) -> None:
         producer_snapshot.decode(content)
 
 
-def test_the_snapshot_is_byte_for_byte_what_kafka_writes_for_one_batch() -> None:
+def test_a_snapshot_without_our_part_is_read() -> None:
+    """One that Kafka wrote: silence counts from now on."""
+    states = ProducerStates()
+    states.appended(batch(4, 3, epoch=1, producer_id=9), 100, NOW_MS, NOW_MS)
+    content = producer_snapshot.encode(states.freeze(1 << 62), below=103)
+    body = content[6:56]
+    found = producer_snapshot.decode(content[:2] + crc32c(body).to_bytes(4) + body, seen_ms=5, uptime=Uptime(3))
+    assert [(state.seen_ms, state.seen_uptime_ms) for _, state in found.states()] == [(5, 3)]
+    body = content[6:-1]
+    with pytest.raises(CorruptFile, match="behind its entries"):
+        producer_snapshot.decode(content[:2] + crc32c(body).to_bytes(4) + body)
+
+
+def test_the_snapshot_begins_byte_for_byte_with_what_kafka_writes_for_one_batch() -> None:
     states = ProducerStates()
     states.appended(batch(4, 3, epoch=1, producer_id=9), 100, NOW_MS, NOW_MS)
     content = producer_snapshot.encode(states.freeze(1 << 62), below=103)
     assert content[:2] == b"\x00\x01"
-    assert content[6:] == (
+    assert content[56:] == (1).to_bytes(4) + (9).to_bytes(8) + NOW_MS.to_bytes(8) + (0).to_bytes(8), "ours"
+    assert content[6:56] == (
         (1).to_bytes(4, "big")
         + (9).to_bytes(8, "big")
         + (1).to_bytes(2, "big")

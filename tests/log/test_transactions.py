@@ -13,6 +13,7 @@ from headrace.log.errors import CorruptFile, DamagedLog
 from headrace.log.inspect import Remedy, repair, verify
 from headrace.log.open_files import OpenFiles
 from headrace.log.transaction_index import AbortedTransaction, TransactionIndex, decode, encode
+from headrace.log.uptime import Uptime
 from headrace.model.errors import ErrorCode
 
 from .test_recovery import content_of
@@ -67,14 +68,17 @@ def test_a_marker_that_is_taken_back_leaves_the_transaction_open_in_its_old_epoc
 
 
 def test_an_open_transaction_is_never_forgotten() -> None:
-    log = open_log(virtual_disk())
+    uptime = Uptime()
+    log = open_log(virtual_disk(), uptime=uptime)
     stage_data(log, data_batch(b"a", producer_id=1, sequence=0))
     stage_data(log, data_batch(b"b", producer_id=2, sequence=0, transactional=False))
     log.write_staged()
+    uptime.ms = 10 * DAY_MS
     assert log.producers.expire(NOW_MS + 10 * DAY_MS, DAY_MS) == 1
     assert log.producers.open == {1: 0}
     stage_marker(log, 1, commit=True)
     log.write_staged()
+    uptime.ms = 20 * DAY_MS
     assert log.producers.expire(NOW_MS + 20 * DAY_MS, DAY_MS) == 1
 
 

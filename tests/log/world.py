@@ -2,6 +2,7 @@
 
 from headrace.log.config import LogConfig
 from headrace.log.partition_log import PartitionLog
+from headrace.log.uptime import Uptime
 from headrace.log.work import Work
 from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk, Slice
@@ -55,6 +56,7 @@ def open_log(
     start_offset: int = 0,
     clean: bool = False,
     wall_ms: int = NOW_MS,
+    uptime: Uptime | None = None,
 ) -> PartitionLog:
     return PartitionLog.open(
         disk,
@@ -66,6 +68,7 @@ def open_log(
         start_offset=start_offset,
         clean_shutdown=clean,
         wall_ms=wall_ms,
+        uptime=uptime,
     )
 
 

@@ -20,6 +20,7 @@ from headrace.core.groups.offset_requests import OffsetRequests
 from headrace.core.groups.offsets import GroupOffsets
 from headrace.core.replication.leader import Leader
 from headrace.core.transactions import epochs, states
+from headrace.core.transactions.coordinator import TransactionCoordinator
 from headrace.core.transactions.names import owner_of, slot_of
 from headrace.core.transactions.owner_records import Owner, OwnerRecord
 from headrace.core.transactions.pools import Pools
@@ -341,7 +342,26 @@ def drop_tombstones_at_once(patch):
     patch.setattr(KeyMap, "put", lambda keys, base_offset, entries: None)
 
 
+def forget_producers_by_the_wall_clock_alone(patch):
+    expire = ProducerStates.expire
+
+    def by_wall_clock(states, wall_ms, expiration_ms):
+        for _, state in states.states():
+            state.seen_uptime_ms = -expiration_ms
+        return expire(states, wall_ms, expiration_ms)
+
+    patch.setattr(ProducerStates, "expire", by_wall_clock)
+
+
+def forget_owners_by_the_wall_clock_alone(patch):
+    def by_wall_clock(machine, updated_at_ms, _updated_uptime_ms, now):
+        return now.wall_ms - updated_at_ms >= machine.settings.id_expiration_ms
+
+    patch.setattr(TransactionCoordinator, "is_unused_for_long", by_wall_clock)
+
+
 OF_THE_LOG = (
+    forget_producers_by_the_wall_clock_alone,
     skip_the_checksum_of_produced_batches,
     acknowledge_before_the_write,
     acknowledge_before_the_sync,
@@ -371,6 +391,7 @@ OF_TRANSACTIONS = (
     count_offsets_before_their_transaction,
 )
 OF_EPOCHS = (
+    forget_owners_by_the_wall_clock_alone,
     send_markers_before_the_outcome_is_committed,
     fence_no_runs,
     forget_which_batch_is_committed,

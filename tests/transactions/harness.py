@@ -9,7 +9,7 @@ from headrace.core.transactions.commands import (
     ProducerResult,
 )
 from headrace.core.transactions.coordinator import TransactionCoordinator
-from headrace.core.transactions.records import Transaction, TransactionRecord, TransactionRecords
+from headrace.core.transactions.records import Transaction, TransactionRecord, TransactionRecords, UptimeRecord
 from headrace.core.transactions.settings import TransactionSettings
 from headrace.core.transactions.states import AT_REST, ENDING, PRECEDING
 from headrace.model.errors import ErrorCode
@@ -66,6 +66,8 @@ class Harness(PassingTime):
                 known[record.transactional_id] = record.transaction
             key, value = FORMAT.encode(record)
             assert FORMAT.decode(key, value) == record
+            if isinstance(record, UptimeRecord):  # as compaction leaves it: there is one every minute
+                self.log = [each for each in self.log if each[0] != key]
             self.log.append((key, value))
         for machine in (self.replayed(), self.replayed(compacted=True)):
             assert machine.transactions == self.machine.transactions
@@ -114,7 +116,7 @@ class Harness(PassingTime):
         ticket = Ticket(name, kind)
         decision = self.run(lambda machine, now: decide(machine, None, ticket, now))
         if answer_to(ticket, decision) == ProducerIdNeeded():
-            assert not decision.records
+            assert not any(isinstance(record, TransactionRecord) and kind != "begin" for record in decision.records)
             self.outcomes.pop()
             self.ids_given += 1
             decision = self.run(lambda machine, now: decide(machine, self.ids_given, ticket, now))

@@ -11,6 +11,7 @@ from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.log.open_files import OpenFiles
+from headrace.log.uptime import UPTIME_CHECKPOINT_MS
 from headrace.model.limits import HOUSEKEEPING_INTERVAL_MS
 from headrace.ports.clock import Clock
 from headrace.ports.disk import FileHandle
@@ -40,6 +41,7 @@ class Housekeeping:
 
     def start(self) -> None:
         config = self._table.config
+        self._every(UPTIME_CHECKPOINT_MS, self._table.checkpoint_uptime)
         self._every(HOUSEKEEPING_INTERVAL_MS, self._look_at_active)
         self._every(config.retention_check_interval_ms, self._look_at_all)
         self._every(
@@ -60,6 +62,7 @@ class Housekeeping:
 
     def _look_at_active(self) -> None:
         table, wall_ms = self._table, self._clock.wall_ms()
+        table.follow_uptime()
         active, table.active = table.active, {}
         for partition in active:
             if partition.offline:

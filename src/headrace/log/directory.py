@@ -7,7 +7,7 @@ from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk
 from headrace.ports.entropy import Entropy
 
-from . import checkpoints, names
+from . import checkpoints, names, uptime
 from .config import LogConfig
 from .errors import CorruptFile, DamagedLog, MissingLog, WrongDirectory, WrongTopicId
 from .files import make_directory_durably, read_whole, replace_file, unlink_if_present, write_atomically
@@ -41,6 +41,8 @@ class LogDirectory:
         self.space = Space(disk, path)
         self.on_error: Callable[[LogDirectory, BaseException], None] = lambda directory, error: None
         """Called on the loop when work of the directory itself, not of one of its logs, ended with an error."""
+        self.uptime = uptime.Uptime()
+        self._uptime_in_flight = False
         self._lock = disk.lock(f"{path}/{names.LOCK}")
 
     @classmethod
@@ -68,6 +70,7 @@ class LogDirectory:
         directory.start_offsets, start_ids = directory._read_offsets(names.START_OFFSETS)
         directory.high_watermarks, _ = directory._read_offsets(names.HIGH_WATERMARKS)
         directory._topic_ids = start_ids | directory._topic_ids
+        directory.uptime = uptime.load(disk, path, notice)
         # The marker speaks for the last run only: a crash of this one must find it gone.
         directory.clean_shutdown = unlink_if_present(disk, f"{path}/{names.CLEAN_SHUTDOWN}")
         remove_scans(disk, path)
@@ -189,6 +192,7 @@ class LogDirectory:
             clean_shutdown=self.clean_shutdown and not is_new,
             wall_ms=wall_ms,
             files=self.files,
+            uptime=self.uptime,
         )
         stopped_at = self.start_offsets.get(topic_partition) if self.clean_shutdown and not is_new else None
         if stopped_at is not None and log.bases[0] > stopped_at and not self.disk.exists(f"{folder}/{names.REPAIRED}"):
@@ -279,8 +283,24 @@ class LogDirectory:
 
         return Work(run, done)
 
+    def uptime_work(self) -> Work | None:
+        """Write the uptime down away from the loop; None while that is being done."""
+        if self._uptime_in_flight:
+            return None
+        self._uptime_in_flight = True
+        disk, path, notice, uptime_ms = self.disk, self.path, self.notice, self.uptime.ms
+
+        def done(_result: object, error: BaseException | None) -> None:
+            self._uptime_in_flight = False
+            if error is not None:
+                notice(f"the uptime of {path} cannot be written: {error}")
+                self.on_error(self, error)
+
+        return Work(lambda: uptime.save(disk, path, uptime_ms), done)
+
     def checkpoint(self, logs: Iterable[PartitionLog], high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the checkpoints in place, as at the end."""
+        uptime.save(self.disk, self.path, self.uptime.ms)
         self.checkpoint_work(logs, high_watermarks).here()
 
     def mark_clean(self) -> None:

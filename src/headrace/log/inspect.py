@@ -23,7 +23,7 @@ from headrace.wire.records.header import (
 )
 from headrace.wire.records.markers import is_marker
 
-from . import checkpoints, names, producer_snapshot, transaction_index
+from . import checkpoints, names, producer_snapshot, transaction_index, uptime
 from .config import LogConfig
 from .dump import INDEX_BYTES_MAX, DumpEntry, dump
 from .errors import CorruptFile, LogError
@@ -260,6 +260,7 @@ _SMALL_FILES: dict[str, tuple[Callable[[bytes], object], int, Remedy]] = {
     names.START_OFFSETS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
     names.HIGH_WATERMARKS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
     names.CLEANER_OFFSETS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
+    names.UPTIME: (uptime.decode, checkpoints.PROPERTIES_BYTES_MAX, Remedy.REMOVE),
 }
 
 

@@ -37,6 +37,7 @@ from .retirement import Retirement
 from .segment import BatchPlace, Segment
 from .times import TimestampedOffset
 from .transactions import LogTransactions
+from .uptime import Uptime
 from .work import Work
 
 RECENT_BATCHES_MAX = 2048
@@ -47,7 +48,13 @@ _STAMP = Struct(">qii")
 
 class PartitionLog:
     def __init__(
-        self, files: OpenFiles, path: str, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig
+        self,
+        files: OpenFiles,
+        path: str,
+        topic_partition: TopicPartition,
+        topic_id: TopicId,
+        config: LogConfig,
+        uptime: Uptime,
     ) -> None:
         self.files = files
         self.disk = files.disk
@@ -64,7 +71,8 @@ class PartitionLog:
         self.appended_bytes = 0
         """Since the log was opened; what is flushed is counted against it."""
         self.appended_wall_ms = 0
-        self.producers = ProducerStates()
+        self._uptime = uptime
+        self.producers = ProducerStates(uptime)
         self.transactions = LogTransactions(self)
         self.epochs = LeaderEpochs()
         self.names_generation = 0
@@ -112,11 +120,14 @@ class PartitionLog:
         clean_shutdown: bool,
         wall_ms: int,
         files: OpenFiles | None = None,
+        uptime: Uptime | None = None,
     ) -> "PartitionLog":
         """Take over the folder, made when absent, recovered when it was not closed."""
         disk.make_directory(path)
         topic_id = claim_folder(disk, path, topic_partition, topic_id)
-        log = cls(files if files is not None else OpenFiles(disk), path, topic_partition, topic_id, config)
+        files = files if files is not None else OpenFiles(disk)
+        uptime = uptime if uptime is not None else Uptime()
+        log = cls(files, path, topic_partition, topic_id, config, uptime)
         log.recovery_point, log.start_offset = recovery_point, start_offset
         loader = log._loader(clean=clean_shutdown, wall_ms=wall_ms)
         log.recovered = loader.report
@@ -141,6 +152,7 @@ class PartitionLog:
             start_offset=self.start_offset,
             clean=clean,
             wall_ms=wall_ms,
+            uptime=self._uptime,
         )
 
     def _take_segments(self, segments: list[Segment], start_offset: int, wall_ms: int) -> None:

@@ -3,6 +3,9 @@
 The format is Kafka's: version, CRC-32C of the rest, a count, and entries of 46 bytes. Kafka keeps one entry a
 producer, the last batch; here every cached batch has its entry, oldest first, so that a retry of an earlier batch is
 still recognised after a restart. Kafka takes the last entry it reads of a producer, so it reads these files as well.
+
+Behind the entries, where Kafka does not look, is when each producer was last seen: a count, then for each its id, the
+wall clock and the uptime of the log directory. Files without this part are read too.
 """
 
 from struct import Struct
@@ -11,6 +14,7 @@ from headrace.wire.checksum import crc32c
 
 from .errors import CorruptFile
 from .producers import NEVER_SEEN, FrozenProducers, ProducerStates
+from .uptime import Uptime
 
 VERSION = 1
 NO_TRANSACTION = -1
@@ -19,12 +23,15 @@ SNAPSHOT_BYTES_MAX = 1 << 30
 _HEAD = Struct(">hI")
 _COUNT = Struct(">i")
 _ENTRY = Struct(">qhiqiqiq")
+_SEEN = Struct(">qqq")
 
 
 def encode(producers: FrozenProducers, *, below: int) -> bytes:
     """For a helper. The states as of offset `below`: batches that are staged behind it are left to the replay."""
     entries: list[bytes] = []
+    seen: list[bytes] = []
     for producer_id, state in producers.items():
+        before = len(entries)
         start = state.transaction_start_offset if state.transaction_start_offset < below else NO_TRANSACTION
         rest = (state.coordinator_epoch, start)
         batches = [batch for batch in state.batches if batch[3] < below]
@@ -33,12 +40,14 @@ def encode(producers: FrozenProducers, *, below: int) -> bytes:
             entries.append(_ENTRY.pack(producer_id, state.epoch, last_sequence, last_offset, delta, timestamp, *rest))
         if not batches and (start >= 0 or not state.batches):
             entries.append(_ENTRY.pack(producer_id, state.epoch, -1, -1, 0, state.last_timestamp, *rest))
-    body = _COUNT.pack(len(entries)) + b"".join(entries)
+        if len(entries) > before:
+            seen.append(_SEEN.pack(producer_id, state.seen_ms, state.seen_uptime_ms))
+    body = b"".join((_COUNT.pack(len(entries)), *entries, _COUNT.pack(len(seen)), *seen))
     return _HEAD.pack(VERSION, crc32c(body)) + body
 
 
-def decode(content: bytes, *, seen_ms: int = NEVER_SEEN) -> ProducerStates:
-    """`seen_ms` is now, for a log that is being opened: how long a producer is silent counts from there."""
+def decode(content: bytes, *, seen_ms: int = NEVER_SEEN, uptime: Uptime | None = None) -> ProducerStates:
+    """`seen_ms` is now, for a log that is being opened: silence counts from there where a file tells nothing of it."""
     if len(content) < _HEAD.size + _COUNT.size:
         raise CorruptFile("a producer snapshot is cut off")
     version, crc = _HEAD.unpack_from(content)
@@ -48,11 +57,22 @@ def decode(content: bytes, *, seen_ms: int = NEVER_SEEN) -> ProducerStates:
     (count,) = _COUNT.unpack_from(body)
     if count < 0 or len(body) < _COUNT.size + count * _ENTRY.size:
         raise CorruptFile(f"a producer snapshot declares {count} entries in {len(body)} bytes")
-    producers = ProducerStates()
-    for entry in _ENTRY.iter_unpack(body[_COUNT.size : _COUNT.size + count * _ENTRY.size]):
+    producers = ProducerStates(uptime)
+    end = _COUNT.size + count * _ENTRY.size
+    for entry in _ENTRY.iter_unpack(body[_COUNT.size : end]):
         _put(producers, entry, seen_ms)
+    _take_times(producers, body[end:])
     producers.all_restored()
     return producers
+
+
+def _take_times(producers: ProducerStates, content: memoryview) -> None:
+    if not content:
+        return
+    if len(content) < _COUNT.size or len(content) != _COUNT.size + _COUNT.unpack_from(content)[0] * _SEEN.size:
+        raise CorruptFile(f"a producer snapshot has {len(content)} bytes behind its entries that make no sense")
+    for producer_id, seen_ms, seen_uptime_ms in _SEEN.iter_unpack(content[_COUNT.size :]):
+        producers.restored_times(producer_id, seen_ms=seen_ms, seen_uptime_ms=seen_uptime_ms)
 
 
 def _put(producers: ProducerStates, entry: tuple[int, ...], seen_ms: int) -> None:

@@ -4,8 +4,9 @@ The rules are those of Kafka 4's brokers for appends from clients: an old epoch 
 sequence 0, a producer the log does not know may begin anywhere, and the last five batches are recognised when they
 come again. Sequences wrap after 2^31-1.
 
-A producer is forgotten when it was not seen for long. What counts is when its batch came, not the time it wrote into
-it: one that replays old events is not silent. One whose transaction is open is never forgotten.
+A producer is forgotten when it was not seen for long, by the wall clock and by the uptime of the log directory: a jump
+of the wall clock alone forgets none. What counts is when its batch came, not the time it wrote into it: one that
+replays old events is not silent. One whose transaction is open is never forgotten.
 
 A transaction is open on this partition from its first batch to the marker that ends it. The marker may carry an epoch
 of its own, and fences what comes late of the transaction (KIP-890).
@@ -32,6 +33,7 @@ from headrace.wire.records.markers import Marker
 
 from .errors import SequenceRejected
 from .transaction_index import AbortedTransaction
+from .uptime import Uptime
 
 CACHED_BATCHES_MAX = 5
 """As many as a producer may have in flight."""
@@ -71,6 +73,7 @@ class ProducerState:
         "generation",
         "last_timestamp",
         "seen_ms",
+        "seen_uptime_ms",
         "transaction_start_offset",
     )
 
@@ -83,7 +86,9 @@ class ProducerState:
         self.first_offset = first_offset
         """Where this log met the producer first; -1 for one that a snapshot knew."""
         self.seen_ms = NEVER_SEEN
-        """The wall clock at its last append, or at the opening of the log for what was recovered."""
+        """The wall clock at its last append, or at the opening of the log for a batch that was replayed."""
+        self.seen_uptime_ms = 0
+        """The uptime of the log directory at that time."""
         self.generation = generation
 
 
@@ -103,7 +108,8 @@ FrozenProducers = dict[int, ProducerState]
 
 
 class ProducerStates:
-    def __init__(self) -> None:
+    def __init__(self, uptime: Uptime | None = None) -> None:
+        self._uptime = uptime if uptime is not None else Uptime()
         self._states: dict[int, ProducerState] = {}
         self._generation = 0
         self._to_look_at: Iterator[int] = iter(())
@@ -178,6 +184,7 @@ class ProducerStates:
             state.batches.clear()
         state.last_timestamp = timestamp
         state.seen_ms = seen_ms
+        state.seen_uptime_ms = self._uptime.ms
         if fields[ATTRIBUTES] & TRANSACTIONAL_BIT and state.transaction_start_offset < 0:
             self._begin(producer_id, state, fields, base_offset)
         sequence = fields[BASE_SEQUENCE]
@@ -200,6 +207,7 @@ class ProducerStates:
         delta, timestamp = fields[LAST_OFFSET_DELTA], fields[MAX_TIMESTAMP]
         state.last_timestamp = timestamp
         state.seen_ms = seen_ms
+        state.seen_uptime_ms = self._uptime.ms
         batches.append((sequence, sequence + delta & SEQUENCE_MAX, base_offset, base_offset + delta, timestamp))
         return True
 
@@ -351,10 +359,13 @@ class ProducerStates:
         own.coordinator_epoch = state.coordinator_epoch
         own.transaction_start_offset = state.transaction_start_offset
         own.seen_ms = state.seen_ms
+        own.seen_uptime_ms = state.seen_uptime_ms
         return own
 
     def expire(self, wall_ms: int, expiration_ms: int) -> int:
-        """Forget producers that were not seen for so long; how many there were."""
+        """Forget producers that were not seen for so long by the wall clock and by the uptime; how many there were."""
+        seen_before_ms = wall_ms - expiration_ms
+        seen_before_uptime_ms = self._uptime.ms - expiration_ms
         looked_at = list(islice(self._to_look_at, EXPIRY_PRODUCERS_MAX))
         if len(looked_at) < EXPIRY_PRODUCERS_MAX:
             self._to_look_at = iter(tuple(self._states))
@@ -362,7 +373,9 @@ class ProducerStates:
         expired = 0
         for producer_id in looked_at:
             state = self._states.get(producer_id)
-            if state is None or wall_ms - state.seen_ms < expiration_ms or state.transaction_start_offset >= 0:
+            if state is None or state.transaction_start_offset >= 0:
+                continue
+            if state.seen_ms > seen_before_ms or state.seen_uptime_ms > seen_before_uptime_ms:
                 continue
             del self._states[producer_id]
             expired += 1
@@ -390,7 +403,15 @@ class ProducerStates:
         if state is None or state.epoch != epoch:
             state = self._states[producer_id] = ProducerState(epoch, generation=self._generation)
             state.seen_ms = seen_ms
+            state.seen_uptime_ms = self._uptime.ms
         return state
+
+    def restored_times(self, producer_id: int, *, seen_ms: int, seen_uptime_ms: int) -> None:
+        """Take what a snapshot tells of the last append of a producer; an uptime that is ahead of ours is not known."""
+        state = self._states.get(producer_id)
+        if state is not None:
+            state.seen_ms = seen_ms
+            state.seen_uptime_ms = min(seen_uptime_ms, self._uptime.ms)
 
     def all_restored(self) -> None:
         """Everything a snapshot tells is in."""

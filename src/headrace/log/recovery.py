@@ -27,6 +27,7 @@ from .open_files import OpenFiles
 from .producers import ProducerStates
 from .replay import Replay
 from .segment import NO_TIMESTAMP, RELATIVE_OFFSET_MAX, Segment, newest_time
+from .uptime import Uptime
 from .walk import NEVER_CHECK, BatchWalk
 
 
@@ -51,6 +52,7 @@ class Loader:
     start_offset: int
     clean: bool
     wall_ms: int
+    uptime: Uptime = field(default_factory=Uptime)
     gaps: bool = False
     """Whether compaction may have taken offsets out of the log."""
     left: list[Segment] = field(default_factory=list)
@@ -332,7 +334,7 @@ class Loader:
             if newest is None and segments[0].base_offset <= offset <= end:
                 try:
                     content = read_whole(self.disk, path, producer_snapshot.SNAPSHOT_BYTES_MAX)
-                    newest = (producer_snapshot.decode(content, seen_ms=self.wall_ms), offset)
+                    newest = (producer_snapshot.decode(content, seen_ms=self.wall_ms, uptime=self.uptime), offset)
                     continue
                 except (CorruptFile, FileNotFoundError):
                     pass
@@ -342,7 +344,7 @@ class Loader:
                 removed = True
         if removed:
             self.disk.sync_directory(self.folder)
-        return newest if newest is not None else (ProducerStates(), -1)
+        return newest if newest is not None else (ProducerStates(self.uptime), -1)
 
     def replay(
         self,

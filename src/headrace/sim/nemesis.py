@@ -27,6 +27,9 @@ PAUSE_MS_MAX = 15_000
 LONG_PAUSE_MS = 60_000
 LONG_PAUSE_ONE_IN = 12
 WALL_JUMP_MS_MAX = 3_600_000
+LONG_WALL_JUMP_MS_MAX = 30 * 24 * 3_600_000
+"""Longer than producer ids, transactional ids and owners are remembered."""
+LONG_WALL_JUMP_ONE_IN = 2
 DRIFT_RATES = (0.5, 0.9, 1.1, 2.0)
 DRIFT_MS_MAX = 8_000
 REPAIR_MS_MIN, REPAIR_MS_MAX = 1_000, 6_000
@@ -320,7 +323,9 @@ class Nemesis:
     # Clocks and scheduling
 
     def _jump(self) -> None:
-        self._machine.clock.jump_wall(self._entropy.below(2 * WALL_JUMP_MS_MAX) - WALL_JUMP_MS_MAX)
+        is_long = self._entropy.one_in(LONG_WALL_JUMP_ONE_IN)
+        most_ms = LONG_WALL_JUMP_MS_MAX if is_long else WALL_JUMP_MS_MAX
+        self._machine.clock.jump_wall(self._entropy.below(2 * most_ms) - most_ms)
         self._stage.world.trace.meet("wall clock jump")
 
     def _drift(self) -> None:

@@ -87,6 +87,7 @@ class PartitionTable:
         )
         for directory in self.directories:
             directory.on_error = lambda directory, error: self.error(directory, directory.path, error)
+        self.follow_uptime()
 
     # Finding
 
@@ -354,6 +355,13 @@ class PartitionTable:
         if moved != self._checkpointed:
             self._checkpointed = moved
             self.checkpoint()
+
+    def follow_uptime(self) -> None:
+        for directory in self.directories:
+            directory.uptime.follow(self._clock.monotonic_ms())
+
+    def checkpoint_uptime(self) -> None:
+        self.submit_all(directory.uptime_work() for directory in self.directories)
 
     def checkpoint(self) -> None:
         for directory, logs, high_watermarks in self._by_home():

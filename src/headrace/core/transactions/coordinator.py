@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from headrace.core.coordination.deadlines import Deadlines
 from headrace.core.coordination.machine import Decision, Now, Outcome, Producer, Ticket
+from headrace.core.coordination.uptime import UPTIME_CHECKPOINT_MS, Uptime
 from headrace.core.transactions import steps
 from headrace.core.transactions.commands import (
     EPOCH_BUMPED_FROM,
@@ -23,7 +24,13 @@ from headrace.core.transactions.ends import bumping_end_error, plain_end_error
 from headrace.core.transactions.epochs import Effects, Epochs
 from headrace.core.transactions.names import owner_of
 from headrace.core.transactions.owner_records import OwnerRecord
-from headrace.core.transactions.records import CoordinatorRecord, Partition, Transaction, TransactionRecord
+from headrace.core.transactions.records import (
+    CoordinatorRecord,
+    Partition,
+    Transaction,
+    TransactionRecord,
+    UptimeRecord,
+)
 from headrace.core.transactions.settings import (
     COMPLETION_WAIT_MS_MAX,
     DEADLINES_PER_TURN,
@@ -52,6 +59,8 @@ class Wait(IntEnum):
     """For the next look at ids that nobody uses any more."""
     COMPLETION = 2
     """For the end of a transaction, of those who want to begin the next one."""
+    UPTIME = 3
+    """For the next checkpoint of the uptime."""
 
 
 class Waiting(NamedTuple):
@@ -72,11 +81,15 @@ class TransactionCoordinator:
         """Who waits for the end of a transaction, to begin the next one."""
         self._to_look_at: list[str] = []
         """Ids that the round of expiry that is under way has not looked at yet."""
+        self.uptime = Uptime()
         self.epochs = Epochs(self)
 
     # Records
 
     def apply(self, record: CoordinatorRecord) -> None:
+        if isinstance(record, UptimeRecord):
+            self.uptime.replayed(record.uptime_ms)
+            return
         if isinstance(record, OwnerRecord):
             self.epochs.apply(record)
             return
@@ -87,23 +100,32 @@ class TransactionCoordinator:
             self.transactions.pop(transactional_id, None)
         else:
             self.transactions[transactional_id] = after
+            self.uptime.replayed(after.updated_uptime_ms)
 
-    def write(self, out: Effects, transactional_id: str, transaction: Transaction) -> None:
-        out.write(TransactionRecord(transactional_id, transaction))
+    def write(self, out: Effects, transactional_id: str, transaction: Transaction, now: Now) -> None:
+        """Write the transaction with the uptime of this moment."""
+        uptime_ms = self.uptime.at(now)
+        before = self.transactions.get(transactional_id)
+        began = transaction.state is _ONGOING and (before is None or before.state is not _ONGOING)
+        started_ms = uptime_ms if began else transaction.started_uptime_ms
+        stamped = transaction._replace(updated_uptime_ms=uptime_ms, started_uptime_ms=started_ms)
+        out.write(TransactionRecord(transactional_id, stamped))
 
     # Time
 
     def loaded(self, now: Now) -> None:
+        self.uptime.loaded(now)
         self.epochs.loaded(now)
         for transactional_id, transaction in self.transactions.items():
             if steps.is_open_member(transaction):
                 self.await_end(transactional_id, transaction.timeout_ms, now)
             elif transaction.state is _ONGOING:
-                spent_ms = min(max(now.wall_ms - transaction.started_at_ms, 0), transaction.timeout_ms)
+                spent_ms = min(self.uptime.at(now) - transaction.started_uptime_ms, transaction.timeout_ms)
                 self.await_end(transactional_id, transaction.timeout_ms - spent_ms, now)
             elif transaction.state in ENDING:
                 self._endings[transactional_id] = False
         self._deadlines.set(Waiting(Wait.EXPIRY), now.monotonic_ms + self.settings.expiry_interval_ms)
+        self._deadlines.set(Waiting(Wait.UPTIME), now.monotonic_ms + UPTIME_CHECKPOINT_MS)
 
     def await_end(self, transactional_id: str, wait_ms: float, now: Now) -> None:
         interval_ms = self.settings.abort_interval_ms
@@ -121,6 +143,9 @@ class TransactionCoordinator:
                 continue
             if waiting.wait is Wait.COMPLETION:
                 self._begin_next_ones(waiting.transactional_id, out, now)
+                continue
+            if waiting.wait is Wait.UPTIME:
+                self._checkpoint_uptime(out, now)
                 continue
             self._time_is_up(waiting.transactional_id, out, now)
         return out.decision()
@@ -150,10 +175,20 @@ class TransactionCoordinator:
             transaction = self.transactions.get(transactional_id)
             if transaction is None or transaction.state not in AT_REST or steps.is_open_member(transaction):
                 continue
-            if now.wall_ms - transaction.updated_at_ms >= self.settings.id_expiration_ms:
+            if self.is_unused_for_long(transaction.updated_at_ms, transaction.updated_uptime_ms, now):
                 out.write(TransactionRecord(transactional_id, None))
         wait_ms = SLICE_PAUSE_MS if self._to_look_at else self.settings.expiry_interval_ms
         self._deadlines.set(Waiting(Wait.EXPIRY), now.monotonic_ms + wait_ms)
+
+    def is_unused_for_long(self, updated_at_ms: int, updated_uptime_ms: int, now: Now) -> bool:
+        """Whether an id has expired: by the wall clock, and by the uptime, which a jump of the wall clock leaves."""
+        limit_ms = self.settings.id_expiration_ms
+        return now.wall_ms - updated_at_ms >= limit_ms and self.uptime.at(now) - updated_uptime_ms >= limit_ms
+
+    def _checkpoint_uptime(self, out: Effects, now: Now) -> None:
+        if self.transactions or self.epochs.owners:
+            out.write(UptimeRecord(self.uptime.at(now)))
+        self._deadlines.set(Waiting(Wait.UPTIME), now.monotonic_ms + UPTIME_CHECKPOINT_MS)
 
     # Producers
 
@@ -187,7 +222,7 @@ class TransactionCoordinator:
         if command.fresh_producer_id is None:
             return ProducerIdNeeded()
         transaction = steps.created(command.fresh_producer_id, command.timeout_ms, now.wall_ms)
-        self.write(out, command.transactional_id, transaction)
+        self.write(out, command.transactional_id, transaction, now)
         return ProducerResult(_NONE, _producer_of(transaction))
 
     def _reinitialize(
@@ -210,7 +245,7 @@ class TransactionCoordinator:
         transaction = steps.reinitialized(
             before, producer=producer, last_epoch=last_epoch, timeout_ms=command.timeout_ms, now_ms=now.wall_ms
         )
-        self.write(out, command.transactional_id, transaction)
+        self.write(out, command.transactional_id, transaction, now)
         return ProducerResult(_NONE, producer)
 
     # Partitions
@@ -257,7 +292,7 @@ class TransactionCoordinator:
             return ErrorCode.UNKNOWN_SERVER_ERROR  # what Kafka makes of a record that is too large
         if before.state is not _ONGOING:
             self.await_end(command.transactional_id, after.timeout_ms, now)
-        self.write(out, command.transactional_id, after)
+        self.write(out, command.transactional_id, after, now)
         return _NONE
 
     def verify_partitions(
@@ -325,28 +360,32 @@ class TransactionCoordinator:
             now_ms=now.wall_ms,
             next_producer_id=next_producer_id,
         )
-        self._begin_end(command.transactional_id, after, out)
+        self._begin_end(command.transactional_id, after, out, now)
         return after
 
     def _fence(
         self, transactional_id: str, before: Transaction, out: Effects, now: Now, *, timed_out: bool = False
     ) -> None:
         after = steps.fenced(before, server_version=self.settings.server_version, now_ms=now.wall_ms)
-        self._begin_end(transactional_id, after, out, timed_out=timed_out)
+        self._begin_end(transactional_id, after, out, now, timed_out=timed_out)
 
-    def _begin_end(self, transactional_id: str, after: Transaction, out: Effects, *, timed_out: bool = False) -> None:
-        self._enlist_end(transactional_id, after, out, timed_out=timed_out)
+    def _begin_end(
+        self, transactional_id: str, after: Transaction, out: Effects, now: Now, *, timed_out: bool = False
+    ) -> None:
+        self._enlist_end(transactional_id, after, out, now, timed_out=timed_out)
         self._hand_out_if_awaited(out)
 
-    def begin_ends(self, ended: Iterable[tuple[str, Transaction]], out: Effects) -> None:
+    def begin_ends(self, ended: Iterable[tuple[str, Transaction]], out: Effects, now: Now) -> None:
         """Of many at once."""
         for transactional_id, after in ended:
-            self._enlist_end(transactional_id, after, out)
+            self._enlist_end(transactional_id, after, out, now)
         self._hand_out_if_awaited(out)
 
-    def _enlist_end(self, transactional_id: str, after: Transaction, out: Effects, *, timed_out: bool = False) -> None:
+    def _enlist_end(
+        self, transactional_id: str, after: Transaction, out: Effects, now: Now, *, timed_out: bool = False
+    ) -> None:
         self._deadlines.drop(Waiting(Wait.TIMEOUT, transactional_id))
-        self.write(out, transactional_id, after)
+        self.write(out, transactional_id, after, now)
         self._endings[transactional_id] = timed_out
 
     def _hand_out_if_awaited(self, out: Effects) -> None:
@@ -403,7 +442,8 @@ class TransactionCoordinator:
         else:
             fresh = fresh_producer_id if steps.needs_fresh_id(before) else None
             self._endings.pop(transactional_id, None)
-            self.write(out, transactional_id, steps.completed(before, now_ms=now.wall_ms, fresh_producer_id=fresh))
+            completed = steps.completed(before, now_ms=now.wall_ms, fresh_producer_id=fresh)
+            self.write(out, transactional_id, completed, now)
             out.answer(ticket, _NONE)
             if transactional_id in self._next_ones:
                 self._begin_next_ones(transactional_id, out, now)

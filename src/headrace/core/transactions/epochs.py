@@ -61,6 +61,11 @@ class Epochs:
             self.heard_ms.pop(record.name, None)
         else:
             self.owners[record.name] = record.owner
+            self._machine.uptime.replayed(record.owner.updated_uptime_ms)
+
+    def _write(self, out: Effects, name: str, owner: Owner, now: Now) -> None:
+        """Write the owner with the uptime of this moment."""
+        out.write(OwnerRecord(name, owner._replace(updated_uptime_ms=self._machine.uptime.at(now))))
 
     # Members
 
@@ -129,7 +134,7 @@ class Epochs:
         else:
             assert fresh is not None
             after = steps.created_in_pool(fresh, member, timeout_ms, now.wall_ms)
-        machine.write(out, lent, after)
+        machine.write(out, lent, after, now)
         machine.await_end(lent, timeout_ms, now)
         return lent
 
@@ -139,7 +144,7 @@ class Epochs:
         if before is not None and before.run == run:
             return
         self._abort(self._open_members(name), out, now)
-        out.write(OwnerRecord(name, _entered(before, run, now.wall_ms)))
+        self._write(out, name, _entered(before, run, now.wall_ms), now)
 
     # Ends
 
@@ -198,7 +203,7 @@ class Epochs:
         owner = self.owners[command.owner]
         if self._repeats(command, owner) and owner.repeated_write != command.write_id:
             noted = owner._replace(repeated_write=command.write_id, updated_at_ms=now.wall_ms)
-            out.write(OwnerRecord(command.owner, noted))
+            self._write(out, command.owner, noted, now)
 
     def _counts(self, named: NamedMember, command: CommitEpoch) -> bool:
         """It is open, and belongs to this run and batch."""
@@ -213,17 +218,13 @@ class Epochs:
         name, named = command.owner, {each.transactional_id for each in command.members}
         members = tuple(CommittedMember(slot_of(each.transactional_id), *each.producer) for each in command.members)
         entered = _entered(self.owners.get(name), command.run, now.wall_ms)
-        out.write(
-            OwnerRecord(
-                name,
-                entered._replace(
-                    committed_batch_id=command.batch_id,
-                    committed_run=command.run,
-                    committed_members=tuple(sorted(members)),
-                    repeated_write="",
-                ),
-            )
+        committed = entered._replace(
+            committed_batch_id=command.batch_id,
+            committed_run=command.run,
+            committed_members=tuple(sorted(members)),
+            repeated_write="",
         )
+        self._write(out, name, committed, now)
         self.heard_ms[name] = now.monotonic_ms
         ended = []
         for transactional_id, member in self._open_members(name):
@@ -237,7 +238,7 @@ class Epochs:
             else:
                 continue  # of a later batch
             ended.append((transactional_id, after))
-        self._machine.begin_ends(ended, out)
+        self._machine.begin_ends(ended, out, now)
 
     def abort(self, command: AbortEpoch, ticket: Ticket, now: Now) -> Decision[CoordinatorRecord]:
         """Answered with an EpochResult."""
@@ -269,7 +270,7 @@ class Epochs:
 
     def _abort(self, doomed: list[tuple[str, Member]], out: Effects, now: Now) -> None:
         transactions = self._machine.transactions
-        self._machine.begin_ends([(each, self._fenced(transactions[each], now)) for each, _ in doomed], out)
+        self._machine.begin_ends([(each, self._fenced(transactions[each], now)) for each, _ in doomed], out, now)
 
     def _fenced(self, before: Transaction, now: Now) -> Transaction:
         return steps.fenced(before, server_version=self._machine.settings.server_version, now_ms=now.wall_ms)
@@ -293,8 +294,9 @@ class Epochs:
 
     def is_forgotten(self, name: str, now: Now) -> bool:
         """Nothing was heard of the owner for so long that its ids are gone as well."""
-        idle_ms = now.wall_ms - self.owners[name].updated_at_ms
-        return not self.pools.of(name).slots and idle_ms >= self._machine.settings.id_expiration_ms
+        owner = self.owners[name]
+        is_unused = self._machine.is_unused_for_long(owner.updated_at_ms, owner.updated_uptime_ms, now)
+        return is_unused and not self.pools.of(name).slots
 
     # Looking
 

@@ -11,9 +11,10 @@ from headrace.wire.primitives.reading import read_array, read_number, read_strin
 from headrace.wire.primitives.writing import Write, write_array, write_string
 
 OWNER_KEY_VERSION = 10_000
-_VALUE_VERSION = 1
+_VALUE_VERSION = 2
 _REPEATS_FROM = 1
 """The version from which on the repeated write is told."""
+_UPTIME_FROM = 2
 _RUN_BYTES_MIN = 2
 _MEMBER_BYTES = 14
 
@@ -40,6 +41,8 @@ class Owner(NamedTuple):
     updated_at_ms: int
     repeated_write: str = ""
     """The write of the newest run that found the batch committed by an earlier one; no other of that run may."""
+    updated_uptime_ms: int = 0
+    """The coordinator's uptime at `updated_at_ms`; 0 in records of releases that did not write it."""
 
 
 class OwnerRecord(NamedTuple):
@@ -63,6 +66,7 @@ def encode_owner(record: OwnerRecord) -> tuple[bytes, bytes | None]:
     write_array(write, owner.committed_members, _write_member)
     write(INT64.pack(owner.updated_at_ms))
     write_string(write, owner.repeated_write)
+    write(INT64.pack(owner.updated_uptime_ms))
     return b"".join(key), b"".join(value)
 
 
@@ -79,10 +83,13 @@ def decode_owner(key: bytes, position: int, value: bytes | None) -> OwnerRecord:
     committed_run, position = read_string(value, position)
     members, position = read_array(value, position, _MEMBER_BYTES, _read_member)
     updated_at_ms, position = read_number(value, position, INT64)
-    repeated_write = read_string(value, position)[0] if version >= _REPEATS_FROM else ""
-    return OwnerRecord(
-        name, Owner(run, older_runs, committed_batch_id, committed_run, members, updated_at_ms, repeated_write)
-    )
+    owner = Owner(run, older_runs, committed_batch_id, committed_run, members, updated_at_ms)
+    if version >= _REPEATS_FROM:
+        repeated_write, position = read_string(value, position)
+        owner = owner._replace(repeated_write=repeated_write)
+    if version >= _UPTIME_FROM:
+        owner = owner._replace(updated_uptime_ms=read_number(value, position, INT64)[0])
+    return OwnerRecord(name, owner)
 
 
 def _write_member(write: Write, member: CommittedMember) -> None:

@@ -39,6 +39,9 @@ from headrace.wire.primitives.writing import (
 )
 
 KEY_VERSION = 0
+UPTIME_KEY_VERSION = 10_001
+"""Kafka's readers pass over keys whose version they do not know."""
+_UPTIME_VALUE_VERSION = 0
 PLAIN_VALUE_VERSION = 0
 FLEXIBLE_VALUE_VERSION = 1
 
@@ -49,6 +52,7 @@ _LAST_EPOCH_TAG = 10_000
 """Our own, far from Kafka's: readers pass over tags they do not know."""
 
 _MEMBER_TAG = 10_001
+_UPTIME_TAG = 10_002
 
 _TOPIC_BYTES_MIN = 2
 
@@ -90,6 +94,10 @@ class Transaction(NamedTuple):
     """The transaction.version that the producer's last request went by."""
     member: Member | None = None
     """Whom an owner's pool has lent the id to; None for an id of a producer of its own."""
+    updated_uptime_ms: int = 0
+    """The coordinator's uptime at `updated_at_ms`; 0 in records of releases that did not write it."""
+    started_uptime_ms: int = 0
+    """The coordinator's uptime at the start of the ongoing transaction."""
 
 
 class TransactionRecord(NamedTuple):
@@ -98,7 +106,13 @@ class TransactionRecord(NamedTuple):
     """None forgets the id."""
 
 
-CoordinatorRecord = TransactionRecord | OwnerRecord
+class UptimeRecord(NamedTuple):
+    """A checkpoint of the coordinator's uptime."""
+
+    uptime_ms: int
+
+
+CoordinatorRecord = TransactionRecord | OwnerRecord | UptimeRecord
 
 
 class TransactionRecords:
@@ -110,6 +124,8 @@ class TransactionRecords:
     def encode(self, record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
         if isinstance(record, OwnerRecord):
             return encode_owner(record)
+        if isinstance(record, UptimeRecord):
+            return INT16.pack(UPTIME_KEY_VERSION), INT16.pack(_UPTIME_VALUE_VERSION) + INT64.pack(record.uptime_ms)
         key: list[Buffer] = [INT16.pack(KEY_VERSION)]
         write_string(key.append, record.transactional_id)
         if record.transaction is None:
@@ -122,12 +138,23 @@ class TransactionRecords:
             version, position = read_number(key, 0, INT16)
             if version == OWNER_KEY_VERSION:
                 return decode_owner(key, position, value)
+            if version == UPTIME_KEY_VERSION:
+                return _read_uptime(value)
             if version != KEY_VERSION:
                 return None  # of a later release: Kafka passes over them too
             transactional_id, _ = read_string(key, position)
             return TransactionRecord(transactional_id, None if value is None else _read_value(value))
         except (ProtocolError, *MALFORMED) as error:
             raise RecordRefused(f"a transaction's record that cannot be read: {error}") from error
+
+
+def _read_uptime(value: bytes | None) -> UptimeRecord | None:
+    if value is None:
+        return None
+    version, position = read_number(value, 0, INT16)
+    if version != _UPTIME_VALUE_VERSION:
+        raise RecordRefused(f"an uptime record of the unknown version {version}")
+    return UptimeRecord(read_number(value, position, INT64)[0])
 
 
 def _by_topic(transaction: Transaction) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
@@ -180,6 +207,9 @@ def _flexible_value(transaction: Transaction) -> bytes:
         tags.append((_LAST_EPOCH_TAG, INT16.pack(transaction.last_producer_epoch)))
     if transaction.member is not None:
         tags.append((_MEMBER_TAG, _member_value(transaction.member)))
+    if transaction.updated_uptime_ms or transaction.started_uptime_ms:
+        uptimes = INT64.pack(transaction.updated_uptime_ms) + INT64.pack(transaction.started_uptime_ms)
+        tags.append((_UPTIME_TAG, uptimes))
     write_tags(write, tags)
     return b"".join(value)
 
@@ -256,4 +286,8 @@ def _with_tags(transaction: Transaction, value: bytes, position: int) -> Transac
             transaction = transaction._replace(last_producer_epoch=read_number(value, start, INT16)[0])
         elif tag == _MEMBER_TAG:
             transaction = transaction._replace(member=_read_member(value, start))
+        elif tag == _UPTIME_TAG:
+            updated_ms, start = read_number(value, start, INT64)
+            started_ms, _ = read_number(value, start, INT64)
+            transaction = transaction._replace(updated_uptime_ms=updated_ms, started_uptime_ms=started_ms)
     return transaction

@@ -24,6 +24,9 @@ from headrace.wire.apis import ApiKey
 
 ATTEMPTS_MAX = 500
 
+OFFSETS_KEPT_MINUTES = str((1 << 31) - 1)
+"""Retention of offsets follows the wall clock, which jumps by weeks."""
+
 
 class GroupsPlay(Play):
     name: ClassVar[str] = "groups"
@@ -56,6 +59,7 @@ class GroupsPlay(Play):
             **flushes(is_synced=self.is_synced),
             "offsets.topic.num.partitions": one_of(entropy, "1", "2", "3"),
             "offsets.topic.segment.bytes": one_of(entropy, "4096", "16384", "1048576"),
+            "offsets.retention.minutes": OFFSETS_KEPT_MINUTES,
             "group.initial.rebalance.delay.ms": one_of(entropy, "0", "300"),
             "group.min.session.timeout.ms": "1000",
             "group.consumer.session.timeout.ms": str(requests.SESSION_TIMEOUT_MS),

@@ -13,7 +13,7 @@ from headrace.sim.checkers.transactions import ALL_OR_NOTHING
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.messages import CHECK, MARKER, MARKER_TWICE, TROUBLED
-from headrace.sim.plays.groups import check_committed, find_coordinator, flushes
+from headrace.sim.plays.groups import OFFSETS_KEPT_MINUTES, check_committed, find_coordinator, flushes
 from headrace.sim.plays.log import drawn_settings
 from headrace.sim.plays.play import UNSYNCED, Play, one_of
 from headrace.sim.stage import Stage, TopicPlan
@@ -60,6 +60,8 @@ class TransactionsPlay(Play):
             "offsets.topic.num.partitions": one_of(entropy, "1", "2"),
             "transaction.state.log.num.partitions": one_of(entropy, "1", "2", "3"),
             "transaction.state.log.segment.bytes": one_of(entropy, "4096", "1048576"),
+            "transaction.remove.expired.transaction.cleanup.interval.ms": one_of(entropy, "500", "3600000"),
+            "offsets.retention.minutes": OFFSETS_KEPT_MINUTES,
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": one_of(entropy, "300", "1500"),
             "log.cleaner.backoff.ms": one_of(entropy, "500", "5000"),
             "log.cleaner.min.cleanable.ratio": one_of(entropy, "0.01", "0.3"),
