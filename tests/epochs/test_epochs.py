@@ -34,6 +34,7 @@ OWNERS = st.builds(
     st.lists(MEMBERS, max_size=4).map(tuple),
     NUMBERS,
     TEXTS,
+    NUMBERS,
 )
 
 
@@ -52,11 +53,12 @@ def test_other_readers_pass_over_owners():
 
 
 def test_an_owner_of_an_older_version_is_read():
-    """It ends before the write that repeated a batch."""
+    """Version 0 ends before the write that repeated a batch, version 1 before the uptime."""
     record = OwnerRecord("q", Owner("r", (), 3, "r", (), 7))
     key, value = TransactionRecords().encode(record)
-    assert value[-2:] == b"\0\0"
-    assert TransactionRecords().decode(key, b"\0\0" + value[2:-2]) == record
+    assert value[-10:] == bytes(10)
+    assert TransactionRecords().decode(key, b"\0\0" + value[2:-10]) == record
+    assert TransactionRecords().decode(key, b"\0\1" + value[2:-8]) == record
 
 
 @pytest.mark.parametrize(
@@ -188,6 +190,53 @@ def test_epochs_run_out_and_the_pool_goes_on():
     assert harness.ids_given > 1
 
 
+def test_a_new_run_takes_over_a_full_pool(monkeypatch):
+    """Spark restarts while every id is lent to tasks of the run before."""
+    monkeypatch.setattr(epochs, "EPOCH_MEMBERS_MAX", 3)
+    harness = EpochHarness()
+    for attempt in range(3):
+        assert harness.begin(f"a{attempt}", run="1", batch=0, attempt=attempt).error is ErrorCode.NONE
+        assert harness.write(f"a{attempt}", ("x", attempt)) is ErrorCode.NONE
+    full = harness.begin("a3", run="1", batch=0, attempt=3)
+    assert (full.error, full.reason) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, "3 members are open already")
+    assert harness.begin("b0", run="2", batch=0, attempt=0).error is ErrorCode.NONE
+    assert [ending.commit for ending in harness.endings] == [False] * 3
+    for attempt in (1, 2):
+        assert harness.begin(f"b{attempt}", run="2", batch=0, attempt=attempt).error is ErrorCode.NONE
+    assert harness.begin("b3", run="2", batch=0, attempt=3).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert harness.begin("a4", run="1", batch=0, attempt=4).error is ErrorCode.PRODUCER_FENCED
+    harness.complete()
+    assert harness.commit_epoch("b0", "b1", "b2", run="2", batch=0) == EpochResult(ErrorCode.NONE)
+
+
+def test_runs_that_take_over_again_and_again_are_limited(monkeypatch):
+    """The ids of aborted members come back only with their markers."""
+    monkeypatch.setattr(epochs, "EPOCH_MEMBERS_MAX", 2)
+    monkeypatch.setattr(epochs, "TRANSACTIONAL_IDS_MAX", 5)
+    harness = EpochHarness()
+    results = [harness.begin("a", run=str(run), batch=0, attempt=attempt) for run in range(3) for attempt in range(2)]
+    assert [result.error for result in results] == [ErrorCode.NONE] * 5 + [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert "transactional ids are known already" in results[-1].reason
+    harness.complete()
+    assert harness.begin("a", run="2", batch=0, attempt=1).error is ErrorCode.NONE
+
+
+def test_a_run_that_waits_for_a_producer_id_does_not_come_back_as_the_newest():
+    """Found by `headrace sim --play epochs`: the id arrives when the next run has entered."""
+    bare = BareMachine()
+
+    def begin(run, fresh=None):
+        command = BeginMember(
+            owner=OWNER, run=run, batch_id=0, task_attempt_id=0, timeout_ms=0, fresh_producer_id=fresh
+        )
+        return bare.ask(lambda ticket, now: bare.machine.epochs.begin(command, ticket, now))
+
+    assert begin("1") == begin("2") == ProducerIdNeeded()
+    assert begin("2", 7).error is ErrorCode.NONE
+    assert begin("1", 8).error is ErrorCode.PRODUCER_FENCED
+    assert begin("2").error is ErrorCode.NONE
+
+
 class BareMachine:
     """Without the harness's replay of the whole log after each step."""
 
@@ -250,4 +299,4 @@ def test_five_thousand_batches_leave_no_more_than_ten():
         bare.clock_ms += 1_000
     assert len(machine.transactions) == len(machine.epochs.pools.of(OWNER).slots) == bare.ids == 6
     assert len(bare.keys) == 7, "what compaction leaves: the pool and its owner"
-    assert len(machine._deadlines) == 1, "for the next look at ids that nobody uses"
+    assert len(machine._deadlines) == 2, "for the next look at ids that nobody uses, and the uptime"

@@ -54,7 +54,7 @@ class ProducerResult(NamedTuple):
 
 
 class ProducerIdNeeded(NamedTuple):
-    """Nothing was decided: ask again with a fresh producer id."""
+    """The answer needs a fresh producer id: ask again with one."""
 
 
 class Ending(NamedTuple):

@@ -34,6 +34,7 @@ from headrace.core.transactions.settings import (
     MEMBER_TIMEOUT_MS_MAX,
     OLDER_RUNS_MAX,
     OWNERS_MAX,
+    TRANSACTIONAL_IDS_MAX,
 )
 from headrace.model.errors import ErrorCode
 
@@ -79,20 +80,23 @@ class Epochs:
         refusal = self._begin_refusal(command)
         if refusal is not None:
             return refusal
-        owner, pool = self.owners.get(command.owner), self.pools.of(command.owner)
-        member = Member(command.run, command.batch_id, command.task_attempt_id)
-        if owner is not None and command.batch_id <= owner.committed_batch_id:
-            self._enter(command.owner, command.run, out, now)
+        # First of all: a new run takes over a pool that is full, and a request that waits for a fresh producer id does
+        # not come back as the newest run when another run has entered meanwhile.
+        self._enter(command.owner, command.run, out, now)
+        if command.batch_id <= self.owners[command.owner].committed_batch_id:
             return _ALREADY
+        pool = self.pools.of(command.owner)
+        member = Member(command.run, command.batch_id, command.task_attempt_id)
         known = pool.attempts.get(member)
-        if known is None and len(pool.open) >= EPOCH_MEMBERS_MAX:
-            return EpochResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{EPOCH_MEMBERS_MAX} members are open already")
-        if known is None:
-            lent = self._lend(command, member, out, now)
-            if lent is None:
-                return ProducerIdNeeded()
-        else:
+        if known is not None:
             lent = member_id(command.owner, known)
+        elif len(pool.open) >= EPOCH_MEMBERS_MAX:
+            return EpochResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{EPOCH_MEMBERS_MAX} members are open already")
+        else:
+            outcome = self._lend(command, member, out, now)
+            if not isinstance(outcome, str):
+                return outcome
+            lent = outcome
         self.heard_ms[command.owner] = now.monotonic_ms
         transaction = self._machine.transactions[lent]
         producer = Producer(transaction.producer_id, transaction.producer_epoch)
@@ -115,17 +119,21 @@ class Epochs:
             return EpochResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OWNERS_MAX} owners are known already")
         return None
 
-    def _lend(self, command: BeginMember, member: Member, out: Effects, now: Now) -> str | None:
-        """The id it may write under; None if a fresh producer id is needed first, and nothing was decided."""
+    def _lend(
+        self, command: BeginMember, member: Member, out: Effects, now: Now
+    ) -> str | EpochResult | ProducerIdNeeded:
+        """Return the id that the member may write under, or why there is none."""
         machine = self._machine
         slot = self.pools.vacant_slot(command.owner, machine.transactions)
         lent = member_id(command.owner, slot)
         before = machine.transactions.get(lent)
+        if before is None and len(machine.transactions) >= TRANSACTIONAL_IDS_MAX:
+            text = f"{TRANSACTIONAL_IDS_MAX} transactional ids are known already"
+            return EpochResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, text)
         needs_fresh_id = before is None or steps.is_exhausted(before.producer_epoch)
         fresh = command.fresh_producer_id if needs_fresh_id else None
         if needs_fresh_id and fresh is None:
-            return None
-        self._enter(command.owner, command.run, out, now)
+            return ProducerIdNeeded()
         timeout_ms = command.timeout_ms or MEMBER_TIMEOUT_MS_DEFAULT
         if before is not None:
             after = steps.lent(
