@@ -8,6 +8,8 @@ from click.testing import CliRunner
 
 from headrace.cli import broker
 from headrace.cli.main import cli
+from headrace.client.addresses import parse_bootstrap
+from headrace.client.core.link import Address
 from headrace.model.configs import BrokerConfig, Listener
 from headrace.ports.disk import DiskLockHeld
 
@@ -37,7 +39,7 @@ def test_flags_win_over_environment_over_file(tmp_path: Path, monkeypatch: pytes
     [
         (["--set", "log.retention.hour=1"], 'did you mean "log.retention.hours"?'),
         (["--set", "log.retention.hours"], "write it as --set name=value"),
-        (["--listen", "nowhere"], "--listen: config"),
+        (["--listen", "nowhere:port"], "--listen: config"),
         (["--config", "none.properties"], "cannot read config file none.properties: No such file"),
         (["--set", "listeners=SSL://:1"], "not served yet"),
     ],
@@ -85,3 +87,17 @@ def test_the_first_line_names_the_address(monkeypatch: pytest.MonkeyPatch, capsy
         "headrace listening on 0.0.0.0:9093",
         "headrace listening on [::1]:9094",
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "listener"),
+    [
+        ("localhost", Listener("PLAINTEXT", "localhost", 9092)),
+        ("[::1]", Listener("PLAINTEXT", "::1", 9092)),
+        ("localhost:0", Listener("PLAINTEXT", "localhost", 0)),
+    ],
+)
+def test_an_address_without_a_port_has_the_port_that_clients_assume(given: str, listener: Listener) -> None:
+    assert broker.load_config(None, (), None, given).listeners == (listener,)
+    if listener.port:
+        assert parse_bootstrap(given) == (Address(listener.host, listener.port),)

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import re
+import sys
 
 import pytest
 
@@ -119,3 +121,16 @@ def test_partitions_by_topic() -> None:
     places = [TopicPartition("b", 10), TopicPartition("a", 3), TopicPartition("b", 2)]
     assert partitions_text(places) == "a 3; b 2, 10"
     assert partitions_text([]) == ""
+
+
+def test_a_notice_has_a_line_of_its_own_beside_a_progress_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with connection_notices(), progress("sending", total=10, in_bytes=True) as advance:
+        advance(5)
+        logging.getLogger("headrace.client").warning("broker 1 is gone [really]")
+        advance(5)
+    printed = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    assert re.search(r"(^|[\r\n])headrace: broker 1 is gone \[really\] *\n", printed)
+    assert "sending" in printed

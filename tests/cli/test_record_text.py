@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from headrace.cli import record_text
-from headrace.cli.record_text import LineError, input_records, record_json, record_line
+from headrace.cli.record_text import FormatError, parse_format, record_json, record_line, unescaped
 from headrace.client.types import ConsumerRecord
 
 
@@ -15,31 +14,12 @@ def record(
     return ConsumerRecord("orders", 3, 42, 1_700_000_000_123, key, value, headers)
 
 
-def test_a_line_is_a_value() -> None:
-    assert list(input_records([b"one\n", b"two\r\n", b"\n", b"last"], None)) == [
-        (None, b"one"),
-        (None, b"two"),
-        (None, b""),
-        (None, b"last"),
-    ]
-
-
-def test_a_separator_splits_once() -> None:
-    assert list(input_records([b"k=v=w\n", b"=v\n", b"k=\n"], b"=")) == [(b"k", b"v=w"), (b"", b"v"), (b"k", b"")]
-    with pytest.raises(LineError, match='line 2 has no "::" between key and value'):
-        list(input_records([b"a::b\n", b"a:b\n"], b"::"))
-
-
-def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_text, "LINE_LENGTH_MAX", 5)
-    with pytest.raises(LineError, match="line 1 has 7 bytes, at most 5"):
-        list(input_records([b"1234567"], None))
-
-
 def test_a_record_is_its_value_or_key_and_value() -> None:
     assert record_line(record(b"k", b"\xff"), None) == b"\xff"
     assert record_line(record(b"k", b"v"), b"\t") == b"k\tv"
-    assert record_line(record(None, None), b"\t") == b"\t"
+    assert record_line(record(None, None), b"\t") == b"null\tnull"
+    assert record_line(record(b"", b""), b"\t") == b"\t"
+    assert record_line(record(None, None), b"\t", null_text=b"-") == b"-\t-"
 
 
 def test_a_record_as_json() -> None:
@@ -61,3 +41,34 @@ def test_bytes_that_are_no_text_are_base64() -> None:
     assert shown["value_base64"] == "/wA="
     assert "value" not in shown
     assert "\n" not in record_json(record(b"\n", b"\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        (r"%k %v %o\n", b"k v 42\n"),
+        (r"%t[%p] at %T: %s\t%K/%S", b"orders[3] at 1700000000123: v\t1/1"),
+        ("%h", b"a=1,b=null"),
+        ("100%% %v", b"100% v"),
+        (r"\x00\0\\n", b"\x00\x00\\n"),
+        ("", b""),
+    ],
+)
+def test_formats(text: str, printed: bytes) -> None:
+    assert parse_format(text)(record(b"k", b"v", (("a", b"1"), ("b", None)))) == printed
+
+
+def test_null_and_empty_look_different_in_a_format() -> None:
+    line = parse_format("%k:%v:%K:%S")
+    assert line(record(None, b"")) == b"null::-1:0"
+    assert line(record(b"", None)) == b":null:0:-1"
+
+
+@pytest.mark.parametrize(("text", "message"), [("%q", "%k"), ("%", '"%" is not known'), (r"\q", "not an escape")])
+def test_wrong_formats_are_explained(text: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        parse_format(text)
+
+
+def test_escapes() -> None:
+    assert unescaped(r"a\tb\x1e\\") == b"a\tb\x1e\\"

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from headrace.cli.consume import _print_records
-from headrace.client import Producer
+from headrace.client import Consumer, Producer
 from headrace.client.errors import BrokerUnreachable, DeadlineExceeded
 from headrace.client.types import ConsumerRecord
 from headrace.model.ids import TopicPartition
@@ -127,7 +127,94 @@ def test_a_reader_that_goes_away_is_no_error(broker: EmbeddedBroker, headrace: H
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-        process.wait(timeout=30)
+        assert process.wait(timeout=60) == 0
+
+
+def test_records_as_json_there_and_back(broker: EmbeddedBroker, headrace: Headrace, topic: str) -> None:
+    """Keys, values, headers, times and partitions of one topic are those of its copy, null and binary ones too."""
+    with Producer(broker.bootstrap_servers) as producer:
+        producer.send(topic, b"plain", partition=0, timestamp=1_700_000_000_123)
+        producer.send(topic, None, key=b"tombstone", partition=1)
+        producer.send(topic, b"", key=b"", partition=1)
+        producer.send(topic, b"\xff\x00", key=b"\xfe", headers=[("a", b"\xfd"), ("b", None), ("a", b"2")], partition=2)
+        producer.send(topic, "\u00e9\n\u2028".encode(), partition=2)
+    printed = headrace("consume", topic, "--from-beginning", "--json").stdout
+    copy = broker.create_topic(broker.unused_topic_name(topic), partitions=3)
+    assert "sent 5 records" in headrace("produce", copy, "--json", input=printed).stderr
+    copied = headrace("consume", copy, "--from-beginning", "--json").stdout
+
+    def without_place(lines: str) -> list[dict[str, Any]]:
+        rows = [{**json.loads(line), "topic": ""} for line in lines.split("\n") if line]
+        return sorted(rows, key=lambda row: (row["partition"], row["offset"]))
+
+    assert without_place(copied) == without_place(printed)
+    assert len(without_place(copied)) == 5
+    broker.delete_topic(copy)
+
+
+def test_wrong_json_names_its_line(headrace: Headrace, topic: str) -> None:
+    refused = headrace("produce", topic, "--json", input='{"value": "v"}\n{"valeu": "v"}\n', exit_code=1)
+    assert "line 2 is not a record" in refused.stderr
+    assert 'did you mean "value"?' in refused.stderr
+    assert "1 record before it were sent" in refused.stderr
+    assert "leave out" in headrace("produce", topic, "--json", "--key", "k", exit_code=2).stderr
+
+
+def test_headers_keys_nulls_and_delimiters(headrace: Headrace, topic: str) -> None:
+    headrace(
+        "produce", topic, "--header", "a=1", "--header", "b=x=y", "--key", "k", "--delimiter", r"\0", input=b"1\n2\0003"
+    )
+    headrace("produce", topic, "--key-separator", "=", "--null-value", "NIL", input="k=NIL\nNIL=v\n=\n")
+    printed = headrace("consume", topic, "--from-beginning", "--format", r"%k|%v|%h|%S;").stdout
+    assert sorted(printed.split(";")) == sorted(
+        ["k|1\n2|a=1,b=x=y|3", "k|3|a=1,b=x=y|1", "k|null||-1", "null|v||1", "|||0", ""]
+    )
+    shown = headrace(
+        "consume", topic, "--from-beginning", "--key-separator", "=", "--null-value", "-", "--delimiter", ";"
+    )
+    assert sorted(shown.stdout.split(";")) == sorted(["k=1\n2", "k=3", "k=-", "-=v", "=", ""])
+    assert "name=value" in headrace("produce", topic, "--header", "a", exit_code=2).stderr
+    assert "%k" in headrace("consume", topic, "--format", "%q", exit_code=2).stderr
+    assert "not an escape" in headrace("produce", topic, "--delimiter", r"\q", exit_code=2).stderr
+
+
+def test_a_whole_file_is_one_record(headrace: Headrace, topic: str, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_bytes(b"a\nb")
+    second.write_bytes(b"")
+    files = ("--value-file", str(first), "--value-file", str(second))
+    assert "sent 2 records" in headrace("produce", topic, *files, "--key", "k").stderr
+    assert headrace("consume", topic, "--from-beginning", "--format", "%k:%v;").stdout == "k:a\nb;k:;"
+    missing = headrace("produce", topic, "--value-file", str(tmp_path / "none"), exit_code=1)
+    assert "cannot read" in missing.stderr
+
+
+def test_values_go_to_all_partitions_and_long_ones_alone(headrace: Headrace, topic: str, tmp_path: Path) -> None:
+    lines = [f"{number:06d}" + "x" * 60 for number in range(20_000)] + ["y" * 700_000, "z"]
+    file = tmp_path / "lines"
+    file.write_text("\n".join(lines))
+    assert f"sent {len(lines)} records" in headrace("produce", topic, "--file", str(file)).stderr
+    printed = headrace("consume", topic, "--from-beginning", "--format", r"%p %v\n").stdout.splitlines()
+    assert {line[0] for line in printed} == {"0", "1", "2"}
+    assert sorted(line[2:] for line in printed) == sorted(lines)
+
+
+def test_ctrl_c_says_how_many_were_sent(broker: EmbeddedBroker, topic: str) -> None:
+    command = [sys.executable, "-m", "headrace", "produce", topic, "--bootstrap", broker.bootstrap_servers]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+        Consumer(topic, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer,
+    ):
+        assert process.stdin is not None
+        process.stdin.write(b"one\ntwo\n")
+        process.stdin.flush()
+        read = [next(consumer).value for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert process.stderr.read().decode() == "interrupted: sent 2 records\n"
+        process.stdin.close()
+        assert process.wait(timeout=60) == 130
+    assert read == [b"one", b"two"]
 
 
 def test_a_topic_that_is_made_by_writing_to_it_is_told(headrace: Headrace, broker: EmbeddedBroker, topic: str) -> None:

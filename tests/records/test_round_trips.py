@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch as KafkaPythonBatch
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 
-from headrace.wire.records.builder import NewRecord, build_batch
+from headrace.wire.records.builder import BatchBuilder, NewRecord, build_batch
 from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import HEADER, HEADER_SIZE, PRODUCER_ID
 from headrace.wire.records.reader import Record, batches, check_batch, records
@@ -49,6 +49,20 @@ def test_what_is_built_is_read(codec: Compression, new: list[NewRecord], base_of
     batch = build_batch(new, base_offset=base_offset, compression=codec)
     check_batch(batch)
     assert list(records(batch)) == expected(new, base_offset)
+
+
+@given(
+    timestamp=st.integers(0, 2**40),
+    values=st.lists(st.binary(max_size=30) | st.integers(64, 9000).map(bytes), min_size=1, max_size=20),
+    times=st.sampled_from([1, 100]),
+)
+def test_values_alone_are_encoded_as_records_one_by_one(timestamp: int, values: list[bytes], times: int) -> None:
+    builder = BatchBuilder()
+    builder.append_values(timestamp, values)
+    builder.append_values(timestamp, values * times)
+    one_by_one = build_batch(NewRecord(timestamp, None, value) for value in [*values, *values * times])
+    assert builder.build() == one_by_one
+    assert builder.plain_bytes == len(one_by_one)
 
 
 @pytest.mark.parametrize("codec", EVERY_CODEC)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from headrace.cli.failures import Failure, Misuse
-from headrace.cli.options import BOOTSTRAP_DEFAULT
+from headrace.cli.options import BOOTSTRAP_DEFAULT, with_default_port
 from headrace.model.configs.sources import (
     SOURCE_TEXT_LENGTH_MAX,
     Setting,
@@ -58,7 +58,7 @@ def load_config(
     if data_dir is not None:
         flags.append(Setting("log.dirs", data_dir, "--data-dir"))
     if listen is not None:
-        flags.append(Setting("listeners", f"PLAINTEXT://{listen}", "--listen"))
+        flags.append(Setting("listeners", f"PLAINTEXT://{with_default_port(listen)}", "--listen"))
     return BrokerConfig.from_texts(merged(from_file, parse_environment(os.environ), flags))
 
 

@@ -5,6 +5,7 @@ rich is imported at the first table, not before: most of the time a command take
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -132,28 +133,64 @@ def connection_notices() -> Iterator[None]:
 
 class _Notices(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(f"headrace: {clean(record.getMessage())}", err=True)
+        say(f"headrace: {clean(record.getMessage())}")
 
 
 @contextmanager
-def progress(description: str, *, total: int | None = None) -> Iterator[Callable[[int], None]]:
+def reader_may_leave() -> Iterator[None]:
+    """End quietly when the program that reads stdout ends first, as `head` does."""
+    try:
+        yield
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # the interpreter flushes stdout once more when it ends
+        os.close(nowhere)
+
+
+_bars: list[Any] = []
+"""The console of the progress bar that is drawn now, if one is."""
+
+
+def say(text: str) -> None:
+    """Print a line on stderr, above the progress bar where one is drawn."""
+    if _bars:
+        _bars[-1].print(text, markup=False, highlight=False, soft_wrap=True)
+    else:
+        click.echo(text, err=True)
+
+
+@contextmanager
+def progress(description: str, *, total: int | None = None, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
     """A progress bar on a terminal's stderr, nothing elsewhere; gives the function that advances it."""
     if not sys.stderr.isatty():
         yield lambda count: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        DownloadColumn(binary_units=True) if in_bytes else MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(description, total=total)
-        yield lambda count: bar.advance(task, count)
+        _bars.append(console)
+        try:
+            yield lambda count: bar.advance(task, count)
+        finally:
+            _bars.pop()
 
 
 def partitions_text(partitions: Iterable[TopicPartition]) -> str:

@@ -7,11 +7,18 @@ from typing import BinaryIO, Literal
 
 import click
 
-from headrace.cli.console import clean, connection_notices
+from headrace.cli.console import clean, connection_notices, reader_may_leave
 from headrace.cli.failures import Failure
-from headrace.cli.options import bootstrap_option, complete_groups, complete_topics
+from headrace.cli.options import bootstrap_option, complete_groups, complete_topics, escaped_option
 from headrace.cli.outcomes import fail_on_errors, named, topic_names
-from headrace.cli.record_text import record_json, record_line
+from headrace.cli.record_text import (
+    NULL_TEXT,
+    PLACEHOLDERS,
+    FormatError,
+    parse_format,
+    record_json,
+    record_line,
+)
 from headrace.cli.times import EXAMPLES, parse_time
 from headrace.client import Admin, Consumer
 from headrace.client.config import EXISTING_TOPICS
@@ -46,7 +53,19 @@ Offsets = dict[TopicPartition, int]
 @click.option("--max", "count_max", metavar="N", type=click.IntRange(1), help="Stop after N records.")
 @click.option("--follow", is_flag=True, help="Wait for more at the end.")
 @click.option("--key-separator", metavar="TEXT", help="Print the key and this text before the value.")
-@click.option("--json", "as_json", is_flag=True, help="Print each record as a line of JSON.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print each record as a line of JSON, which produce --json reads."
+)
+@click.option(
+    "--format",
+    "format_text",
+    metavar="TEXT",
+    help=f"Print each record so: {', '.join(f'%{name} {meaning}' for name, meaning in PLACEHOLDERS.items())}.",
+)
+@click.option(
+    "--null-value", metavar="TEXT", default=NULL_TEXT.decode(), show_default=True, help="Print this for null."
+)
+@escaped_option("--delimiter", default="\\n", help="Print this behind each record; a format has its own.")
 @bootstrap_option
 def command(
     bootstrap: str,
@@ -60,6 +79,9 @@ def command(
     follow: bool,
     key_separator: str | None,
     as_json: bool,
+    format_text: str | None,
+    null_value: str,
+    delimiter: bytes,
 ) -> None:
     """Print the records of a topic.
 
@@ -73,8 +95,10 @@ def command(
         raise click.UsageError("a group says where to begin and what to read: leave out --offset, --at and --partition")
     if sum((from_beginning, offset is not None, at_time is not None)) > 1:
         raise click.UsageError("give one of --from-beginning, --offset and --at")
-    separator = key_separator.encode() if key_separator is not None else None
-    write = _writer(sys.stdout.buffer, separator, as_json=as_json)
+    if (format_text is not None) + as_json + (key_separator is not None) > 1:
+        raise click.UsageError("give one of --json, --format and --key-separator")
+    line_of = _line_of(as_json, format_text, key_separator, null_value.encode())
+    write = _writer(sys.stdout.buffer, line_of, b"" if format_text is not None else delimiter)
     if group_id is not None:
         _consume_in_group(
             bootstrap, topic, group_id, write, from_beginning=from_beginning, follow=follow, count_max=count_max
@@ -89,6 +113,7 @@ def command(
     if not wanted:
         return
     with (
+        reader_may_leave(),
         connection_notices(),
         Consumer(
             config={"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest", **EXISTING_TOPICS}
@@ -115,6 +140,7 @@ def _consume_in_group(
         _partitions(admin, topic, ())
     reset: Literal["earliest", "latest"] = "earliest" if from_beginning else "latest"
     with (
+        reader_may_leave(),
         connection_notices(),
         Consumer(
             topic,
@@ -199,15 +225,32 @@ def _offsets(admin: Admin, times: Mapping[TopicPartition, int]) -> Offsets:
     return {partition: at.offset for partition, at in found.items()}
 
 
-def _writer(stream: BinaryIO, key_separator: bytes | None, *, as_json: bool) -> Callable[[list[ConsumerRecord]], None]:
-    """Prints records. On a terminal control characters are escaped; elsewhere the bytes are those of the records."""
-    is_terminal = stream.isatty()
+def _line_of(
+    as_json: bool, format_text: str | None, key_separator: str | None, null_text: bytes
+) -> Callable[[ConsumerRecord], bytes]:
+    """Return the function that prints a record. On a terminal control characters of records are escaped."""
+    show = _cleaned if sys.stdout.isatty() else bytes
+    if as_json:
+        return lambda record: show(record_json(record).encode())
+    if format_text is None:
+        separator = None if key_separator is None else key_separator.encode()
+        return lambda record: record_line(record, separator, null_text=null_text, show=show)
+    try:
+        line = parse_format(format_text, null_text=null_text, show=show)
+    except FormatError as wrong:
+        raise click.UsageError(f"--format: {wrong}") from None
+    return line
 
+
+def _cleaned(value: bytes) -> bytes:
+    return clean(value.decode(errors="backslashreplace")).encode()
+
+
+def _writer(
+    stream: BinaryIO, line_of: Callable[[ConsumerRecord], bytes], delimiter: bytes
+) -> Callable[[list[ConsumerRecord]], None]:
     def write(records: list[ConsumerRecord]) -> None:
-        for record in records:
-            line = record_json(record).encode() if as_json else record_line(record, key_separator)
-            stream.write(clean(line.decode(errors="backslashreplace")).encode() if is_terminal else line)
-            stream.write(b"\n")
+        stream.writelines([line_of(record) + delimiter for record in records])
         stream.flush()
 
     return write

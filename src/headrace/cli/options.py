@@ -10,7 +10,8 @@ from headrace.cli.failures import EXIT_INTERRUPTED, Failure
 if TYPE_CHECKING:
     from headrace.client import Admin
 
-BOOTSTRAP_DEFAULT = "127.0.0.1:9092"
+DEFAULT_PORT = 9092
+BOOTSTRAP_DEFAULT = f"127.0.0.1:{DEFAULT_PORT}"
 COMPLETION_TIMEOUT_MS = 1000
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -24,8 +25,34 @@ def bootstrap_option(function: Decorated) -> Decorated:
         envvar="HEADRACE_BOOTSTRAP",
         show_default=True,
         show_envvar=True,
-        help="A broker to begin with.",
+        help=f"A broker to begin with; port {DEFAULT_PORT} if none is given.",
     )(function)
+
+
+def with_default_port(address: str) -> str:
+    """Add Kafka's port to `host` and `[ipv6]`; an address with a port stays as it is."""
+    return f"{address}:{DEFAULT_PORT}" if ":" not in address or address.endswith("]") else address
+
+
+class _Escaped(click.ParamType[bytes]):
+    """A text in which \\n, \\t, \\0 and the like are escapes; becomes bytes."""
+
+    name = "text"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, ctx: click.Context | None) -> bytes:
+        from headrace.cli.record_text import FormatError, unescaped
+
+        if isinstance(value, bytes):
+            return value
+        try:
+            found = unescaped(value)
+        except FormatError as wrong:
+            self.fail(str(wrong), parameter, ctx)
+        return found or self.fail("it must not be empty", parameter, ctx)
+
+
+def escaped_option(name: str, *, default: str, help: str) -> Callable[[Decorated], Decorated]:
+    return click.option(name, metavar="TEXT", type=_Escaped(), default=default, show_default=True, help=help)
 
 
 def json_option(function: Decorated) -> Decorated:

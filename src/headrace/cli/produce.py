@@ -1,30 +1,27 @@
-"""`headrace produce TOPIC`: send lines of text."""
+"""`headrace produce TOPIC`: send lines of text, lines of JSON or whole files."""
 
-from collections import deque
+import os
+import stat
 from collections.abc import Iterable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import BinaryIO, Literal
 
 import click
 
 from headrace.cli.console import connection_notices, count_text, progress
-from headrace.cli.failures import Failure
-from headrace.cli.options import bootstrap_option, complete_topics
+from headrace.cli.options import bootstrap_option, complete_topics, escaped_option
 from headrace.cli.outcomes import topic_names
-from headrace.cli.record_text import LINE_LENGTH_MAX, InputRecord, LineError, input_records
-from headrace.client import Admin, Delivery, Producer
-from headrace.client.errors import BrokerError
+from headrace.cli.record_input import Headers, file_records, json_records, split_input, text_records
+from headrace.cli.record_sender import Sender
+from headrace.client import Admin, Producer
 from headrace.model.errors import ErrorCode
 from headrace.model.nearest_names import aside
+from headrace.wire.records.compression import Compression
 
-UNCONFIRMED_MAX = 10_000
-"""Records sent whose acknowledgement has not been looked at yet."""
-DELIVERY_TIMEOUT_MS = 120_000
 LINGER_MS = 5
 BATCH_BYTES = 256 << 10
 """Input that is piped in comes fast, so batches are larger than a program's usual ones."""
-PROGRESS_RECORDS = 1000
-"""Records between two movements of the progress bar."""
 
 _ACKS: dict[str, Literal["all", 1, 0]] = {"all": "all", "1": 1, "0": 0}
 
@@ -32,7 +29,21 @@ _ACKS: dict[str, Literal["all", 1, 0]] = {"all": "all", "1": 1, "0": 0}
 @click.command("produce")
 @click.argument("topic", shell_complete=complete_topics)
 @click.option("--file", "file", type=click.File("rb"), default="-", help="Read lines from here instead of stdin.")
+@click.option(
+    "--value-file",
+    "value_files",
+    type=click.Path(dir_okay=False, path_type=Path),
+    multiple=True,
+    help="Send the whole file as the value of one record; may be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Read lines of JSON as `headrace consume --json` prints them.")
+@click.option("--key", metavar="TEXT", help="The key of every record.")
 @click.option("--key-separator", metavar="TEXT", help="What stands before this text in a line is the record's key.")
+@click.option(
+    "--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header of every record; may be repeated."
+)
+@click.option("--null-value", metavar="TEXT", help="A key or value that is exactly this text is sent as null.")
+@escaped_option("--delimiter", default="\\n", help="What stands between two records of the input.")
 @click.option("--partition", type=click.IntRange(0), help="Send to this partition; by key, or in turn, if not given.")
 @click.option(
     "--compression",
@@ -46,14 +57,20 @@ _ACKS: dict[str, Literal["all", 1, 0]] = {"all": "all", "1": 1, "0": 0}
     type=click.Choice(list(_ACKS)),
     default="all",
     show_default=True,
-    help="Whose acknowledgement a record waits for: all in-sync replicas', the leader's, or nobody's.",
+    help="Whose acknowledgement a record waits for: all in-sync replicas', the leader's, or none.",
 )
 @bootstrap_option
 def command(
     bootstrap: str,
     topic: str,
     file: BinaryIO,
+    value_files: tuple[Path, ...],
+    as_json: bool,
+    key: str | None,
     key_separator: str | None,
+    headers: tuple[str, ...],
+    null_value: str | None,
+    delimiter: bytes,
     partition: int | None,
     compression: str,
     acks: str,
@@ -61,11 +78,20 @@ def command(
     """Send lines of text to a topic. Each line is one record."""
     if key_separator == "":
         raise click.UsageError("--key-separator must not be empty")
-    made = _what_is_made(bootstrap, topic)
-    interactive = file.isatty()
+    if as_json and (value_files or key is not None or key_separator is not None or null_value is not None):
+        raise click.UsageError(
+            "a line of JSON has its own key and nulls: leave out --value-file, --key, --key-separator and --null-value"
+        )
+    if value_files and (key_separator is not None or null_value is not None):
+        raise click.UsageError("a file is one value: leave out --key-separator and --null-value")
+    if key is not None and key_separator is not None:
+        raise click.UsageError("give one of --key and --key-separator")
+    own_headers = _headers(headers)
+    created = _created_by_sending(bootstrap, topic)
+    interactive = file.isatty() and not value_files
     if interactive:
         click.echo("one record per line; Ctrl-D ends", err=True)
-    separator = key_separator.encode() if key_separator is not None else None
+    bar = progress(f"sending to {topic}", total=_length(file), in_bytes=True)
     with (
         connection_notices(),
         Producer(
@@ -75,14 +101,45 @@ def command(
             linger_ms=0 if interactive else LINGER_MS,
             batch_size=BATCH_BYTES,
         ) as producer,
+        nullcontext(_ignored) if interactive else bar as advance,  # none over what is typed
     ):
-        records = input_records(_lines(file), separator)
-        count = _send_all(producer, topic, records, partition=partition, at_once=interactive)
-    click.echo(f'sent {count_text(count, "record")} to topic "{topic}"{made if count else ""}', err=True)
+        sender = Sender(producer, topic, at_once=interactive)
+        pieces = split_input(file, delimiter, advance)
+        fixed_key = None if key is None else key.encode()
+        with sender.explaining_failures():
+            if value_files:
+                sender.send(file_records(value_files, key=fixed_key, headers=own_headers, partition=partition))
+            elif as_json:
+                sender.send(json_records(pieces, headers=own_headers, partition=partition))
+            elif interactive or key is not None or key_separator is not None or null_value is not None or headers:
+                lines = text_records(
+                    pieces,
+                    key=fixed_key,
+                    key_separator=None if key_separator is None else key_separator.encode(),
+                    null_text=None if null_value is None else null_value.encode(),
+                    headers=own_headers,
+                    partition=partition,
+                )
+                sender.send(lines)
+            else:
+                sender.send_values(pieces, partition, Compression[compression.upper()])
+            sender.finish()
+    made = created if sender.count else ""
+    click.echo(f'sent {count_text(sender.count, "record")} to topic "{topic}"{made}', err=True)
 
 
-def _what_is_made(bootstrap: str, topic: str) -> str:
-    """Brokers make a topic that is written to: what to say of one that is not there, since its name may be misspelt."""
+def _headers(texts: Iterable[str]) -> Headers:
+    pairs: list[tuple[str, bytes | None]] = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f'--header "{text}": write it as --header name=value')
+        pairs.append((name, value.encode()))
+    return tuple(pairs)
+
+
+def _created_by_sending(bootstrap: str, topic: str) -> str:
+    """Return what to say of a topic that the broker creates for the first record, since its name may be misspelt."""
     with Admin(bootstrap) as admin:
         (found,) = admin.topics([topic])
         if found.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -90,46 +147,14 @@ def _what_is_made(bootstrap: str, topic: str) -> str:
         return f", which was made for it{aside(topic, topic_names(admin))}"
 
 
-def _lines(file: BinaryIO) -> Iterable[bytes]:
-    """Lines as they come; one beyond the limit is handed on cut, and refused there."""
-    while line := file.readline(LINE_LENGTH_MAX + 2):
-        yield line
-
-
-def _send_all(
-    producer: Producer, topic: str, records: Iterable[InputRecord], *, partition: int | None, at_once: bool
-) -> int:
-    unconfirmed: deque[Delivery] = deque()
-    count = 0
-    with nullcontext(_ignored) if at_once else progress(f"sending to {topic}") as advance:  # none over what is typed
-        try:
-            for record in records:
-                unconfirmed.append(producer.send(topic, record.value, key=record.key, partition=partition))
-                if at_once:
-                    producer.flush()
-                if at_once or len(unconfirmed) >= UNCONFIRMED_MAX:
-                    unconfirmed.popleft().result(DELIVERY_TIMEOUT_MS)
-                count += 1
-                if count % PROGRESS_RECORDS == 0:
-                    advance(PROGRESS_RECORDS)
-        except LineError as wrong:
-            _confirm(unconfirmed)
-            raise Failure(f"{wrong} ({count_text(count, 'record')} before it were sent)") from None
-        producer.flush()
-        _confirm(unconfirmed)
-    return count
+def _length(file: BinaryIO) -> int | None:
+    """Return the bytes of a regular file; None for a pipe or a terminal."""
+    try:
+        found = os.fstat(file.fileno())
+    except OSError:  # not a real file
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
 def _ignored(count: int) -> None:
-    """Whoever types the records sees how many they are."""
-
-
-def _confirm(unconfirmed: deque[Delivery]) -> None:
-    """Raises what the broker refused, which the client's error explains."""
-    try:
-        while unconfirmed:
-            unconfirmed.popleft().result(DELIVERY_TIMEOUT_MS)
-    except BrokerError as refused:
-        if refused.code == ErrorCode.INVALID_TOPIC_EXCEPTION:
-            raise Failure(f"{refused} (it is internal: only the broker writes to it)") from None
-        raise
+    """The user who types the records sees how many there are."""

@@ -1,50 +1,36 @@
-"""Records as text: a line of input becomes key and value, a record becomes a line or a JSON object."""
+"""Records as text: the value, a line of JSON, or a format with placeholders as kcat has them."""
 
 import json
+import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable
 
 from headrace.cli.times import time_text
 from headrace.client.types import ConsumerRecord
 
-LINE_LENGTH_MAX = 64 << 20
-"""Bytes of one line of input."""
+NULL_TEXT = b"null"
+"""Printed for a null key or value where nothing else is asked for, as Kafka's console consumer does."""
+
+Show = Callable[[bytes], bytes]
+"""Makes bytes of a record fit to be printed."""
 
 
-class LineError(ValueError):
-    """A line that cannot be sent; the message has its number."""
+class FormatError(ValueError):
+    """A format that cannot be understood; the message says what is wrong in it."""
 
 
-class InputRecord(NamedTuple):
-    key: bytes | None
-    value: bytes
-
-
-def input_records(lines: Iterable[bytes], key_separator: bytes | None) -> Iterator[InputRecord]:
-    """One record per line, without its line end; with a separator, what stands before its first place is the key."""
-    for number, line in enumerate(lines, 1):
-        if len(line) > LINE_LENGTH_MAX:
-            raise LineError(f"line {number} has {len(line)} bytes, at most {LINE_LENGTH_MAX} are allowed")
-        text = line.removesuffix(b"\n").removesuffix(b"\r")
-        if key_separator is None:
-            yield InputRecord(None, text)
-            continue
-        key, found, value = text.partition(key_separator)
-        if not found:
-            shown = key_separator.decode(errors="backslashreplace")
-            raise LineError(f'line {number} has no "{shown}" between key and value; nothing from here on was sent')
-        yield InputRecord(key, value)
-
-
-def record_line(record: ConsumerRecord, key_separator: bytes | None) -> bytes:
-    """The value as it is, after the key if a separator is given; what is absent is empty."""
-    value = record.value or b""
-    return value if key_separator is None else (record.key or b"") + key_separator + value
+def record_line(
+    record: ConsumerRecord, key_separator: bytes | None, *, null_text: bytes = NULL_TEXT, show: Show = bytes
+) -> bytes:
+    """The value, after the key if a separator is given."""
+    value = null_text if record.value is None else show(record.value)
+    if key_separator is None:
+        return value
+    return (null_text if record.key is None else show(record.key)) + key_separator + value
 
 
 def record_json(record: ConsumerRecord) -> str:
-    """One line of JSON. Bytes that are not UTF-8 are given in Base64, under a name that says so."""
+    """One line of JSON, which `produce --json` reads. Bytes that are not UTF-8 are in Base64, under another name."""
     shown: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,
@@ -66,3 +52,74 @@ def _bytes_field(name: str, value: bytes | None) -> dict[str, str | None]:
         return {name: value.decode()}
     except UnicodeDecodeError:
         return {f"{name}_base64": b64encode(value).decode()}
+
+
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|.?)", re.DOTALL)
+_ESCAPED = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
+
+
+def unescaped(text: str) -> bytes:
+    """The bytes of a text in which \\n, \\t, \\r, \\0, \\\\ and \\xNN stand for what they are in C."""
+    parts: list[bytes] = []
+    end = 0
+    for escape in _ESCAPE.finditer(text):
+        parts.append(text[end : escape.start()].encode())
+        name, end = escape[1], escape.end()
+        if len(name) == 3:
+            parts.append(bytes([int(name[1:], 16)]))
+        elif name in _ESCAPED:
+            parts.append(_ESCAPED[name])
+        else:
+            raise FormatError(f'"\\{name}" is not an escape: \\n, \\t, \\r, \\0, \\xNN and \\\\ are')
+    parts.append(text[end:].encode())
+    return b"".join(parts)
+
+
+PLACEHOLDERS = {
+    "k": "key",
+    "v": "value",
+    "s": "value, as in kcat",
+    "o": "offset",
+    "p": "partition",
+    "t": "topic",
+    "T": "timestamp in milliseconds",
+    "h": "headers, as name=value,name=value",
+    "K": "bytes of the key, -1 for null",
+    "S": "bytes of the value, -1 for null",
+    "%": "a percent sign",
+}
+
+
+def parse_format(text: str, *, null_text: bytes = NULL_TEXT, show: Show = bytes) -> Callable[[ConsumerRecord], bytes]:
+    """Return the function that prints a record in a format such as `%k %v %o\\n`."""
+
+    def shown(value: bytes | None) -> bytes:
+        return null_text if value is None else show(value)
+
+    fields: dict[str, Callable[[ConsumerRecord], bytes]] = {
+        "k": lambda record: shown(record.key),
+        "v": lambda record: shown(record.value),
+        "s": lambda record: shown(record.value),
+        "o": lambda record: b"%d" % record.offset,
+        "p": lambda record: b"%d" % record.partition,
+        "t": lambda record: record.topic.encode(),
+        "T": lambda record: b"%d" % record.timestamp,
+        "h": lambda record: b",".join(show(name.encode()) + b"=" + shown(value) for name, value in record.headers),
+        "K": lambda record: b"%d" % (-1 if record.key is None else len(record.key)),
+        "S": lambda record: b"%d" % (-1 if record.value is None else len(record.value)),
+        "%": lambda record: b"%",
+    }
+    parts: list[Callable[[ConsumerRecord], bytes]] = []
+    for literal, placeholder in re.findall(r"([^%]*)(%.?)?", text, re.DOTALL):
+        if literal:
+            parts.append(_constant(unescaped(literal)))
+        if placeholder:
+            if placeholder[1:] not in fields:
+                known = ", ".join(f"%{name} ({meaning})" for name, meaning in PLACEHOLDERS.items())
+                raise FormatError(f'"{placeholder}" is not known: there are {known}')
+            parts.append(fields[placeholder[1:]])
+    return lambda record: b"".join([part(record) for part in parts])
+
+
+def _constant(text: bytes) -> Callable[[ConsumerRecord], bytes]:
+    return lambda _record: text
