@@ -57,7 +57,7 @@ def environment(*, requirements: str, shows_progress: bool = False) -> None:
     pins = ROOT / "requirements" / f"{requirements}.txt"
     stamp = STAMPS / requirements
     # What is compiled is part of it: a helper of an older source would not fit.
-    sources = (pins, ROOT / "pyproject.toml", *sorted(ROOT.glob("src/headrace/wire/**/*.c")))
+    sources = (pins, ROOT / "pyproject.toml", *sorted(ROOT.glob("src/headrace/wire/**/*.[ch]")))
     content = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     if PYTHON.exists() and stamp.is_file() and stamp.read_text() == content:
         return

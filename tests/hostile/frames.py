@@ -82,6 +82,40 @@ def with_number(position: int, number: int, *, mend: bool) -> bytes:
     return mended(batch) if mend else bytes(batch)
 
 
+def with_attributes(attributes: int) -> bytes:
+    batch = good_batch()
+    batch[ATTRIBUTES_LOW_BYTE_AT] = attributes
+    return mended(batch)
+
+
+def with_count(count: int) -> bytes:
+    """As many records as that by count and offsets, with the bytes of a few."""
+    batch = good_batch()
+    _INT32.pack_into(batch, LAST_OFFSET_DELTA_AT, count - 1)
+    _INT32.pack_into(batch, RECORD_COUNT_AT, count)
+    return mended(batch)
+
+
+def with_lying_length() -> bytes:
+    """The first record declares to be longer than it is."""
+    batch = good_batch()
+    batch[HEADER_SIZE] += 2
+    return mended(batch)
+
+
+def with_body(codec_id: Compression, body: bytes) -> bytes:
+    """The header of a good batch of that codec before other bytes."""
+    batch = bytearray(good_batch()[:HEADER_SIZE]) + body
+    batch[ATTRIBUTES_LOW_BYTE_AT] = codec_id
+    return mended(batch)
+
+
+def nested(codec_id: Compression) -> bytes:
+    """Records that are compressed twice."""
+    plain = bytes(good_batch()[HEADER_SIZE:])
+    return with_body(codec_id, compress(codec_id, compress(codec_id, plain)))
+
+
 def bomb(codec_id: Compression, inflated_bytes: int) -> bytes:
     """One record, declared with a true checksum, whose bytes inflate to `inflated_bytes` of zeros."""
     batch = bytearray(good_batch(records=1)[:HEADER_SIZE]) + compress(codec_id, bytes(inflated_bytes))

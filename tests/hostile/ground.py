@@ -224,6 +224,7 @@ class Ground:
                 self.create_topic(HEALTHY_TOPIC)
                 self.create_topic("target", partitions=8)
                 self.create_topic("compacted", configs={"cleanup.policy": "compact"})
+                self.create_topic("validated", configs={"headrace.validate.records": "all"})
                 with _before_others():
                     self.healthy = HealthyClient(self.broker.bootstrap_servers)
             self.healthy.wait_for(20, FIRST_ROUND_S_MAX)  # connections, first metadata, the interpreter's caches

@@ -5,7 +5,7 @@ import pytest
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from headrace.wire.records.compression import Compression
-from headrace.wire.records.header import LENGTH_AT
+from headrace.wire.records.header import DELETE_HORIZON_BIT, LENGTH_AT, LOG_APPEND_TIME_BIT
 from tests.hostile import frames
 from tests.hostile.ground import ROUNDS_OF_MANY_CASES, Ground
 
@@ -24,8 +24,19 @@ LIES = {
     "longer": (frames.with_number(LENGTH_AT, 2**31 - 1, mend=False), {ErrorCode.CORRUPT_MESSAGE}),
     "shorter": (frames.with_number(LENGTH_AT, 10, mend=False), {ErrorCode.CORRUPT_MESSAGE}),
     "negative": (frames.with_number(LENGTH_AT, -1, mend=False), {ErrorCode.CORRUPT_MESSAGE}),
+    "the largest count": (frames.with_count(2**31 - 1), {ErrorCode.INVALID_RECORD}),
+    "log append time": (frames.with_attributes(LOG_APPEND_TIME_BIT), {ErrorCode.INVALID_TIMESTAMP}),
+    "delete horizon": (frames.with_attributes(DELETE_HORIZON_BIT), {ErrorCode.INVALID_RECORD}),
+    "unknown bit": (frames.with_attributes(0x80), {ErrorCode.INVALID_RECORD}),
     "no header": (bytes(frames.good_batch())[:40], {ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD}),
 }
+LYING_RECORDS = {
+    "length": frames.with_lying_length(),
+    "nested gzip": frames.nested(Compression.GZIP),
+    "garbage under gzip": frames.with_body(Compression.GZIP, bytes(range(256)) * 8),
+    "much garbage under zstd": frames.with_body(Compression.ZSTD, bytes(range(256)) * 2_000),
+}
+"""What only a walk over the records finds."""
 CODECS = [codec for codec in Compression if codec is not Compression.NONE]
 
 
@@ -43,6 +54,20 @@ def test_a_lying_batch_is_refused_and_counted(ground: Ground, topic: str, lie: s
                 assert answer.responses[0].partition_responses[0].error_code in errors
             sent += REQUESTS
     assert ground.metrics()["headrace_produce_errors_total"] == refused + sent
+
+
+@pytest.mark.parametrize("lie", LYING_RECORDS)
+def test_lying_records_are_refused_where_they_are_walked(ground: Ground, lie: str) -> None:
+    request = frames.produce_request("validated", LYING_RECORDS[lie])
+    with ground.attacked(rounds=ROUNDS_OF_MANY_CASES) as goes_on, ground.connect() as connection:
+        while goes_on():
+            for _ in range(REQUESTS):
+                answer = connection.call(ApiKey.PRODUCE, frames.PRODUCE_VERSION, request)
+                assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_RECORD
+
+
+def test_a_bomb_is_refused_where_records_are_walked(ground: Ground) -> None:
+    _throw(ground, "validated", Compression.GZIP, {ErrorCode.MESSAGE_TOO_LARGE})
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=[codec.name.lower() for codec in CODECS])

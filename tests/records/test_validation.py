@@ -6,8 +6,14 @@ from headrace.model.errors import ErrorCode
 from headrace.wire.errors import CorruptBatch, InflationLimit
 from headrace.wire.records import header
 from headrace.wire.records.builder import NewRecord, build_batch
-from headrace.wire.records.compression import Compression
-from headrace.wire.records.validation import KEYLESS_RECORDS_MAX, check_produced, find_error, keyless_records
+from headrace.wire.records.compression import Compression, compress
+from headrace.wire.records.validation import (
+    EXPANSION_MAX,
+    KEYLESS_RECORDS_MAX,
+    check_produced,
+    find_error,
+    keyless_records,
+)
 
 from .forged import with_header
 
@@ -72,12 +78,31 @@ def test_good_batches(codec: Compression) -> None:
         ({"ATTRIBUTES": header.TRANSACTIONAL_BIT}, ErrorCode.INVALID_RECORD),
         ({"PRODUCER_ID": 5, "PRODUCER_EPOCH": 0}, ErrorCode.INVALID_RECORD),
         ({"PRODUCER_ID": 5, "BASE_SEQUENCE": 0}, ErrorCode.INVALID_RECORD),
+        ({"ATTRIBUTES": header.LOG_APPEND_TIME_BIT}, ErrorCode.INVALID_TIMESTAMP),
+        ({"ATTRIBUTES": header.DELETE_HORIZON_BIT}, ErrorCode.INVALID_RECORD),
+        *(({"ATTRIBUTES": 1 << bit}, ErrorCode.INVALID_RECORD) for bit in range(7, 15)),
+        ({"ATTRIBUTES": -(1 << 15)}, ErrorCode.INVALID_RECORD),
+        ({"RECORD_COUNT": 4, "LAST_OFFSET_DELTA": 3}, ErrorCode.INVALID_RECORD),
+        ({"RECORD_COUNT": 2**31 - 1, "LAST_OFFSET_DELTA": 2**31 - 2}, ErrorCode.INVALID_RECORD),
         ({"ATTRIBUTES": 5}, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
         ({"ATTRIBUTES": 7}, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
     ],
 )
 def test_header_rules(fields: dict[str, int], error: ErrorCode) -> None:
     assert check(with_header(build_batch(TWO), **fields)) == error
+
+
+@pytest.mark.parametrize("codec", Compression)
+@given(size=st.integers(0, 300_000), byte=st.integers(0, 255))
+def test_no_codec_stands_for_more_than_its_format_allows(codec: Compression, size: int, byte: int) -> None:
+    packed = compress(codec, bytes([byte]) * size)
+    assert size <= len(packed) * EXPANSION_MAX[codec]
+
+
+@pytest.mark.parametrize("codec", Compression)
+def test_many_small_records_fit_under_every_codec(codec: Compression) -> None:
+    batch = build_batch([NewRecord(1, None, None)] * 50_000, compression=codec)
+    assert check(batch) == ErrorCode.NONE
 
 
 def test_zstd_needs_produce_7() -> None:

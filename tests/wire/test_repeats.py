@@ -1,12 +1,7 @@
 """A Produce request recognised by its bytes: the compiled reader gives what the plain one gives, whatever the bytes."""
 
-import shutil
 import sys
-from functools import cache
-from importlib.machinery import ExtensionFileLoader
-from importlib.util import module_from_spec, spec_from_loader
-from pathlib import Path
-from tempfile import mkdtemp
+from functools import partial
 
 import pytest
 from hypothesis import example, given
@@ -19,7 +14,9 @@ from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.header import HEADER
 from headrace.wire.repeats import SHAPE_AT, read_repeat_plainly
 from tests.records.forged import with_header
-from tools import build_native
+from tests.wire.compiled_module import compiled_module, needs_compiler
+
+pytestmark = needs_compiler
 
 SHAPE = object()
 HEADER_NAMES = (
@@ -40,24 +37,6 @@ FRONT_BYTES = 7
 """Of other bytes in the buffer before the request, and behind it."""
 
 
-@cache
-def compiled():
-    """Built for this run, whether or not the environment has one."""
-    folder = Path(mkdtemp(prefix="headrace-native-"))
-    library = build_native.build(build_native.REPEATS, folder / build_native.LIBRARIES[build_native.REPEATS].name)
-    loader = ExtensionFileLoader("headrace.wire._compiled", str(library))
-    module = module_from_spec(spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    shutil.rmtree(folder)
-    return module.read_repeat
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _compiler():
-    if build_native.compiler() is None or not build_native.can_build_modules():
-        pytest.skip("needs a C compiler and Python's headers: install gcc and python3-dev")
-
-
 def request(version, batch):
     """The frame of a request with one batch, and how many of its bytes are before the length of that."""
     partition = produce.ProduceRequestPartition(index=3, records=batch)
@@ -76,7 +55,8 @@ def read_by_both(frame, shape_bytes, *, cut=0):
     buffer = memoryview(bytearray(b"\xff" * FRONT_BYTES + frame + b"\xff" * FRONT_BYTES))
     shapes = {bytes(frame[4 + SHAPE_AT : 4 + shape_bytes]): SHAPE}
     end = FRONT_BYTES + len(frame) - cut
-    plain, quick = (read(buffer, FRONT_BYTES, end, shapes, shape_bytes) for read in (read_repeat_plainly, compiled()))
+    readers = (partial(read_repeat_plainly, walks_records=True), compiled_module().read_repeat)
+    plain, quick = (read(buffer, FRONT_BYTES, end, shapes, shape_bytes) for read in readers)
     assert plain == quick
     return quick
 
@@ -131,7 +111,7 @@ def test_what_is_not_within_the_buffer_is_not_read():
     shapes = {bytes(frame[4 + SHAPE_AT : 4 + shape_bytes]): SHAPE}
     for position, end in ((-1, len(frame)), (0, len(frame) + 1), (len(frame) + 1, len(frame))):
         with pytest.raises(IndexError):
-            compiled()(memoryview(bytearray(frame)), position, end, shapes, shape_bytes)
-    assert compiled()(memoryview(bytearray(frame)), 0, len(frame), shapes, sys.maxsize) is None
+            compiled_module().read_repeat(memoryview(bytearray(frame)), position, end, shapes, shape_bytes)
+    assert compiled_module().read_repeat(memoryview(bytearray(frame)), 0, len(frame), shapes, sys.maxsize) is None
     with pytest.raises(TypeError):
-        compiled()(memoryview(bytearray(frame)), 0, len(frame), [], shape_bytes)
+        compiled_module().read_repeat(memoryview(bytearray(frame)), 0, len(frame), [], shape_bytes)

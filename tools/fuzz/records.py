@@ -31,6 +31,7 @@ from headrace.wire.records.reader import (
     max_timestamp_record,
     records,
 )
+from headrace.wire.records.walk import are_sound, are_sound_plainly
 from tools.fuzz.target import Target, require
 
 INFLATED_BYTES_MAX = 256 * 1024
@@ -43,13 +44,15 @@ NOW_MS = 1_700_000_000_000
 _LENGTH = Struct(">i")
 _CRC = Struct(">I")
 _SOURCES = tuple(
-    f"wire/records/{name}.py" for name in ("reader", "validation", "compression", "lz4_frames", "zstd_frames", "header")
+    f"wire/records/{name}.py"
+    for name in ("reader", "validation", "compression", "lz4_frames", "zstd_frames", "header", "walk")
 )
 
 
 def targets() -> list[Target]:
     return [
         Target(name="batch-reader", read=read_batches, seeds=batch_seeds, sources=_SOURCES),
+        Target(name="record-walk", read=read_walked, seeds=_walked_seeds, sources=_SOURCES[6:]),
         Target(name="decompression", read=read_packed, seeds=_packed_seeds, sources=_SOURCES[2:5]),
     ]
 
@@ -159,6 +162,30 @@ def _bomb(codec: int) -> bytes:
     content = bytearray(batch[:HEADER_SIZE]) + compress(codec, bytes(INFLATED_BYTES_MAX + 1))
     content[22] = codec
     return bytes(content[:6000])
+
+
+def read_walked(data: bytes) -> bool:
+    """Bytes as the records of a batch: a byte for their count, then the records. Compiled or not, the walk agrees."""
+    if not data:
+        return False
+    sound = are_sound_plainly(data[1:], data[0], NOW_MS)
+    require(are_sound(data[1:], data[0], NOW_MS) is sound, "both walks give the same answer")
+    if sound:
+        batch = bytearray(HEADER_SIZE) + data[1:]
+        HEADER.pack_into(
+            batch, 0, 0, len(batch) - LOG_OVERHEAD, -1, 2, 0, 0, data[0] - 1, NOW_MS, NOW_MS, -1, -1, -1, data[0]
+        )
+        require([each.offset for each in records(batch)] == list(range(data[0])), "sound records can be read")
+    return sound
+
+
+def _walked_seeds() -> list[bytes]:
+    made = (
+        [NewRecord(NOW_MS, None, None)],
+        [NewRecord(NOW_MS + number, b"k%d" % number, b"value " * number) for number in range(6)],
+        [NewRecord(NOW_MS, b"", b"v" * 300, (("h", b"1"), ("größe", None)))] * 2,
+    )
+    return [bytes((len(each),)) + bytes(build_batch(each)[HEADER_SIZE:]) for each in made]
 
 
 def read_packed(data: bytes) -> bool:

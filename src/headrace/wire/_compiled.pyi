@@ -5,6 +5,7 @@ from headrace.wire.repeats import Repeat
 
 Shape = TypeVar("Shape")
 
+def are_sound(plain: bytes | bytearray | memoryview, count: int, base_timestamp: int, /) -> bool: ...
 def read_repeat(
     buffer: memoryview, position: int, end: int, shapes: Mapping[bytes, Shape], shape_bytes: int, /
 ) -> Repeat[Shape] | None: ...

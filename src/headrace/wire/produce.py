@@ -49,6 +49,8 @@ class OpenedRecords(NamedTuple):
     codec: int | None
     stored: bytearray | ErrorCode | None
     """The batch under that codec, or why there is none; None if nobody asked."""
+    records_error: ErrorCode | None = None
+    """What a walk over the records found, NONE if they are sound; None if there was no walk."""
 
 
 class ProduceRequest(NamedTuple):

@@ -3,6 +3,8 @@
 #include <Python.h>
 #include <stdint.h>
 
+#include "records/walk.h"
+
 enum {
     SIZE_BYTES = 4,
     SHAPE_AT = 8,                /* behind api key, version and correlation id */
@@ -16,9 +18,14 @@ enum {
     CURRENT_MAGIC = 2,
     ZSTD = 4,                    /* older codecs are below */
     SHORT_BYTES = 1024,          /* calling the package for less takes longer than the sum */
+    RECORD_BYTES_MIN = 7,
+    RECORDS_MAX = INT32_MAX / RECORD_BYTES_MIN,
+    WALKED_RECORDS_MAX = 100000, /* above it a batch is left to those who walk it beside the loop */
+    WALKED_WITH_OTHERS_MAX = 1000, /* records that are walked while other threads wait */
 };
 
 static PyObject *crc32c;         /* of headrace.wire.checksum */
+static const int64_t expansion_max[ZSTD] = {1, 1032, 22, 255}; /* `EXPANSION_MAX` of validation.py */
 
 static uint32_t get_u32(const uint8_t *at) {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
@@ -69,11 +76,15 @@ static PyObject *plain_header(const uint8_t *batch, Py_ssize_t size) {
     const int64_t delta = fields[6], producer_id = fields[9], epoch = fields[10], sequence = fields[11];
     const int64_t count = fields[12];
     if (length + LENGTH_COUNTS_FROM != size || magic != CURRENT_MAGIC || attributes < 0 || attributes >= ZSTD ||
-        count != delta + 1 || count <= 0 || base_offset != 0 || (producer_id >= 0 && (sequence < 0 || epoch < 0)))
+        count != delta + 1 || count <= 0 || base_offset != 0 || (producer_id >= 0 && (sequence < 0 || epoch < 0)) ||
+        count > RECORDS_MAX || count * RECORD_BYTES_MIN > (size - HEADER_BYTES) * expansion_max[attributes])
         Py_RETURN_NONE;
     int intact = checksum_is(batch + CRC_COVERS_FROM, size - CRC_COVERS_FROM, (uint32_t)fields[4]);
     if (intact < 0) return NULL;
     if (!intact) Py_RETURN_NONE;
+    if (!attributes && (count > WALKED_RECORDS_MAX ||
+                        !records_are_sound(batch + HEADER_BYTES, size - HEADER_BYTES, count, fields[7])))
+        Py_RETURN_NONE;
     PyObject *header = PyTuple_New(HEADER_FIELDS);
     for (int i = 0; header != NULL && i < HEADER_FIELDS; i++) {
         PyObject *number = PyLong_FromLongLong(fields[i]);
@@ -167,7 +178,31 @@ static PyObject *read_repeat(PyObject *module, PyObject *const *arguments, Py_ss
     return repeat;
 }
 
+/* `are_sound_plainly` of records/walk.py. */
+static PyObject *are_sound(PyObject *module, PyObject *const *arguments, Py_ssize_t argument_count) {
+    (void)module;
+    if (argument_count != 3) {
+        PyErr_SetString(PyExc_TypeError, "are_sound(plain, count, base_timestamp)");
+        return NULL;
+    }
+    int64_t count = PyLong_AsLongLong(arguments[1]), base_timestamp = PyLong_AsLongLong(arguments[2]);
+    if (PyErr_Occurred()) return NULL;
+    Py_buffer view;
+    if (PyObject_GetBuffer(arguments[0], &view, PyBUF_SIMPLE)) return NULL;
+    int sound;
+    if (count <= WALKED_WITH_OTHERS_MAX) {
+        sound = records_are_sound(view.buf, view.len, count, base_timestamp);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        sound = records_are_sound(view.buf, view.len, count, base_timestamp);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&view);
+    return PyBool_FromLong(sound);
+}
+
 static PyMethodDef methods[] = {
+    {"are_sound", (PyCFunction)(void (*)(void))are_sound, METH_FASTCALL, NULL},
     {"read_repeat", (PyCFunction)(void (*)(void))read_repeat, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from headrace.wire.errors import ProtocolError
 from headrace.wire.produce import FLEXIBLE_FROM
-from headrace.wire.records.header import HEADER, HEADER_SIZE, HeaderFields
+from headrace.wire.records.header import ATTRIBUTES, BASE_TIMESTAMP, HEADER, HEADER_SIZE, RECORD_COUNT, HeaderFields
 from headrace.wire.records.validation import is_plain
+from headrace.wire.records.walk import are_sound_plainly
 from headrace.wire.scan import unsigned_varint
 
 SHAPE_AT = 8
@@ -28,13 +29,22 @@ Repeat = tuple[Shape, int, int, int, int, HeaderFields | None, int]
 """What was found for the bytes, api key and version as one number, the correlation id, begin and end of the record
 set, its header if it is one batch that is plainly as it should be, and the end of the request."""
 
+WALKED_RECORDS_MAX = 100_000
+"""Records of a batch that take about a millisecond to walk in the compiled reader; more are left to the long way."""
+
 
 def read_repeat_plainly(
-    buffer: memoryview, position: int, end: int, shapes: Mapping[bytes, Shape], shape_bytes: int
+    buffer: memoryview,
+    position: int,
+    end: int,
+    shapes: Mapping[bytes, Shape],
+    shape_bytes: int,
+    walks_records: bool = False,
 ) -> Repeat[Shape] | None:
     """HOT. Read the request whose size stands at `position`.
 
-    None for one that begins with other bytes, does not end with its one record set, or is not all there.
+    None for one that begins with other bytes, does not end with its one record set, or is not all there. The compiled
+    reader also walks the records of uncompressed batches, which takes too long here and is only for comparison.
     """
     start = position + _SIZE_BYTES
     length_at = start + shape_bytes
@@ -68,9 +78,18 @@ def read_repeat_plainly(
     fields = None
     if stop - records_at >= HEADER_SIZE:
         fields = HEADER.unpack_from(buffer, records_at)
-        if not is_plain(buffer[records_at:stop], fields):
+        batch = buffer[records_at:stop]
+        if not is_plain(batch, fields) or (walks_records and not _is_walked(batch, fields)):
             fields = None
     return shape, key_and_version, correlation_id, records_at, stop, fields, request_end
+
+
+def _is_walked(batch: memoryview, fields: HeaderFields) -> bool:
+    """Whether a plain batch is compressed, or has few enough records for the loop and they are sound."""
+    count = fields[RECORD_COUNT]
+    return bool(fields[ATTRIBUTES]) or (
+        count <= WALKED_RECORDS_MAX and are_sound_plainly(batch[HEADER_SIZE:], count, fields[BASE_TIMESTAMP])
+    )
 
 
 try:

@@ -1,7 +1,8 @@
 """Produce to topics that open records: requests for which that takes long wait while a helper does it.
 
 Compacted topics take records with keys only, so their batches are opened; topics with a `compression.type` of their own
-store them under it, so that batches under another are compressed anew. Little of either is done on the loop. For more,
+store them under it, so that batches under another are compressed anew; `headrace.validate.records` has the records of
+batches walked. Little of either is done on the loop. For more,
 the request is held with its bytes copied, because the memory they were received in is used again, and so is every
 Produce request that its connection sends behind it: they are carried out in the order they came.
 """
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.broker.api.produce import proceed
 from headrace.broker.net.connection import Answer, Connection
+from headrace.broker.partitions import soundness
 from headrace.broker.partitions.codecs import Stored, is_recompressed_on_loop, stored_by_helper
 from headrace.broker.partitions.keys import OPENED_ON_LOOP_RECORDS_MAX, keyless_on_loop, keyless_places
 from headrace.broker.partitions.leader import NOTHING_OPENED, LedPartition
@@ -44,6 +46,8 @@ class _RecordSet(NamedTuple):
     needs_keys: bool
     codec: Compression | None
     """To store it under; None if it stays as it is."""
+    walks: bool
+    """Whether its records are walked, and that may take long."""
 
 
 class _Opening:
@@ -110,21 +114,22 @@ class Openings:
     def _open(self, opening: _Opening) -> None:
         frame = opening.request.frame
         wanted = [
-            (start, end, needs_keys, codec, partition.config.message_bytes_max)
-            for partition, start, end, needs_keys, codec in opening.large
+            (start, end, needs_keys, codec, walks, partition.config.message_bytes_max)
+            for partition, start, end, needs_keys, codec, walks in opening.large
         ]
 
         def open_records() -> dict[int, OpenedRecords]:
             """As many as there is room for: the rest is refused for now, and comes again without these."""
             opened: dict[int, OpenedRecords] = {}
             room = OPENING_BYTES_MAX
-            for start, end, needs_keys, codec, bytes_max in wanted:
+            for start, end, needs_keys, codec, walks, bytes_max in wanted:
                 batch = frame[start:end]
+                records_error = soundness.records_error_by_helper(batch, bytes_max) if walks else None
                 keyless = keyless_places(batch, bytes_max) if needs_keys else None
                 stored: Stored | None = None
                 if codec is not None:
                     stored = stored_by_helper(batch, codec, bytes_max) if room > 0 else _FOR_NOW
-                opened[start] = OpenedRecords(keyless, codec, stored)
+                opened[start] = OpenedRecords(keyless, codec, stored, records_error)
                 room -= _bytes_made(opened[start])
             return opened
 
@@ -165,13 +170,18 @@ class Openings:
         """The record sets that a helper has to open."""
         frame = request.frame
         sets = self._sets_to_open(request)
-        records = compressed = recompressed = 0
+        records = walked = compressed = recompressed = 0
         for record_set in sets:
             fields = HEADER.unpack_from(frame, record_set.start)
             records += max(fields[RECORD_COUNT], 0) if record_set.needs_keys else 0
+            walked += max(fields[RECORD_COUNT], 0) if record_set.walks else 0
             compressed += bool(fields[ATTRIBUTES] & COMPRESSION_MASK)
             recompressed += record_set.codec is not None
-        if records > OPENED_ON_LOOP_RECORDS_MAX or max(compressed, recompressed) > OPENED_ON_LOOP_SETS_MAX:
+        if (
+            records > OPENED_ON_LOOP_RECORDS_MAX
+            or walked > soundness.WALKED_ON_LOOP_RECORDS_MAX
+            or max(compressed, recompressed) > OPENED_ON_LOOP_SETS_MAX
+        ):
             return sets
         return [record_set for record_set in sets if not _is_opened_on_loop(frame, record_set)]
 
@@ -184,6 +194,7 @@ class Openings:
     def _sets_to_open(self, request: ProduceRequest) -> list[_RecordSet]:
         partitions, frame = self._broker.partitions, request.frame
         find_topic = partitions.by_id.get if request.version >= TOPIC_IDS_FROM else partitions.by_name.get
+        size = sum(end - start for _, record_sets in request.topics for _, start, end in record_sets if start >= 0)
         found: list[_RecordSet] = []
         for topic_key, record_sets in request.topics:
             topic = find_topic(topic_key)
@@ -194,8 +205,11 @@ class Openings:
                 needs_keys, codec = partition.config.cleanup_compact, partition.codec
                 if codec is not None and HEADER.unpack_from(frame, start)[ATTRIBUTES] & COMPRESSION_MASK == codec:
                     codec = None
-                if needs_keys or codec is not None:
-                    found.append(_RecordSet(partition, start, end, needs_keys, codec))
+                walks = soundness.may_be_long(partition.validation, size) and soundness.must_walk(
+                    partition.validation, HEADER.unpack_from(frame, start)
+                )
+                if needs_keys or codec is not None or walks:
+                    found.append(_RecordSet(partition, start, end, needs_keys, codec, walks))
         return found
 
 
@@ -204,8 +218,13 @@ def _bytes_made(opened: OpenedRecords) -> int:
 
 
 def _is_opened_on_loop(frame: memoryview, record_set: _RecordSet) -> bool:
-    partition, start, end, needs_keys, codec = record_set
+    partition, start, end, needs_keys, codec, walks = record_set
     batch = frame[start:end]
+    if walks:
+        try:
+            soundness.records_error_on_loop(batch, HEADER.unpack_from(batch))
+        except InflationLimit:
+            return False
     if needs_keys:
         try:
             keyless_on_loop(batch, partition.config.message_bytes_max)

@@ -15,6 +15,7 @@ from headrace.broker.net.connection import Answer
 from headrace.broker.partitions.acknowledgements import AckWaits, mend
 from headrace.broker.partitions.codecs import STORED_CODECS, Stored, stored_on_loop
 from headrace.broker.partitions.keys import Keyless, keyless_on_loop
+from headrace.broker.partitions.soundness import Validation, must_walk, records_error_on_loop, validation_of
 from headrace.broker.partitions.verification import Verifications
 from headrace.broker.timers import Timers
 from headrace.core.replication.leader import Leader
@@ -24,6 +25,7 @@ from headrace.log.space import Space
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TIMESTAMP, Offset, TopicId
+from headrace.wire.compiled import has_request_helper
 from headrace.wire.errors import InflationLimit
 from headrace.wire.produce import OpenedRecords
 from headrace.wire.records.compression import Compression
@@ -107,6 +109,7 @@ class LedPartition:
         "topic",
         "topic_id",
         "touched",
+        "validation",
         "verifications",
     )
 
@@ -197,6 +200,13 @@ class LedPartition:
                 and fields[BASE_TIMESTAMP] != NO_TIMESTAMP
             ):
                 return ErrorCode.INVALID_TIMESTAMP, -1, NO_APPEND_TIME, 0
+        if must_walk(self.validation, fields):
+            try:
+                error = self._records_error(batch, fields, opened.get(start))
+            except InflationLimit:
+                return self._refuse_unopened(fields)
+            if error is not _NONE:
+                return error, -1, NO_APPEND_TIME, 0
         if config.cleanup_compact:
             try:
                 keyless = self._keyless(batch, opened.get(start))
@@ -256,6 +266,11 @@ class LedPartition:
             return -1
         self._unseen_bytes += len(batch)
         return log.stage(batch, fields, leader.leader_epoch, wall_ms, True)
+
+    def _records_error(self, batch: memoryview, fields: HeaderFields, opened: OpenedRecords | None) -> ErrorCode:
+        if opened is not None and opened.records_error is not None:
+            return opened.records_error
+        return records_error_on_loop(batch, fields)
 
     def _keyless(self, batch: memoryview, opened: OpenedRecords | None) -> Keyless:
         if opened is not None and opened.keyless is not None:
@@ -461,7 +476,15 @@ class LedPartition:
         self.config = config
         self.codec = STORED_CODECS.get(config.compression_type)
         """What batches are stored under; None for what producers choose."""
-        self._takes_plain = self.codec is None and not (config.log_append_time or config.cleanup_compact)
+        self.validation = validation_of(config.validate_records)
+        """How far batches are looked at. `read_repeat` has walked the uncompressed ones where it is compiled."""
+        self._takes_plain = (
+            self.codec is None
+            and not (config.log_append_time or config.cleanup_compact)
+            and (
+                self.validation is Validation.HEADER or (self.validation is not Validation.ALL and has_request_helper())
+            )
+        )
         """Whether batches go into the log as they come."""
 
     def configure(self, config: TopicConfig) -> None:

@@ -15,6 +15,7 @@ from headrace.model.configs.topic import (
     SEGMENT_BYTES_MIN,
     SEGMENT_DELETE_DELAY_MS_DEFAULT,
     TIMESTAMP_TYPES,
+    VALIDATIONS,
 )
 
 BOOLEAN, STRING, INT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
@@ -72,6 +73,7 @@ _SEGMENTS = (
 )  # fmt: skip
 
 _MESSAGES = (
+    row("headrace.validate.records", STRING, None, "The default of the topic config headrace.validate.records.", choices=VALIDATIONS, scope=CLUSTER),
     row("compression.type", STRING, "producer", "The default of the topic config compression.type.", choices=COMPRESSION_TYPES, scope=CLUSTER),
     row("compression.gzip.level", INT, -1, "The default of the topic config compression.gzip.level.", low=-1, high=9, scope=CLUSTER, honoured=False),
     row("compression.lz4.level", INT, 9, "The default of the topic config compression.lz4.level.", low=1, high=17, scope=CLUSTER, honoured=False),

@@ -21,6 +21,7 @@ SEGMENT_DELETE_DELAY_MS_DEFAULT = MINUTE_MS
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 CLEANUP_POLICIES = ("compact", "delete")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+VALIDATIONS = ("header", "uncompressed", "all")
 
 
 def _throttled_replicas(text: str) -> str | None:
@@ -69,6 +70,7 @@ _MESSAGES = (
     row("compression.gzip.level", INT, -1, "The gzip level when the broker compresses again.", low=-1, high=9, honoured=False, broker=(("compression.gzip.level", 1),)),
     row("compression.lz4.level", INT, 9, "The lz4 level when the broker compresses again.", low=1, high=17, honoured=False, broker=(("compression.lz4.level", 1),)),
     row("compression.zstd.level", INT, 3, "The zstd level when the broker compresses again.", low=-131_072, high=22, honoured=False, broker=(("compression.zstd.level", 1),)),
+    row("headrace.validate.records", STRING, None, "How far batches are checked before they are stored: header looks at the header and the checksum, uncompressed also at the records of uncompressed batches, all at every record. Without a value it is uncompressed where the compiled helper is in use, and header elsewhere.", choices=VALIDATIONS, broker=(("headrace.validate.records", 1),)),
     row("max.message.bytes", INT, MESSAGE_BYTES_MAX_DEFAULT, "The largest record batch accepted, after compression.", low=0, broker=(("message.max.bytes", 1),)),
     row("message.timestamp.type", STRING, "CreateTime", "Whether a record carries the time its producer gave or the time it was appended.", choices=TIMESTAMP_TYPES, broker=(("log.message.timestamp.type", 1),)),
     row("message.timestamp.before.max.ms", LONG, INT64_MAX, "How far a record's time may lie behind the broker's.", low=0, broker=(("log.message.timestamp.before.max.ms", 1),)),

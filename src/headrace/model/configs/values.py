@@ -50,6 +50,8 @@ class TopicConfig:
     flush_ms: int
     message_bytes_max: int
     compression_type: str
+    validate_records: str | None
+    """None for as much as costs little in this installation."""
     log_append_time: bool
     timestamp_before_ms_max: int
     timestamp_after_ms_max: int
@@ -200,6 +202,7 @@ class BrokerConfig:
             flush_ms=values.whole("flush.ms"),
             message_bytes_max=values.whole("max.message.bytes"),
             compression_type=values.text("compression.type"),
+            validate_records=values.optional_text("headrace.validate.records"),
             log_append_time=values.text("message.timestamp.type") == "LogAppendTime",
             timestamp_before_ms_max=values.whole("message.timestamp.before.max.ms"),
             timestamp_after_ms_max=values.whole("message.timestamp.after.max.ms"),

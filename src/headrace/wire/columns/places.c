@@ -3,34 +3,13 @@
    Built where a C compiler is (tools/build_native.py); tests hold it equal to the numpy path. No byte is read that is not before the end
    of its record, and a record ends within its batch. Every function returns a count, or REFUSED. */
 
-#include <stdint.h>
+#include "../records/numbers.h"
 
 #define REFUSED (-1)
 #define ROW_NUMBERS 7
 #define PLACE_COLUMNS 10
 #define HEADER_NUMBERS 4
 #define RECORD_SIZE_MIN 6
-
-/* The zigzag number at *at, which moves behind it; 0 if it is cut off or longer than 64 bits. */
-static inline int read_number(const uint8_t *plain, int64_t *at, int64_t end, int64_t *number)
-{
-    int64_t place = *at;
-    uint64_t value = 0;
-    for (int shift = 0; shift <= 63; shift += 7) {
-        if (place >= end)
-            return 0;
-        uint8_t byte = plain[place++];
-        if (shift == 63 && byte > 1)
-            return 0;
-        value |= (uint64_t)(byte & 0x7F) << shift;
-        if (byte < 0x80) {
-            *at = place;
-            *number = (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
-            return 1;
-        }
-    }
-    return 0;
-}
 
 /* A number that says how many bytes follow, and those bytes: *begin and *size; *at moves behind them. */
 static inline int read_bytes(const uint8_t *plain, int64_t *at, int64_t end, int64_t *begin, int64_t *size)

@@ -40,7 +40,7 @@ _LENGTH = Struct(">i")
 _CONTROL_KEY = Struct(">hh")
 _VARINT_BITS_MAX = 63
 _INT64 = 1 << 63
-_RECORD_BYTES_MIN = 7
+RECORD_BYTES_MIN = 7
 """A record without key, value and headers: its length and six fields of a byte each."""
 
 ONE_BYTE_NUMBERS = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
@@ -164,7 +164,7 @@ def max_timestamp_record(
 def open_records(batch: bytes | bytearray | memoryview, inflated_bytes_max: int) -> tuple[HeaderFields, bytes]:
     fields: HeaderFields = HEADER.unpack_from(batch)
     plain = decompress(fields[ATTRIBUTES] & COMPRESSION_MASK, memoryview(batch)[HEADER_SIZE:], inflated_bytes_max)
-    if not 0 <= fields[RECORD_COUNT] <= len(plain) // _RECORD_BYTES_MIN:
+    if not 0 <= fields[RECORD_COUNT] <= len(plain) // RECORD_BYTES_MIN:
         raise CorruptBatch(
             f"the batch at offset {fields[BASE_OFFSET]} declares {fields[RECORD_COUNT]} records in {len(plain)} bytes"
         )
@@ -195,13 +195,13 @@ def record_bounds(fields: HeaderFields, plain: bytes) -> Iterator[tuple[int, int
     end = len(plain)
     for _ in range(fields[RECORD_COUNT]):
         size, position = read_varint(plain, position)
-        if not _RECORD_BYTES_MIN - 1 <= size <= end - position:
+        if not RECORD_BYTES_MIN - 1 <= size <= end - position:
             raise CorruptBatch(f"a record declares {size} bytes where {end - position} remain")
         yield position, position + size
         position += size
 
 
-def read_varint(plain: bytes | memoryview, position: int) -> tuple[int, int]:
+def read_varint(plain: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
     """A zigzag number and the position after it."""
     byte = plain[position]
     position += 1
@@ -269,7 +269,7 @@ def decode_records(fields: HeaderFields, plain: bytes) -> Iterator[Record]:
             else:
                 headers, position = read_headers(plain, position, record_end)
             # A length that lies moves the end of the record away from where its size puts it.
-            if position != record_end or not 0 <= delta <= last_delta or size < _RECORD_BYTES_MIN - 1:
+            if position != record_end or not 0 <= delta <= last_delta or size < RECORD_BYTES_MIN - 1:
                 raise CorruptBatch(f"a record of the batch at offset {base_offset} is not what it declares")
             yield new(kind, (base_offset + delta, timestamp if log_time is None else log_time, key, value, headers))
     except IndexError:

@@ -21,6 +21,7 @@ from headrace.wire.records.header import (
     HEADER_SIZE,
     LAST_OFFSET_DELTA,
     LENGTH,
+    LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
     MAGIC,
     PRODUCER_EPOCH,
@@ -29,11 +30,21 @@ from headrace.wire.records.header import (
     TRANSACTIONAL_BIT,
     HeaderFields,
 )
-from headrace.wire.records.reader import open_records, read_varint, record_bounds
+from headrace.wire.records.reader import RECORD_BYTES_MIN, open_records, read_varint, record_bounds
 
 ZSTD_FROM_PRODUCE_VERSION = 7
 KEYLESS_RECORDS_MAX = 10_000
 """How many of them an answer names."""
+
+EXPANSION_MAX = (1, 1032, 22, 255, 32_768)
+"""How many bytes one byte can stand for, by codec: no codec, then what gzip, snappy, lz4 and zstd allow at most."""
+RECORDS_MAX = (2**31 - 1) // RECORD_BYTES_MIN
+"""Of one batch: what producers gather before they compress it has a size of 31 bits."""
+
+_CLIENT_BITS = COMPRESSION_MASK | TRANSACTIONAL_BIT
+"""The attributes that producers may set; the others are the broker's own, or mean nothing."""
+_NOT_COUNTED = HEADER_SIZE - LOG_OVERHEAD
+"""Bytes of the header within the length of a batch."""
 
 _NONE = ErrorCode.NONE
 _CORRUPT_MESSAGE = ErrorCode.CORRUPT_MESSAGE
@@ -67,6 +78,8 @@ def is_plain(batch: memoryview, fields: HeaderFields) -> bool:
         and magic == CURRENT_MAGIC
         and 0 <= attributes < _ZSTD  # an older codec or none, and no other attribute
         and count == delta + 1 > 0 == base_offset
+        and count <= RECORDS_MAX
+        and count * RECORD_BYTES_MIN <= (length - _NOT_COUNTED) * EXPANSION_MAX[attributes]
         and (producer_id < 0 or (sequence >= 0 and epoch >= 0))
         and crc32c(batch[CRC_COVERS_FROM:]) == crc
     )
@@ -89,6 +102,12 @@ def find_error(batch: memoryview, fields: HeaderFields, *, api_version: int, max
         return _CORRUPT_MESSAGE
     count = fields[RECORD_COUNT]
     if count <= 0 or count != fields[LAST_OFFSET_DELTA] + 1 or attributes & CONTROL_BIT or fields[BASE_OFFSET]:
+        return _INVALID_RECORD
+    if count > RECORDS_MAX or count * RECORD_BYTES_MIN > (size - HEADER_SIZE) * EXPANSION_MAX[codec]:
+        return _INVALID_RECORD  # so many records are not in these bytes
+    if attributes & LOG_APPEND_TIME_BIT:
+        return ErrorCode.INVALID_TIMESTAMP  # the log alone says that it gave the time
+    if attributes & ~_CLIENT_BITS:
         return _INVALID_RECORD
     if fields[PRODUCER_ID] < 0:
         return _INVALID_RECORD if attributes & TRANSACTIONAL_BIT else _NONE
