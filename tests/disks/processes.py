@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -49,7 +50,10 @@ class FaultyBroker:
             text=True,
             preexec_fn=before_exec,
         )
+        overdue = threading.Timer(START_S_MAX, self.process.kill)
+        overdue.start()
         line = self.process.stdout.readline()
+        overdue.cancel()
         if LISTENING.fullmatch(line) is None:
             self.process.wait(START_S_MAX)
             raise EndedAtStart(f"status {self.process.returncode}, it said {line!r} and\n{self.complaints()}")

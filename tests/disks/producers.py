@@ -218,6 +218,15 @@ def create_topic(connection, name, partitions=1, **configs):
     return connection.call(ApiKey.CREATE_TOPICS, 7, request).topics[0].error_code
 
 
+def produce_once(connection, topic, partition, value):
+    """The error code of one record with acks=all."""
+    batch = bytes(build_batch([NewRecord(int(time.time() * 1000), None, value)]))
+    data = produce.ProduceRequestPartition(index=partition, records=batch)
+    topics = (produce.ProduceRequestTopic(name=topic, partition_data=(data,)),)
+    connection.send(ApiKey.PRODUCE, 9, produce.ProduceRequest(acks=-1, timeout_ms=20_000, topic_data=topics))
+    return connection.receive().responses[0].partition_responses[0].error_code
+
+
 def delete_topic(connection, name):
     topic = delete_topics.DeleteTopicsRequestTopic(name=name)
     request = delete_topics.DeleteTopicsRequest(topics=(topic,), timeout_ms=30_000)

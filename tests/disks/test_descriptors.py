@@ -8,6 +8,7 @@ import pytest
 from headrace.broker.descriptors import UNLIMITED, shares
 from headrace.broker.logs import NodeLogger
 from headrace.broker.net.loop import ACCEPT_PAUSE_MS
+from headrace.broker.partitions.flushes import FLUSHES_AT_ONCE_MAX
 from headrace.log.open_files import PRESSED_FILES_MIN, OpenFile, OpenFiles
 from headrace.model.errors import ErrorCode as E
 from headrace.sim.clock import VirtualClock, VirtualTime
@@ -112,3 +113,46 @@ def test_a_read_without_a_descriptor_is_an_error_of_its_partition_and_passes():
     assert answers[-1] == 0
     assert set(answers) <= {0, E.KAFKA_STORAGE_ERROR}
     assert len(client.read_all("t")) == 10
+
+
+def test_a_node_that_cannot_start_ends_and_says_why():
+    broker = DiskBroker()
+    broker.stop()
+    broker.disk.make_directory("data/of-nobody-0")
+    broker.disk.faults.fail("rename", code=errno.EMFILE, path_contains="of-nobody")
+    broker.machine.boot(broker._start)
+    broker.node.loop.strict = False
+    broker.run_until(lambda: broker.node.failed)
+    assert not broker.node.ready
+    assert broker.events("the node cannot start")
+
+
+def test_flushes_take_turns_while_too_many_files_are_open():
+    broker = DiskBroker(settings={"headrace.open.files.max": "16"}).with_topic("t", partitions=60)
+    client = broker.client()
+    for partition in range(60):
+        assert client.produce_error("t", partition) == 0
+    broker.hold_syncs()
+    for partition in range(60):
+        broker.node.broker.partitions.flush(broker.partition("t", partition))
+    pinned = sum(bool(file.pins) for file in broker.node._files._open.values())
+    assert pinned <= 16 + 3 * FLUSHES_AT_ONCE_MAX
+    broker.release_syncs()
+    broker.run_until(lambda: all(broker.partition("t", number).log.recovery_point == 1 for number in range(60)))
+    broker.steps(20)
+    assert len(broker.node._files) <= broker.node._files.far_above
+
+
+def test_a_start_opens_no_more_files_than_it_may():
+    broker = DiskBroker(settings={"headrace.open.files.max": "16"}).with_topic("t", partitions=60)
+    client = broker.client()
+    for partition in range(60):
+        assert client.produce_error("t", partition) == 0
+    opened = []
+    broker.machine.kill()
+    broker.disk.on_operation = lambda *_: opened.append(len(broker.disk._open))
+    broker.boot()
+    broker.disk.on_operation = None
+    assert max(opened) <= 16 + 3 * FLUSHES_AT_ONCE_MAX + 16
+    client = broker.client()
+    assert [client.values("t", partition) for partition in range(60)] == [[b"v"]] * 60

@@ -19,6 +19,7 @@ from tests.disks.producers import (
     create_topic,
     delete_topic,
     fetch_once,
+    produce_once,
     read_from,
 )
 from tests.reserved_ports import reserved_port
@@ -141,3 +142,30 @@ def test_few_file_descriptors_slow_down_but_break_nothing(tmp_path):
         with Connection(broker.address) as connection:
             for topic, partition in targets:
                 checker.check(connection, topic, partition)
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_broker_with_more_partitions_than_descriptors_starts_again(tmp_path, end):
+    """Every partition has a record, so that each has files to look at; after a kill each has a flush to do as well."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES_MAX, OPEN_FILES_MAX))
+
+    count = 2 * OPEN_FILES_MAX
+    with FaultyBroker(tmp_path / "data", port=reserved_port()) as broker:
+        broker.start(before_exec=limit)
+        with Connection(broker.address) as connection:
+            assert create_topic(connection, "many", count) == 0
+            for partition in range(count):
+                assert produce_once(connection, "many", partition, b"%d" % partition) == 0
+        getattr(broker, end)()
+        broker.start(before_exec=limit)
+        with Connection(broker.address) as connection:
+            for partition in range(count):
+                assert [value for _, value in read_from(connection, "many", partition, 0)] == [b"%d" % partition]
+                assert produce_once(connection, "many", partition, b"again") == 0
+        assert len(os.listdir(f"/proc/{broker.process.pid}/fd")) < OPEN_FILES_MAX
+        complaints = broker.complaints()
+        assert "log directory failed" not in complaints
+        assert "stays closed" not in complaints
+        assert "too little" not in complaints

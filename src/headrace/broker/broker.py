@@ -60,6 +60,8 @@ class Broker:
         self.metrics = metrics
         self.logger = logger
         self.on_configured: Callable[[BrokerConfig], None] = lambda config: None
+        self.on_many_files: Callable[[], None] = lambda: None
+        """Called between turns while far more log files are open than there should be."""
         self.access = OpenAccess()
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
         self.topic_fragments = TopicFragments()
@@ -148,6 +150,8 @@ class Broker:
 
     def begin_turn(self) -> None:
         self.turn_wall_ms = self.clock.wall_ms()
+        if len(self._files) > self._files.far_above:
+            self.on_many_files()
 
     def end_turn(self) -> None:
         self.partitions.end_turn()

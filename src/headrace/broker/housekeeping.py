@@ -71,7 +71,7 @@ class Housekeeping:
                 table.flush(partition)
             if partition.log.recovery_point < partition.log.end_offset:
                 table.active[partition] = None
-        self._close_idle_files()
+        self.close_idle_files()
 
     def _look_at_all(self) -> None:
         self._expire(iter(tuple(self._table)))
@@ -99,7 +99,7 @@ class Housekeeping:
         else:
             self._making_room = False
 
-    def _close_idle_files(self) -> None:
+    def close_idle_files(self) -> None:
         """Files of answers that are still being sent stay open, whatever else happens to them."""
         with_pins(self._files, tuple(self._files_in_use()), self._files.close_idle)
         if self._files.too_many and not self._sweeps_again:
@@ -108,7 +108,7 @@ class Housekeeping:
 
     def _sweep_again(self) -> None:
         self._sweeps_again = False
-        self._close_idle_files()
+        self.close_idle_files()
 
 
 def with_pins(files: OpenFiles, handles: Iterable[FileHandle], call: Callable[[], None]) -> None:

@@ -222,6 +222,7 @@ class Node:
             clock=ports.clock,
             timers=self._timers,
         )
+        self.broker.on_many_files = self._housekeeping.close_idle_files
         self.compactor = Compactor(table=partitions, ports=ports, timers=self._timers, logger=self.logger)
 
     def _controller(self, home: LogDirectory) -> ControllerHost:
@@ -303,6 +304,15 @@ class Node:
         if isinstance(outcome, ProposalFailed):
             self._metadata_failed()
             return
+        try:
+            self._serve()
+        except Exception as error:  # a node that never listens is to end, and to say why
+            self.failed = True
+            self.logger.error("the node cannot start: free what it lacks, and start it again", cause=error)
+            raise
+
+    def _serve(self) -> None:
+        """Recover the partitions, and let clients in."""
         self.broker.take_dynamic_configs()
         self.broker.partitions.open_all(self.broker.image)
         self.broker.controller.subscribe(self.broker.image_changed)

@@ -19,6 +19,9 @@ PRESSED_SWEEP_FILES_MAX = 1024
 PRESSED_FILES_MIN = 16
 """However few there are, so many files may stay open."""
 
+FAR_ABOVE_SHARE = 4
+"""One in so many above the limit is far above it."""
+
 _CLOSED = FileHandle(-1)
 
 
@@ -41,6 +44,8 @@ class OpenFiles:
         self.open_files_max = open_files_max
         self._open: dict[FileHandle, OpenFile] = {}
         self._retired: list[OpenFile] = []
+        self.far_above = open_files_max + open_files_max // FAR_ABOVE_SHARE
+        """More open files than this are not left to the next look of housekeeping."""
         self._pressed_max = open_files_max
         """Below the limit when the process ran out of descriptors before it; it grows again while that is over."""
 
@@ -97,6 +102,13 @@ class OpenFiles:
         assert not file.pins, f"{file.path} is pinned"
         self._close(file)
 
+    def put_away_unused(self, files: Iterable[OpenFile]) -> None:
+        """Close those of a log that was just opened, and of which no slice was given out, if there are too many."""
+        if self.too_many:
+            for file in files:
+                if not file.pins:
+                    self._close(file)
+
     def close_idle(self) -> None:
         """Between turns: close retired files and, above the limit, those that were not used since the last sweep."""
         if self._retired:
@@ -110,6 +122,9 @@ class OpenFiles:
             self._pressed_max += self._pressed_max // 8
         elif len(self._open) > self.open_files_max:
             self._sweep(self.open_files_max, SWEEP_FILES_MAX)
+            for _ in range(2):  # files are left open once that were used since the last sweep
+                if len(self._open) > self.far_above:
+                    self._sweep(self.open_files_max, len(self._open))
 
     def close_all(self) -> None:
         """At the end: nothing may be in flight any more."""

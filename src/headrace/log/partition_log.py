@@ -492,6 +492,11 @@ class PartitionLog:
         """Take away segments that are too old, too much or below the start, and unlink those taken away earlier."""
         return self._retirement.work(wall_ms, high_watermark, hurry=hurry)
 
+    def put_away_files(self) -> None:
+        """After it was opened: where more files are open than there should be, the next use opens them again."""
+        for segment in self.segments:
+            self.files.put_away_unused(segment.all_files())
+
     # Ending
 
     def close(self, clean: bool = True) -> None:

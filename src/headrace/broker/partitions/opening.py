@@ -143,6 +143,8 @@ class Opener:
         self._held[home.path] += 1
         outcome = self._try_to_open(led, added[0], home, self._log_config(config))
         self._end(led, added, home, image, config, outcome)
+        if isinstance(outcome, PartitionLog):
+            outcome.put_away_files()
 
     def _take_found(self, topic_partition: TopicPartition, led: LedTopic) -> LogDirectory | None:
         """The directory that has the folder of this topic; what else is found under its name is put aside."""

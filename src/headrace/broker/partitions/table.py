@@ -8,6 +8,7 @@ from functools import partial
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
+from headrace.broker.partitions.flushes import Flushes
 from headrace.broker.partitions.leader import LedPartition, LedTopic
 from headrace.broker.partitions.opening import Opener
 from headrace.broker.timers import Timers
@@ -66,6 +67,7 @@ class PartitionTable:
         self._touched: list[LedPartition] = []
         self._recovered: set[LedPartition] = set()
         """Those whose unclean tail is being flushed: once all are, a checkpoint spares the next start the scan."""
+        self._flushes = Flushes(spawner)
         self._flush_again: list[LedPartition] = []
         """Synced in this turn, and appended to since that sync began."""
         self.active: dict[LedPartition, None] = {}
@@ -292,9 +294,7 @@ class PartitionTable:
         touched.clear()
 
     def flush(self, partition: LedPartition) -> None:
-        work = partition.log.flush_work()
-        if work is not None:
-            self._spawner.submit(*work)
+        self._flushes.begin(partition)
 
     def _flushed(self, partition: LedPartition, end_offset: int) -> None:
         partition.log_flushed(end_offset)
@@ -386,6 +386,7 @@ class PartitionTable:
             try:
                 for log in logs:
                     log.close()
+                    log.files.close_idle()
                 directory.checkpoint(logs, high_watermarks)
                 if directory is not unclean:
                     directory.mark_clean()

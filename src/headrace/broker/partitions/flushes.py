@@ -1,0 +1,48 @@
+"""The flushes of partitions on their way to helpers: all at once, or a few at a time where file descriptors are short.
+
+A flush keeps its files open until it has ended. After a crash every partition may have one to do, and together they may
+need more descriptors than the process has.
+"""
+
+from functools import partial
+
+from headrace.broker.partitions.leader import LedPartition
+from headrace.log.work import Work
+from headrace.ports.spawner import Spawner
+
+FLUSHES_AT_ONCE_MAX = 8
+"""While more log files are open than there should be."""
+
+
+class Flushes:
+    def __init__(self, spawner: Spawner) -> None:
+        self._spawner = spawner
+        self._waiting: dict[LedPartition, None] = {}
+        self._counted = 0
+        """Flushes under way that were begun while descriptors were short."""
+
+    def begin(self, partition: LedPartition) -> None:
+        """Flush the partition, now or as soon as it is its turn."""
+        if partition.log.files.too_many or self._waiting:
+            self._waiting[partition] = None
+            self._go_on()
+            return
+        work = partition.log.flush_work()
+        if work is not None:
+            self._spawner.submit(*work)
+
+    def _go_on(self) -> None:
+        while self._waiting and self._counted < FLUSHES_AT_ONCE_MAX:
+            partition = next(iter(self._waiting))
+            del self._waiting[partition]
+            work = partition.log.flush_work()
+            if work is not None:
+                self._spawner.submit(work.run, partial(self._ended, work))
+                self._counted += 1
+
+    def _ended(self, work: Work, result: object, error: BaseException | None) -> None:
+        self._counted -= 1
+        try:
+            work.done(result, error)
+        finally:
+            self._go_on()
