@@ -160,8 +160,11 @@ class TestApply:
         headrace("topics", "delete", "not-yet", "-y")
 
     def test_dry_run_has_the_broker_check(self, headrace: Headrace, tmp_path: Path) -> None:
-        file = self.write(tmp_path, [{"name": "not-yet", "configs": {"retention.minutes": 5}}])
+        file = self.write(tmp_path, [{"name": "not-yet", "configs": {"tiers.hot": 5}}])
         result = headrace("topics", "apply", file, "--dry-run", exit_code=1)
+        assert 'unknown config "tiers.hot"' in result.stderr
+        file = self.write(tmp_path, [{"name": "not-yet", "configs": {"retention.minutes": 5}}])
+        result = headrace("topics", "apply", file, "--dry-run", exit_code=2)
         assert 'did you mean "retention.ms"?' in result.stderr
 
     def test_refusals_change_nothing(self, headrace: Headrace, topic: str, tmp_path: Path) -> None:

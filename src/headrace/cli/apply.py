@@ -12,8 +12,8 @@ from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
 from headrace.cli.outcomes import fail_on_errors, named
 from headrace.cli.topic_details import own_configs, topic_configs
-from headrace.cli.topic_files import read_document
-from headrace.cli.topic_plan import Action, ExistingTopic, PlanError, Step, WantedTopic, parse_topics, plan
+from headrace.cli.topic_files import read_topics
+from headrace.cli.topic_plan import Action, ExistingTopic, PlanError, Step, WantedTopic, plan
 from headrace.client import Admin
 from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, NewTopic, ResourceType
 from headrace.model.configs import TOPIC_CONFIGS
@@ -38,7 +38,7 @@ def apply(bootstrap: str, file: Path, dry_run: bool, prune: bool, yes: bool, as_
     partitions, replication_factor and configs. Nothing is deleted without --prune.
     """
     try:
-        wanted = parse_topics(read_document(file))
+        wanted = read_topics(file)
     except PlanError as wrong:
         raise Misuse(str(wrong)) from None
     with Admin(bootstrap) as admin:

@@ -1,20 +1,29 @@
 """What `topics apply` would change: the topics of a file against those of the cluster. Decides, touches nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headrace.cli.console import count_text
-from headrace.model.configs import TOPIC_CONFIGS
+from headrace.model.configs import TOPIC_CONFIGS, ConfigError
 from headrace.model.configs.definition import parse_value
+from headrace.model.nearest_names import LIKE_A_NAME, nearest_of, question
 
 FILE_LENGTH_MAX = 10 << 20
 """Characters of a file of topics."""
 TOPICS_MAX = 100_000
 
 
+Place = tuple[int | str, ...]
+"""The way to a value of a document: keys of tables and places in lists."""
+
+
 class PlanError(ValueError):
-    """The file cannot be read as topics; the message says what is wrong in it."""
+    """The file cannot be read as topics; the message says what is wrong in it, and `place` where."""
+
+    def __init__(self, message: str, place: Place = ()) -> None:
+        super().__init__(message)
+        self.place = place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,20 +69,21 @@ class Step:
 
 def parse_topics(document: object) -> list[WantedTopic]:
     """The topics of a file already read: `{"topics": [...]}` or the bare list."""
+    place: Place = ()
     if isinstance(document, dict):
         unknown = sorted(str(key) for key in document if key != "topics")
         if "topics" not in document or unknown:
-            raise PlanError(f'the file must hold one list named "topics"{_also(unknown)}')
-        document = document["topics"]
+            raise PlanError(f'the file must hold one list named "topics"{_also(unknown)}', tuple(unknown[:1]))
+        document, place = document["topics"], ("topics",)
     if not isinstance(document, list):
-        raise PlanError('"topics" must be a list of topics')
+        raise PlanError('"topics" must be a list of topics', place)
     if len(document) > TOPICS_MAX:
-        raise PlanError(f"the file has {len(document)} topics, at most {TOPICS_MAX} are allowed")
+        raise PlanError(f"the file has {len(document)} topics, at most {TOPICS_MAX} are allowed", place)
     wanted: dict[str, WantedTopic] = {}
-    for number, item in enumerate(document, 1):
-        topic = _parse_topic(item, number)
+    for number, item in enumerate(document):
+        topic = _parse_topic(item, (*place, number))
         if topic.name in wanted:
-            raise PlanError(f'topic "{topic.name}" is in the file twice')
+            raise PlanError(f'topic "{topic.name}" is in the file twice', (*place, number, "name"))
         wanted[topic.name] = topic
     return list(wanted.values())
 
@@ -81,53 +91,76 @@ def parse_topics(document: object) -> list[WantedTopic]:
 _FIELDS = ("name", "partitions", "replication_factor", "configs")
 
 
-def _parse_topic(item: object, number: int) -> WantedTopic:
+def _parse_topic(item: object, place: Place) -> WantedTopic:
+    number = int(place[-1]) + 1
     if not isinstance(item, dict):
-        raise PlanError(f'topic {number} must be a table like {{"name": "orders", "partitions": 4}}')
+        raise PlanError(f'topic {number} must be a table like {{"name": "orders", "partitions": 4}}', place)
     name = item.get("name")
-    if not isinstance(name, str) or not name:
-        raise PlanError(f"topic {number} has no name: it may have {', '.join(_FIELDS)}")
     unknown = sorted(str(key) for key in item if key not in _FIELDS)
+    if isinstance(name, str) and name:
+        subject = f'topic "{name}"'
+    elif unknown and nearest_of(unknown[0], _FIELDS) == "name":
+        subject = f"topic {number}"
+    else:
+        raise PlanError(f"topic {number} has no name: it may have {', '.join(_FIELDS)}", place)
     if unknown:
-        raise PlanError(f'topic "{name}" has "{unknown[0]}": it may have {", ".join(_FIELDS)}')
+        nearest = nearest_of(unknown[0], _FIELDS)
+        hint = f"it may have {', '.join(_FIELDS)}" if nearest is None else question(nearest)
+        raise PlanError(f'{subject} has "{unknown[0]}": {hint}', (*place, unknown[0]))
     return WantedTopic(
-        name=name,
-        partitions=_whole(item, "partitions", name),
-        replication_factor=_whole(item, "replication_factor", name),
-        configs=_configs(item.get("configs", {}), name),
+        name=str(name),
+        partitions=_whole(item, "partitions", subject, place),
+        replication_factor=_whole(item, "replication_factor", subject, place),
+        configs=_configs(item.get("configs", {}), subject, (*place, "configs")),
     )
 
 
-def _whole(item: Mapping[str, object], key: str, name: str) -> int | None:
+def _whole(item: Mapping[str, object], key: str, subject: str, place: Place) -> int | None:
     value = item.get(key)
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 2**31 - 1:
-        raise PlanError(f'topic "{name}": {key} must be a whole number above 0')
+        raise PlanError(f"{subject}: {key} must be a whole number above 0", (*place, key))
     return value
 
 
-def _configs(value: object, name: str) -> Mapping[str, str]:
+def _configs(value: object, subject: str, place: Place) -> Mapping[str, str]:
     if not isinstance(value, dict):
-        raise PlanError(f'topic "{name}": configs must be a table of names and values')
-    return dict(_config_pairs(value, "", name))
+        raise PlanError(f"{subject}: configs must be a table of names and values", place)
+    found: dict[str, str] = {}
+    for keys, text in _config_pairs(value, (), subject, place):
+        name = ".".join(keys)
+        _check_config(name, text, subject, (*place, *keys))
+        found[name] = text
+    return found
 
 
-def _config_pairs(table: Mapping[object, object], prefix: str, name: str) -> Sequence[tuple[str, str]]:
+def _check_config(name: str, text: str, subject: str, place: Place) -> None:
+    """Refuse a wrong value, and a name that is nearly a known one; the cluster decides about any other name."""
+    try:
+        if nearest_of(name, (key.name for key in TOPIC_CONFIGS), likeness=LIKE_A_NAME) is not None:
+            TOPIC_CONFIGS.parse(name, text, subject=subject)
+    except ConfigError as wrong:
+        raise PlanError(str(wrong), place) from None
+
+
+def _config_pairs(
+    table: Mapping[object, object], keys: tuple[str, ...], subject: str, place: Place
+) -> Iterator[tuple[tuple[str, ...], str]]:
     """Names and texts; tables inside tables join with dots, since TOML makes such of a bare `retention.ms = 1`."""
-    pairs: list[tuple[str, str]] = []
     for key, value in table.items():
+        path = (*keys, str(key))
         if isinstance(value, dict):
-            pairs.extend(_config_pairs(value, f"{prefix}{key}.", name))
+            yield from _config_pairs(value, path, subject, place)
         elif isinstance(value, bool):
-            pairs.append((f"{prefix}{key}", "true" if value else "false"))
+            yield path, "true" if value else "false"
         elif isinstance(value, str | int | float):
-            pairs.append((f"{prefix}{key}", str(value)))
+            yield path, str(value)
         elif isinstance(value, list) and all(isinstance(item, str | int) for item in value):
-            pairs.append((f"{prefix}{key}", ",".join(str(item) for item in value)))
+            yield path, ",".join(str(item) for item in value)
         else:
-            raise PlanError(f'topic "{name}": config "{prefix}{key}" must be a string, a number, true or false')
-    return pairs
+            name = ".".join(path)
+            raise PlanError(f'{subject}: config "{name}" must be a string, a number, true or false', (*place, *path))
 
 
 def _also(unknown: Sequence[str]) -> str:

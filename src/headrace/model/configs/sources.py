@@ -110,7 +110,9 @@ def parse_toml(text: str, place: str) -> list[Setting]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as wrong:
-        raise ConfigError(f"{place} is not valid TOML: {wrong}") from None
+        found = re.search(r"at line (\d+)", str(wrong))
+        line = int(found[1]) if found else text.count("\n") + 1  # otherwise "at end of document"
+        raise ConfigError(f"{place}:{line}: this is not TOML: {wrong}") from None
     return [
         Setting(name, value, f"{place}:{line}" if line else place)
         for name, value in _flattened(document, "", place, TABLE_DEPTH_MAX)
