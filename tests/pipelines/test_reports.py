@@ -117,6 +117,26 @@ FAILURES = [
         False,
     ),
     (
+        "Traceback (most recent call):\n  File x\nheadrace.spark.data_loss.DataLost: records are lost: t-0\n\tat y",
+        "DataLost: records are lost: t-0",
+        True,
+    ),
+    (
+        "Traceback (most recent call):\n  File x\nheadrace.spark.option_names.OptionError: the column `n` is int\n",
+        "OptionError: the column `n` is int",
+        True,
+    ),
+    (
+        "[STREAM_FAILED] Query [1] terminated with exception: [CAST_INVALID_INPUT] no number SQLSTATE: 22018\nmore",
+        "no number",
+        True,
+    ),
+    (
+        "[STREAM_FAILED] Query [1] terminated with exception: [UNRESOLVED_COLUMN] no column SQLSTATE: 42703\nmore",
+        "no column",
+        True,
+    ),
+    (
         "[STREAM_FAILED] Query [1] terminated with exception: [SOME_CLASS] the table is gone SQLSTATE: 42P01\nmore",
         "the table is gone",
         False,

@@ -18,6 +18,16 @@ _OWN_WORDS = re.compile(r'(?:\[USER_RAISED_EXCEPTION\] )?(?P<said>(?:bad record 
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
 _ERROR_CLASS = re.compile(r"\[[A-Z_.0-9]+\] ")
 """Spark's own errors begin with it, and say more than the name of their Java class."""
+_DATA_STATES = re.compile(r"SQLSTATE: (?:22\w{3}|42(?!P01)\w{3}|P0001)\b")
+"""A value that an expression cannot take, a column or type that is not there, and what the query itself raises. A table
+that is not there (42P01) may come back."""
+FINAL_KINDS = frozenset(
+    (
+        "DataLost", "OptionError", "CheckpointError", "RowError", "RowTooLarge", "BadRecord", "TooManyRows",
+        "SameEpochTwice", "SameLaneTwice", "LanesMixed", "ParseException",
+    )
+)  # fmt: skip
+"""Errors, by their classes, that the same data and definition give again."""
 _NOISE = re.compile(r" SQLSTATE: \w+.*|^\[[A-Z_.0-9]+\] ")
 LENGTH_MAX = 2_000
 
@@ -48,7 +58,8 @@ def failure_of(message: str, pipeline: Pipeline) -> Failure:
         announced = _ANNOUNCED.search(message)
         said = _clean((announced["rest"] if announced else message).strip().partition("\n")[0])
     problem = row_problem(pipeline, message, said)
-    return Failure(said if problem is None else str(problem), is_final=False)
+    is_final = any(found["kind"] in FINAL_KINDS for found in errors) or bool(_DATA_STATES.search(message))
+    return Failure(said if problem is None else str(problem), is_final=is_final)
 
 
 def _clean(text: str) -> str:
