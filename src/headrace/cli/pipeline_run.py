@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +25,7 @@ from headrace.cli.pipeline_places import (
     pipeline_argument,
     told_failures,
 )
-from headrace.cli.pipeline_session import spark_session
+from headrace.cli.pipeline_session import LOG_FILE, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from headrace.spark.pipelines.definition import Pipeline
     from headrace.spark.pipelines.records import Known
     from headrace.spark.pipelines.running import Runner
+    from headrace.spark.pipelines.supervision import Supervised
 
 START_SECONDS_MAX = 120.0
 STOP_SECONDS_MAX = 120.0
@@ -76,16 +79,52 @@ def run(
 
         run_project(target.file, target.bootstrap, is_once=not continuous, master=master, full_refresh=full_refresh)
     else:
+        from headrace.spark.pipelines.supervision import supervised
+
         pipeline = load(place)
-        end_in_order(ctx, (signal.SIGTERM,))
         is_once = once or (pipeline.trigger.interval_ms is None and not continuous)
-        _run_here(pipeline, target.bootstrap, is_once=is_once, master=master)
+        child = supervised()
+        if child is None:
+            mode = ["--once" if is_once else "--continuous", *(["--master", master] if master else [])]
+            _supervise(ctx, pipeline, target, mode)
+        else:
+            end_in_order(ctx, (signal.SIGTERM,))
+            _run_here(pipeline, target.bootstrap, child, is_once=is_once, master=master)
 
 
-def _run_here(pipeline: "Pipeline", bootstrap: str, *, is_once: bool, master: str | None) -> None:
+def _supervise(ctx: click.Context, pipeline: "Pipeline", target: Target, mode: list[str]) -> None:
+    """Run the pipeline in a process of its own, and start that again if Spark dies under it."""
+    from headrace.spark.pipelines.claims import new_run
+    from headrace.spark.pipelines.supervision import Supervisor
+
+    supervisor = Supervisor(
+        command=_command(target, mode),
+        record=new_run(pipeline.name),
+        settings=target.settings,
+        policy=pipeline.restart,
+        on_output=click.echo,
+        on_error=lambda line: click.echo(line, err=True),
+        on_state=lambda text: click.echo(clean(text), err=True),
+    )
+    with suppress(ValueError):  # not in the main thread, which alone gets signals
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before = signal.signal(number, lambda number, _frame: supervisor.forward(number))
+            ctx.call_on_close(partial(signal.signal, number, before))
+    status, said = supervisor.run()
+    if said:
+        raise Failure(_failed(pipeline, said))
+    ctx.exit(status)
+
+
+def _failed(pipeline: "Pipeline", said: str) -> str:
+    return f'pipeline "{pipeline.name}" failed: {said} (more in {pipeline.checkpoint}/run.log)'
+
+
+def _run_here(pipeline: "Pipeline", bootstrap: str, child: "Supervised", *, is_once: bool, master: str | None) -> None:
     from headrace.spark.pipelines.claims import STOPPED_EARLY
     from headrace.spark.pipelines.records import State
     from headrace.spark.pipelines.running import Runner
+    from headrace.spark.pipelines.spark_process import SparkDied
 
     runner = Runner(
         pipeline=pipeline,
@@ -94,15 +133,20 @@ def _run_here(pipeline: "Pipeline", bootstrap: str, *, is_once: bool, master: st
         is_once=is_once,
         on_batch=lambda report: click.echo(batch_line(report)),
         on_state=lambda text: click.echo(clean(text), err=True),
+        supervised_as=child.record,
     )
+    child.watch(runner.stop)
     try:
         with told_failures():
             outcome = runner.run()
+    except SparkDied as error:
+        child.die(f"{error}; what it said is in {pipeline.checkpoint / LOG_FILE}")
+        return
     except SystemExit:  # when Spark has started, a kill is a stop
         click.echo(f'headrace: pipeline "{pipeline.name}" was {STOPPED_EARLY}', err=True)
         raise
     if outcome.state is State.FAILED:
-        raise Failure(f'pipeline "{pipeline.name}" failed: {outcome.message} (more in {pipeline.checkpoint}/run.log)')
+        raise Failure(_failed(pipeline, outcome.message))
     click.echo(f'pipeline "{pipeline.name}" {outcome.state} after {_batches(outcome.count)}', err=True)
 
 
@@ -130,8 +174,13 @@ def batch_line(report: Mapping[str, Any]) -> str:
     return clean(f"batch {report['batch']}: {', '.join(shown)}; {report['seconds']:.2f} s ({parts} ms)")
 
 
+def _command(target: Target, mode: list[str]) -> list[str]:
+    """The same command as a process."""
+    run = ["pipeline", "run", str(target.file), "--bootstrap", target.bootstrap, *mode]
+    return [sys.executable, "-m", "headrace", *run]
+
+
 def _detach(target: Target, mode: list[str]) -> None:
-    arguments = ["pipeline", "run", str(target.file), "--bootstrap", target.bootstrap, *mode]
     from headrace.spark.pipelines.checkpoints import Checkpoint
 
     log = Checkpoint(target.state).log_file
@@ -143,7 +192,7 @@ def _detach(target: Target, mode: list[str]) -> None:
         raise unwritable(log, error) from None
     with output:
         process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
-            [sys.executable, "-m", "headrace", *arguments],
+            _command(target, mode),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -100,9 +100,17 @@ def _cause(message: str, log: Path) -> str:
     return (errors or lines or [message])[-1]
 
 
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Py4J logs by the root logger too."""
+    return Path(record.pathname).parent.name != "py4j"
+
+
 def _hush() -> None:
-    """Spark prints an error of a query as JSON too; it is told in our own words."""
+    """Spark prints an error of a query as JSON too, and Py4J the loss of Java; both are told in our own words."""
     from pyspark.logger import PySparkLogger
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
 
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)

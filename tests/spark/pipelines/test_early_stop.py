@@ -34,7 +34,7 @@ def starting(folder: Path, broker: EmbeddedBroker, topic: str) -> Iterator[subpr
 
 def words_of_children(process_id: int) -> list[str]:
     found: list[str] = []
-    for child in psutil.Process(process_id).children():
+    for child in psutil.Process(process_id).children(recursive=True):
         with suppress(psutil.NoSuchProcess):  # it has just ended
             found += child.cmdline()
     return found
@@ -47,9 +47,11 @@ def test_a_run_that_is_ended_while_spark_starts(
 ) -> None:
     """By a kill it ended without a word, and by Ctrl-C Java waited for ever."""
     with starting(tmp_path, broker, topic) as process:
+        below = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(number)
         _, said = process.communicate(timeout=WAIT_S_MAX)
         wait_until_gone(process.pid, WAIT_S_MAX)
+        assert psutil.wait_procs(below, WAIT_S_MAX)[1] == []
     told = [f'headrace: pipeline "{topic}" was stopped before it started'] if number == signal.SIGTERM else []
     assert said.splitlines()[-1 - len(told) :] == ["starting Spark", *told]
     assert process.returncode == 128 + number

@@ -1,6 +1,7 @@
 """A runner that is killed at a named place, and what is there after the next run: every row once, in every sink."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,6 +41,7 @@ bad_records: {{topic: {name}-dead}}
 sinks:
   - {{topic: {name}-out, key: country}}
   - {{parquet: files}}
+restart: {{attempts: 0}}
 """
 PLAIN = """\
 name: {name}
@@ -54,8 +56,11 @@ def name(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
     return broker.create_topic(broker.unused_topic_name(request.node.name[:40]), partitions=2)
 
 
-def killed(failpoint: str, folder: Path, *arguments: str) -> None:
-    """Run a command of ours that is killed there; one that ends in another way has not come to that place."""
+def killed(failpoint: str, folder: Path, *arguments: str, status: int = -signal.SIGKILL) -> str:
+    """Run a command of ours that is killed there; one that ends in another way has not come to that place.
+
+    A run is a process below the command, which ends with another status then and says what died.
+    """
     reached = folder / "reached"
     environment = {**os.environ, VARIABLE: failpoint, FILE_VARIABLE: str(reached)}
     ran = subprocess.run(
@@ -65,8 +70,9 @@ def killed(failpoint: str, folder: Path, *arguments: str) -> None:
         text=True,
         timeout=KILL_SECONDS_MAX,
     )
-    assert ran.returncode == -signal.SIGKILL, ran.stdout + ran.stderr
+    assert ran.returncode == status, ran.stdout + ran.stderr
     assert reached.exists()
+    return ran.stderr
 
 
 def orders() -> tuple[list[object], Counter[tuple[int, str]]]:
@@ -93,7 +99,8 @@ def test_a_killed_run_goes_on_without_loss_or_repetition(
     sent, windows = orders()
     send(broker.bootstrap_servers, name, sent)
     run = ("run", str(folder), "--once", "--bootstrap", broker.bootstrap_servers, "--master", "local[2]")
-    killed(failpoint, tmp_path, *run)
+    said = killed(failpoint, tmp_path, *run, status=1)
+    assert re.search(r"the process that drives Spark \(pid \d+\) was killed by SIGKILL", said), said
     outcome = run_once(folder, spark, broker.bootstrap_servers)
     assert outcome.state is State.DONE, outcome.message
     told = [

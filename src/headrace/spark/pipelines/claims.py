@@ -15,6 +15,7 @@ from headrace.client.errors import ClientError
 from headrace.ports.real.processes import is_running
 from headrace.spark.pipelines.bulletin import Bulletin, make_topic, opened
 from headrace.spark.pipelines.records import HEARTBEAT_MS, LEASE_MS, RunRecord, State, batch_message, run_message
+from headrace.spark.pipelines.spark_process import SparkDied
 
 POLL_MS = 100
 STOPPED_EARLY = "stopped before it started"
@@ -116,19 +117,28 @@ class Claim:
         self.is_overtaken = known.holder.run != self.record.run
         return self.is_overtaken or self.record.run in known.stops
 
-    def give_up(self, state: State, message: str = "") -> None:
+    def leave(self) -> None:
+        """Give no more signs of life from here, and say nothing: another process goes on with the run."""
         self._over.set()
         if self._keeper is not None:
             self._keeper.join()
+
+    def give_up(self, state: State, message: str = "") -> None:
+        self.leave()
         self.record = replace(self.record, state=state, message=message)
         with suppress(ClientError):
             self.bulletin.tell_now(run_message(self.record))
 
 
 def run_claimed(
-    admin: Admin, settings: Mapping[str, Any], record: RunRecord, work: Callable[[Claim], Outcome]
+    admin: Admin,
+    settings: Mapping[str, Any],
+    record: RunRecord,
+    work: Callable[[Claim], Outcome],
+    *,
+    is_supervised: bool = False,
 ) -> Outcome:
-    """Do the work of a run while it has its pipeline, and tell how it ended."""
+    """Do the work of a run while it has its pipeline, and tell how it ended; a supervisor tells the death of Spark."""
     make_topic(admin)
     with opened(settings) as bulletin:
         claim = Claim(bulletin=bulletin, record=record)
@@ -136,6 +146,9 @@ def run_claimed(
         try:
             outcome = work(claim)
         except BaseException as error:
+            if is_supervised and isinstance(error, SparkDied):
+                claim.leave()
+                raise
             is_early = isinstance(error, (KeyboardInterrupt, SystemExit)) and claim.record.state is State.STARTING
             claim.give_up(State.FAILED, STOPPED_EARLY if is_early else str(error).partition("\n")[0])
             raise

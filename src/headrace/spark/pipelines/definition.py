@@ -187,6 +187,8 @@ class Trigger:
 class Restart:
     attempts: int = 3
     backoff_ms: int = 5_000
+    window_ms: int = 3_600_000
+    """Attempts are counted within it: a job of months may fail now and then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -193,11 +193,13 @@ def _restart(root: Section) -> Restart:
         return Restart()
     attempts = section.integer("attempts", least=0, most=ATTEMPTS_MAX)
     backoff_ms = section.parsed("backoff", parse_duration)
+    window_ms = section.parsed("window", parse_duration)
     section.finish()
     usual = Restart()
     return Restart(
         attempts=usual.attempts if attempts is None else attempts,
         backoff_ms=usual.backoff_ms if backoff_ms is None else backoff_ms,
+        window_ms=usual.window_ms if window_ms is None else window_ms,
     )
 
 

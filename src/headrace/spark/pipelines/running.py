@@ -24,8 +24,10 @@ from headrace.spark.pipelines.problems import DefinitionError
 from headrace.spark.pipelines.progress import batch_report
 from headrace.spark.pipelines.reading import TRIGGER_DEFAULT_MS
 from headrace.spark.pipelines.records import RunRecord, State
+from headrace.spark.pipelines.restarts import RestartBudget
 from headrace.spark.pipelines.rewinding import first_starts
 from headrace.spark.pipelines.sessions import own_session
+from headrace.spark.pipelines.spark_process import SparkDied, java_death, java_of
 from headrace.spark.pipelines.topics import client_settings, needs_headers, prepare_topics, stream_of
 from headrace.spark.pipelines.user_code import stream_problem
 from headrace.spark.pipelines.writing import BatchWriter
@@ -58,15 +60,19 @@ class Runner:
     on_state: Callable[[str], None] = lambda _text: None
     stop: threading.Event = field(default_factory=threading.Event)
     """Set by anybody: the run ends at the next boundary between batches."""
+    supervised_as: RunRecord | None = None
+    """The run that a supervisor has begun, which starts this process again when Spark dies."""
     _record: RunRecord = field(init=False)
     """As it was when the run was made; the claim has what has become of it."""
     _batches: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=BATCHES_REMEMBERED_MAX))
     _count: int = 0
     """Of batches, also of those that are forgotten."""
     _lag_at: float = 0.0
+    _budget: RestartBudget = field(init=False)
 
     def __post_init__(self) -> None:
-        self._record = new_run(self.pipeline.name)
+        self._record = self.supervised_as or new_run(self.pipeline.name)
+        self._budget = RestartBudget(self.pipeline.restart)
 
     @property
     def run_id(self) -> str:
@@ -79,18 +85,35 @@ class Runner:
         with checkpoint.locked(), Admin(config=settings) as admin:
             for topic in prepare_topics(admin, self.pipeline):
                 self.on_state(f'made topic "{topic}"')
-            return run_claimed(admin, settings, self._record, lambda claim: self._work(checkpoint, claim, admin))
+            return run_claimed(
+                admin,
+                settings,
+                self._record,
+                lambda claim: self._work(checkpoint, claim, admin),
+                is_supervised=self.supervised_as is not None,
+            )
 
     # The query
 
     def _work(self, checkpoint: Checkpoint, claim: Claim, admin: Admin) -> Outcome:
         reach(Failpoint.CLAIMED)
         self.on_state("starting Spark")
-        spark = own_session(self.make_session(), self.pipeline)
+        made = self.make_session()
+        java = java_of(made)
+        try:
+            return self._run_queries(own_session(made, self.pipeline), checkpoint, claim, admin)
+        except Exception as error:
+            # Whatever fails in Python when Java is gone, its end is the reason.
+            died = java_death(java)
+            if died is None:
+                raise
+            self._keep(checkpoint, str(error))
+            raise SparkDied(died) from error
+
+    def _run_queries(self, spark: "SparkSession", checkpoint: Checkpoint, claim: Claim, admin: Admin) -> Outcome:
         note = self._with_starts(checkpoint, admin)
         compiled = self._compile(spark, checkpoint, note)
         note = self._settle(checkpoint, claim, note, compiled)
-        restarts = 0
         while True:
             writer = BatchWriter(
                 pipeline=self.pipeline, bootstrap=self.bootstrap, generation=note.generation, stop=self.stop
@@ -104,13 +127,12 @@ class Runner:
             if error is None or is_stop(str(error)):
                 return self._outcome(State.STOPPED if self.stop.is_set() else State.DONE)
             failure = failure_of(str(error), self.pipeline)
-            if failure.is_final or restarts >= self.pipeline.restart.attempts or self.stop.is_set():
+            restart = None if failure.is_final or self.stop.is_set() else self._budget.take()
+            if restart is None:
                 self._keep(checkpoint, str(error))
                 return self._outcome(State.FAILED, failure.said)
-            restarts += 1
-            wait = self.pipeline.restart.backoff_ms / 1000
-            self.on_state(f"restart {restarts} of {self.pipeline.restart.attempts} in {wait:g} s after: {failure.said}")
-            self._await_restart(claim, wait)
+            self.on_state(self._budget.text(restart, failure.said))
+            self._await_restart(claim, self.pipeline.restart.backoff_ms / 1000)
 
     def _outcome(self, state: State, message: str = "") -> Outcome:
         return Outcome(state=state, message=message, count=self._count, batches=tuple(self._batches))
@@ -201,6 +223,7 @@ class Runner:
         report["definition"] = claim.record.definition
         self._batches.append(report)
         self._count += 1
+        self._budget.note_batch()
         claim.tell_batch(report)
         self.on_batch(report)
 

@@ -1,0 +1,167 @@
+"""A run of a pipeline in a process of its own, and its supervisor, which starts it again when Spark dies under it.
+
+The child has the driver's Python and Spark's Java. It claims the pipeline under the supervisor's process id and gives
+the signs of life; while no child runs, the supervisor gives them, so that others see one run and can stop it.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import IO, Any, NamedTuple
+
+from headrace.client.errors import ClientError
+from headrace.spark.pipelines.bulletin import opened
+from headrace.spark.pipelines.claims import Claim
+from headrace.spark.pipelines.definition import Restart
+from headrace.spark.pipelines.records import RunRecord, State
+from headrace.spark.pipelines.restarts import RestartBudget
+from headrace.spark.pipelines.spark_process import death_text
+
+VARIABLE = "HEADRACE_PIPELINE_SUPERVISED"
+"""Tells a child its run and the descriptor of its line to the supervisor."""
+EXIT_SPARK_DIED = 75
+"""A child ends with it when Spark is gone: trying again may help (EX_TEMPFAIL)."""
+EXIT_FAILED = 1
+MESSAGE_BYTES_MAX = 4_096
+
+OnLine = Callable[[str], None]
+
+
+class Supervised(NamedTuple):
+    """A child's side: the run that it is, and its line to the supervisor."""
+
+    record: RunRecord
+    line: socket.socket
+
+    def watch(self, stop: threading.Event) -> None:
+        """Have the run stop between two batches when the supervisor is gone."""
+
+        def wait() -> None:
+            with suppress(OSError):
+                while self.line.recv(1):
+                    pass
+            stop.set()
+
+        threading.Thread(target=wait, name="supervisor", daemon=True).start()
+
+    def die(self, said: str) -> None:
+        """End this process at once: what Spark's Python side still waits for will not come."""
+        with suppress(OSError):
+            self.line.sendall(said.encode()[:MESSAGE_BYTES_MAX])
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(EXIT_SPARK_DIED)
+
+
+def supervised() -> Supervised | None:
+    """This process as a child; None if it is none. Processes that it starts are no children of the supervisor."""
+    told = os.environ.pop(VARIABLE, None)
+    if told is None:
+        return None
+    found = json.loads(told)
+    record = RunRecord(**{**found["record"], "state": State(found["record"]["state"])})
+    return Supervised(record, socket.socket(fileno=found["line"]))
+
+
+@dataclass(slots=True, kw_only=True)
+class Supervisor:
+    command: Sequence[str]
+    record: RunRecord
+    settings: Mapping[str, Any]
+    """For the client that tells of restarts."""
+    policy: Restart
+    on_output: OnLine
+    on_error: OnLine
+    on_state: Callable[[str], None]
+    _child: "subprocess.Popen[str] | None" = None
+    _is_told_to_end: threading.Event = field(default_factory=threading.Event)
+
+    def forward(self, number: int) -> None:
+        """Hand a signal on: the child knows how to end in order. Called by handlers of signals."""
+        self._is_told_to_end.set()
+        if self._child is not None and self._child.poll() is None:
+            self._child.send_signal(number)
+
+    def run(self) -> tuple[int, str]:
+        """Return the exit code, and what went wrong where the child did not say so itself."""
+        budget = RestartBudget(self.policy)
+        while True:
+            status, said = self._attempt()
+            if said is None:
+                return status, ""
+            number = budget.take()
+            if number is None or self._is_told_to_end.is_set():
+                self._give_up(said)
+                return EXIT_FAILED, said
+            self.on_state(budget.text(number, said))
+            if self._rest(said):
+                return 0, ""
+
+    def _attempt(self) -> tuple[int, str | None]:
+        """Run a child to its end; what died is None where it ended by itself."""
+        ours, theirs = socket.socketpair()
+        told = {"record": asdict(self.record), "line": theirs.fileno()}
+        with ours, theirs:
+            child = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
+                self.command,
+                env={**os.environ, VARIABLE: json.dumps(told), "PYTHONUNBUFFERED": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+            self._child = child
+            theirs.close()
+            relays = [_relay(child.stdout, self.on_output), _relay(child.stderr, self.on_error)]
+            status = child.wait()
+            for relay in relays:
+                relay.join()
+            if status == EXIT_SPARK_DIED:
+                return status, ours.recv(MESSAGE_BYTES_MAX).decode(errors="replace") or "Spark has died"
+        return status, death_text(f"the process that drives Spark (pid {child.pid})", status) if status < 0 else None
+
+    def _rest(self, said: str) -> bool:
+        """Wait before a restart with signs of life; whether the run is to end instead."""
+        end = time.monotonic() + self.policy.backoff_ms / 1000
+        record = replace(self.record, state=State.STARTING, message=f"it starts again after: {said}")
+        try:
+            with opened(self.settings) as bulletin:
+                claim = Claim(bulletin=bulletin, record=record)
+                claim.take()
+                while time.monotonic() < end and not self._is_told_to_end.is_set():
+                    if claim.listen():
+                        self._is_told_to_end.set()
+                if self._is_told_to_end.is_set():
+                    claim.give_up(State.STOPPED)
+                else:
+                    claim.leave()
+        except ClientError:
+            self._is_told_to_end.wait(max(end - time.monotonic(), 0.0))
+        return self._is_told_to_end.is_set()
+
+    def _give_up(self, said: str) -> None:
+        with suppress(ClientError), opened(self.settings) as bulletin:
+            Claim(bulletin=bulletin, record=self.record).give_up(State.FAILED, said)
+
+
+def _relay(stream: IO[str] | None, on_line: OnLine) -> threading.Thread:
+    assert stream is not None
+
+    def relay() -> None:
+        with stream:
+            for line in stream:
+                on_line(line.rstrip("\n"))
+
+    thread = threading.Thread(target=relay, name="relay", daemon=True)
+    thread.start()
+    return thread
