@@ -211,8 +211,8 @@ def test_large_requests_share_the_bytes_there_are():
 def test_while_frames_starve_the_loop_sleeps():
     broker = VirtualBroker(settings={"queued.max.request.bytes": str(256 << 10)}).with_topic("t")
     holder, starving, other = broker.client(), broker.client(), broker.client()
-    holder.send_bytes((200_000).to_bytes(4, "big") + bytes(1_000))
-    broker.steps()
+    holder.send_bytes((200_000).to_bytes(4, "big") + bytes(150_000))
+    broker.steps(10)
     content = starving.batch(bytes(300_000))
     asked = starving.send_produce("t", 0, content)
     broker.steps(200)

@@ -8,6 +8,8 @@ from headrace.broker.net.buffers import BufferPool
 from headrace.broker.net.connection import Answer
 from headrace.broker.net.receiver import Receiver
 from headrace.model.limits import (
+    FRAME_STALLED_MS,
+    LARGE_FRAME_BEGUN_BYTES,
     LARGE_FRAME_BYTES,
     LARGE_FRAME_FIRST_BYTES,
     RECEIVE_ARENA_BYTES,
@@ -27,6 +29,7 @@ class Receiving:
     def __init__(self, *, lent_bytes_max=MANY_BYTES, kept_bytes_max=MANY_BYTES, held_bytes_max=MANY_BYTES):
         self.pool = BufferPool(lent_bytes_max=lent_bytes_max, kept_bytes_max=kept_bytes_max)
         self.frames = []
+        self.gave_way = []
         self.answered = True
         self._views = []
         self.receiver = Receiver(
@@ -36,7 +39,13 @@ class Receiving:
             handle_frame=self._handle,
             handle_repeat=lambda sender, view, position, end: 0,
             check_large_frame=lambda size, first: None,
+            give_way=self._give_way,
         )
+
+    def _give_way(self, sender):
+        self.gave_way.append(sender)
+        sender.closed = True
+        self.receiver.discard(sender)
 
     def _handle(self, sender, view, start, end):
         self._views.append((sender, view[start:end], bytes(view[start:end])))
@@ -199,10 +208,18 @@ def test_a_buffer_grows_with_the_bytes_received_not_with_the_length_declared():
 def test_a_peer_that_sent_a_large_frame_gets_its_size_at_once_and_others_do_not():
     receiving, sender, stranger = Receiving(), connection(), connection(ScriptedTransport(2))
     receiving.feed(sender, frame(b"2" * 3_000_000))
-    receiving.feed(sender, declared(3_000_000) + b"2" * 10)
+    receiving.feed(sender, declared(3_000_000) + b"2" * LARGE_FRAME_BEGUN_BYTES)
     assert receiving.pool.lent_bytes == 4 << 20
-    receiving.feed(stranger, declared(3_000_000) + b"2" * 10)
+    receiving.feed(stranger, declared(3_000_000) + b"2" * LARGE_FRAME_BEGUN_BYTES)
     assert receiving.pool.lent_bytes == (4 << 20) + LARGE_FRAME_FIRST_BYTES
+
+
+def test_a_frame_that_has_sent_little_gets_no_buffer():
+    receiving, sender = Receiving(), connection()
+    receiving.feed(sender, declared(FRAME_BYTES_MAX) + b"n" * (LARGE_FRAME_BEGUN_BYTES - 5))
+    assert receiving.pool.lent_bytes == 0
+    receiving.feed(sender, b"n")
+    assert receiving.pool.lent_bytes == LARGE_FRAME_FIRST_BYTES
 
 
 def test_buffers_are_reused_and_those_kept_are_bounded():
@@ -235,16 +252,17 @@ def test_a_starved_frame_waits_for_a_buffer_and_then_comes():
     holder, starving = connection(), connection(ScriptedTransport(2))
     receiving.feed(holder, frame(b"h" * 400_000)[:300_000])
     assert receiving.pool.lent_bytes == 512 << 10
-    receiving.feed(starving, declared(200_000) + b"s" * 1000)
+    receiving.feed(starving, declared(200_000) + b"s" * 20_000)
     assert starving.starved
     assert starving.frame is None
     assert receiving.receiver.take_starved() == [], "nothing came back yet"
     receiving.feed(holder, frame(b"h" * 400_000)[300_000:])
     assert receiving.receiver.take_starved() == [starving]
     assert receiving.receiver.take_starved() == []
+    starving.starved = False
     assert receiving.receiver.resume(starving)
     assert starving.frame is not None
-    receiving.feed(starving, b"s" * 199_000)
+    receiving.feed(starving, b"s" * 180_000)
     assert receiving.contents(starving) == [b"s" * 200_000]
     assert receiving.contents(holder) == [b"h" * 400_000]
     assert receiving.pool.lent_bytes == 0
@@ -253,27 +271,145 @@ def test_a_starved_frame_waits_for_a_buffer_and_then_comes():
 def test_a_starved_peer_that_leaves_is_forgotten():
     receiving = Receiving(lent_bytes_max=256 << 10)
     holder = connection()
-    receiving.feed(holder, declared(200_000) + b"h" * 1000)
+    receiving.feed(holder, declared(200_000) + b"h" * 100_000)
     for token in range(100):
         starving = connection(ScriptedTransport(token + 2))
-        receiving.feed(starving, declared(200_000) + b"s" * 1000)
+        receiving.feed(starving, declared(200_000) + b"s" * 20_000)
         receiving.receiver.discard(starving)
     receiving.receiver.discard(holder)
     assert receiving.receiver.take_starved() == []
     assert receiving.pool.lent_bytes == 0
 
 
-def test_a_frame_that_cannot_grow_is_given_up():
+def test_a_frame_that_cannot_grow_waits_until_it_can():
     receiving = Receiving(lent_bytes_max=1 << 20)
     growing, other = connection(), connection(ScriptedTransport(2))
     receiving.feed(other, declared(300_000) + b"o" * 260_000)
-    receiving.feed(growing, declared(4 << 20) + b"g" * 200_000)
-    with pytest.raises(ProtocolError, match="buffer"):
-        receiving.feed(growing, b"g" * 600_000)
-    receiving.receiver.discard(growing)
+    receiving.feed(growing, declared(700_000) + b"g" * 200_000)
+    growing.transport.incoming += b"g" * 500_000
+    while not growing.starved:
+        receiving.receiver.receive(growing)
+        receiving.end_turn()
+    assert growing.frame is not None
     receiving.feed(other, b"o" * 40_000)
-    assert receiving.contents(other) == [b"o" * 300_000], "the other is not harmed"
+    assert receiving.contents(other) == [b"o" * 300_000]
+    assert receiving.receiver.take_starved() == [growing]
+    growing.starved = False
+    receiving.feed(growing, b"")
+    assert receiving.contents(growing) == [b"g" * 700_000]
+    assert receiving.gave_way == []
     assert receiving.pool.lent_bytes == 0
+
+
+# Shares
+
+
+def from_host(token, host):
+    return connection(ScriptedTransport(token, host=host))
+
+
+def begun(receiving, sender, size=4 << 20, received=40_000):
+    """A large frame of which that much has arrived; 64 KiB, that is."""
+    receiving.feed(sender, declared(size) + b"b" * received)
+    return sender
+
+
+def filled(receiving, hosts, count):
+    """Stalled frames of these hosts, in turns, that take the whole pool."""
+    holders = [begun(receiving, from_host(10 + number, hosts[number % len(hosts)])) for number in range(count)]
+    assert receiving.pool.lent_bytes == receiving.pool.lent_bytes_max
+    return holders
+
+
+def test_the_oldest_stalled_frame_gives_way():
+    receiving = Receiving(lent_bytes_max=4 << 16)
+    holders = filled(receiving, ["10.0.0.1"], 4)
+    wanting = connection(ScriptedTransport(2))
+    begun(receiving, wanting)
+    assert wanting.starved, "no frame has stalled yet"
+    receiving.receiver.now_ms += FRAME_STALLED_MS / 2
+    receiving.feed(holders[0], b"p" * 20_000)
+    receiving.receiver.now_ms += FRAME_STALLED_MS / 2
+    assert receiving.receiver.take_starved(at_once=True) == [wanting]
+    wanting.starved = False
+    assert receiving.receiver.resume(wanting)
+    assert wanting.frame is not None
+    assert receiving.gave_way == [holders[1]], "the first one goes on arriving"
+    receiving.feed(holders[0], b"p" * 20_000)
+    assert holders[0].frame is not None
+
+
+def test_a_frame_that_drips_counts_as_stalled():
+    receiving = Receiving(lent_bytes_max=4 << 16)
+    holders = filled(receiving, ["10.0.0.1"], 4)
+    for _ in range(10):
+        receiving.receiver.now_ms += FRAME_STALLED_MS / 10
+        for holder in holders:
+            receiving.feed(holder, b"d" * 100)
+    wanting = begun(receiving, connection(ScriptedTransport(2)))
+    assert wanting.frame is not None
+    assert receiving.gave_way == [holders[0]]
+
+
+def test_the_address_that_holds_most_gives_way_first():
+    receiving = Receiving(lent_bytes_max=8 << 16)
+    holders = filled(receiving, ["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2"], 8)
+    receiving.receiver.now_ms += FRAME_STALLED_MS
+    begun(receiving, from_host(2, "10.0.0.3"))
+    begun(receiving, from_host(3, "10.0.0.3"))
+    assert [sender.peer_host for sender in receiving.gave_way] == ["10.0.0.2"] * 2
+    assert receiving.gave_way == holders[1:3]
+
+
+def test_an_address_above_its_share_gives_way_to_one_that_has_waited():
+    receiving = Receiving(lent_bytes_max=8 << 16)
+    holders = filled(receiving, ["10.0.0.1"], 8)
+    wanting = begun(receiving, from_host(2, "10.0.0.2"))
+    assert wanting.starved
+    for _ in range(4):
+        receiving.receiver.now_ms += FRAME_STALLED_MS / 4
+        for holder in holders:
+            if holder.frame_received < 60_000:
+                holder.frame_progress_ms = receiving.receiver.now_ms  # all of them do arrive
+    assert receiving.gave_way == []
+    wanting.starved = False
+    receiving.receiver.resume(wanting)
+    assert wanting.frame is not None
+    assert receiving.gave_way == holders[:1]
+
+
+def test_addresses_that_hold_least_are_next():
+    receiving = Receiving(lent_bytes_max=4 << 16)
+    filled(receiving, ["10.0.0.1"], 4)
+    crowd = [begun(receiving, from_host(100 + number, "10.0.0.1")) for number in range(20)]
+    light = begun(receiving, from_host(2, "10.0.0.2"))
+    assert receiving.receiver.take_starved(at_once=True)[:2] == [light, crowd[0]]
+
+
+def test_kept_buffers_that_are_not_used_go_back_to_the_system():
+    pool = BufferPool(lent_bytes_max=MANY_BYTES, kept_bytes_max=MANY_BYTES)
+    buffers = [pool.take(1 << 20) for _ in range(8)]
+    for buffer in buffers:
+        pool.give_back(buffer)
+    pool.trim()
+    assert pool.kept_bytes == 8 << 20, "all were used since the last time"
+    pool.give_back(pool.take(1 << 20))
+    pool.trim()
+    assert pool.kept_bytes == 1 << 20
+    pool.trim()
+    assert pool.kept_bytes == 0
+
+
+def test_kept_and_lent_buffers_stay_below_the_limit_together():
+    pool = BufferPool(lent_bytes_max=4 << 20, kept_bytes_max=MANY_BYTES)
+    for buffer in [pool.take(1 << 20) for _ in range(4)]:
+        pool.give_back(buffer)
+    assert pool.kept_bytes == 4 << 20
+    taken = [pool.take(1 << 16) for _ in range(20)]
+    assert pool.lent_bytes + pool.kept_bytes <= 4 << 20
+    for buffer in taken:
+        pool.give_back(buffer)
+    assert pool.lent_bytes + pool.kept_bytes <= 4 << 20
 
 
 def test_an_unfinished_large_frame_gives_its_buffer_back():

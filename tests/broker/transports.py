@@ -9,9 +9,9 @@ from headrace.ports.network import Token
 class ScriptedTransport:
     """Takes at most `room` bytes altogether and `send_once` in one call; `trouble` is raised by the next call."""
 
-    def __init__(self, token=1, *, disk=None):
+    def __init__(self, token=1, *, disk=None, host="10.0.0.7"):
         self.token = Token(token)
-        self.peer_address = "10.0.0.7:1234"
+        self.peer_address = f"{host}:1234"
         self.incoming = bytearray()
         self.ended = False
         self.receive_once = 1 << 30

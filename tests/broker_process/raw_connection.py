@@ -13,9 +13,12 @@ ANSWER_S_MAX = 60.0
 
 
 class RawConnection:
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, source: str | None = None) -> None:
+        """Connect to the address, from the address `source` of this machine where one is given."""
         host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host.strip("[]"), int(port)), ANSWER_S_MAX)
+        self.socket = socket.create_connection(
+            (host.strip("[]"), int(port)), ANSWER_S_MAX, source_address=(source, 0) if source else None
+        )
         self._correlation_id = 0
 
     def send(self, data: bytes) -> None:

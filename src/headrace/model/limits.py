@@ -9,11 +9,31 @@ RECEIVE_ONCE_BYTES = 256 << 10
 LARGE_FRAME_BYTES = 128 << 10
 """A frame above this gets a pooled buffer of its own instead of the arena."""
 
-LARGE_FRAME_FIRST_BYTES = 256 << 10
-"""What a peer's first large frame is given before it has sent anything: buffers grow with the bytes received."""
+LARGE_FRAME_BEGUN_BYTES = 16 << 10
+"""So much of a large frame is there before it gets a buffer: what only declares its length holds none."""
+
+LARGE_FRAME_FIRST_BYTES = 64 << 10
+"""The least buffer of a large frame: buffers grow with the bytes received."""
+
+FRAME_STALLED_MS = 1_000
+"""A large frame that has not grown for so long gives its buffer up when other connections need one."""
+
+FRAME_PROGRESS_PARTS = 128
+"""A large frame counts as growing when a part of its buffer arrives within FRAME_STALLED_MS; this is how many parts a
+buffer has."""
+
+FRAME_PROGRESS_BYTES_MIN = 16 << 10
+"""The smallest such part."""
+
+WAITING_FRAMES_PER_TURN = 8
+"""Connections that wait for a buffer and try again in one turn."""
 
 POOLED_BUFFERS_BYTES_MAX = 64 << 20
-"""Freed large buffers kept for reuse; beyond this they go back to the system."""
+"""Freed large buffers kept for reuse; beyond this they go back to the system, and so do those that were not used for
+POOLED_BUFFERS_UNUSED_MS. Together with those in use they stay below headrace.total.inflight.bytes.max."""
+
+POOLED_BUFFERS_UNUSED_MS = 3_000
+"""How often the pool returns buffers to the system that were not used since the last time."""
 
 REQUESTS_IN_FLIGHT_MAX = 32
 """Unanswered requests of one connection; above it the connection is not read until some are answered. It also bounds

@@ -61,6 +61,8 @@ class Connection:
         "dirty",
         "dirty_connections",
         "frame",
+        "frame_progress_bytes",
+        "frame_progress_ms",
         "frame_received",
         "frame_size",
         "held_bytes",
@@ -106,6 +108,8 @@ class Connection:
         self.frame: memoryview | None = None
         self.frame_size = 0
         self.frame_received = 0
+        self.frame_progress_bytes = 0
+        self.frame_progress_ms = now_ms
         self.largest_frame = 0
         self.partial_since_ms = NO_PARTIAL_FRAME
         # What a producer's requests have in common, so that the next one is recognised rather than read again.

@@ -20,6 +20,7 @@ from headrace.model.limits import (
     CONNECTIONS_ACCEPTED_PER_TURN_MAX,
     EVENTS_BETWEEN_LOOKS,
     POOLED_BUFFERS_BYTES_MAX,
+    POOLED_BUFFERS_UNUSED_MS,
     SENT_ALONE_BYTES_MAX,
     SENT_BESIDE_OTHERS_BYTES_MAX,
     SENT_ONCE_BYTES_MIN,
@@ -90,6 +91,7 @@ class Loop:
             handle_frame=handle_frame,
             handle_repeat=handle_repeat,
             check_large_frame=check_large_frame,
+            give_way=self._give_way,
         )
         self._sender = Sender(disk, more_flag=network.more)
         self._listeners: dict[int, Listener] = {}
@@ -110,6 +112,7 @@ class Loop:
         """Connections that may be read again and still hold frames received before they were not."""
         self._now_ms = clock.monotonic_ms()
         timers.after(CONNECTION_CHECK_INTERVAL_MS, self._check_connections)
+        timers.after(POOLED_BUFFERS_UNUSED_MS, self._trim_buffers)
 
     # Listeners
 
@@ -146,7 +149,7 @@ class Loop:
         elif wait_ms < 0 or 0 <= wait_ms_max < wait_ms:
             wait_ms = wait_ms_max
         events = self._network.poll(wait_ms)
-        began_ms = self._now_ms = self._clock.monotonic_ms()
+        began_ms = self._now_ms = self._receiver.now_ms = self._clock.monotonic_ms()
         self._begin_turn()
         if len(events) <= EVENTS_BETWEEN_LOOKS and not self._ready:
             self._handle(events)
@@ -325,11 +328,22 @@ class Loop:
             connection.interest = interest
             self._network.watch(connection.token, interest)
 
-    def _feed_starved(self) -> None:
-        """Large frames that waited for a buffer get another try, in the order in which they came."""
-        for connection in self._receiver.take_starved():
+    def _feed_starved(self, *, at_once: bool = False) -> None:
+        """Let some of the large frames that wait for a buffer try again."""
+        for connection in self._receiver.take_starved(at_once=at_once):
             connection.starved = False
             self._choose_interest(connection)
+
+    def _give_way(self, connection: Connection) -> None:
+        self._metrics.connections_timed_out += 1
+        self._logger.info(
+            "connection closed: its large request did not arrive while others needed the memory "
+            "(headrace.total.inflight.bytes.max)",
+            peer=connection.transport.peer_address,
+            declared_bytes=connection.frame_size,
+            received_bytes=connection.frame_received,
+        )
+        self.close(connection)
 
     # Connections
 
@@ -431,9 +445,14 @@ class Loop:
         for connection in tuple(self._connections.values()):
             self.close(connection)
 
+    def _trim_buffers(self) -> None:
+        self._timers.after(POOLED_BUFFERS_UNUSED_MS, self._trim_buffers)
+        self._receiver.trim()
+
     def _check_connections(self) -> None:
         """Close those that are idle, or do not take what they asked for, longer than the limits say; a slice a turn."""
         self._timers.after(CONNECTION_CHECK_INTERVAL_MS, self._check_connections)
+        self._feed_starved(at_once=True)
         self._check_some(iter(tuple(self._connections.values())))
 
     def _check_some(self, connections: Iterator[Connection]) -> None:

@@ -2,20 +2,24 @@
 
 The bytes of a turn stay where they were received until the turn's writes are done, so a record batch goes from the
 socket to the file without a copy. A buffer grows with the bytes received, never with the length declared: a peer
-is given at once only as much as it has already sent in one frame before.
+is given at once only as much as it has already sent in one frame before. When buffers are short, frames that have
+stalled give way (`receive_shares.py`).
 """
 
 from collections.abc import Callable
 from struct import Struct
 
-from headrace.broker.net.buffers import BufferPool
+from headrace.broker.net.buffers import BufferPool, buffer_bytes
 from headrace.broker.net.connection import NO_PARTIAL_FRAME, Connection
+from headrace.broker.net.receive_shares import ReceiveShares
 from headrace.model.limits import (
+    LARGE_FRAME_BEGUN_BYTES,
     LARGE_FRAME_BYTES,
     LARGE_FRAME_FIRST_BYTES,
     RECEIVE_ARENA_BYTES,
     RECEIVE_ONCE_BYTES,
     REQUESTS_IN_FLIGHT_MAX,
+    WAITING_FRAMES_PER_TURN,
 )
 from headrace.wire.errors import ProtocolError
 
@@ -31,6 +35,8 @@ HandleRepeat = Callable[[Connection, memoryview, int, int], int]
 """Gets the begin of a sized frame and the end of what was received; gives the frame's end if it handled it, else 0."""
 CheckLargeFrame = Callable[[int, memoryview], None]
 """Gets the size and the first bytes of a large frame, before a buffer is given to it; raises ProtocolError."""
+GiveWay = Callable[[Connection], None]
+"""Closes a connection whose large frame has to give its buffer up."""
 
 
 class Receiver:
@@ -43,6 +49,7 @@ class Receiver:
         handle_frame: HandleFrame,
         handle_repeat: HandleRepeat,
         check_large_frame: CheckLargeFrame,
+        give_way: GiveWay,
     ) -> None:
         self._frame_bytes_max = frame_bytes_max
         self._held_bytes_max = held_bytes_max
@@ -55,9 +62,11 @@ class Receiver:
         self._arena = memoryview(bytearray(RECEIVE_ARENA_BYTES))
         self._used = 0
         self._done_frames: list[memoryview] = []
-        self._starved: dict[Connection, None] = {}
-        """Connections whose large frame waits for a buffer, in the order in which they came."""
-        self._returns_seen = 0
+        self._give_way = give_way
+        self._shares = ReceiveShares(pool.lent_bytes_max)
+        self._moves_seen = 0
+        self.now_ms = 0.0
+        """The time at the begin of this turn."""
 
     def end_turn(self) -> None:
         """The turn's writes are done: arena and large buffers may be used again."""
@@ -115,16 +124,24 @@ class Receiver:
             self._pool.give_back(connection.frame)
             connection.frame = None
         connection.rest = None
-        self._starved.pop(connection, None)
+        self._shares.ended(connection)
 
-    def take_starved(self) -> list[Connection]:
-        """Those who may try again, because a buffer came back since they were refused one."""
-        if not self._starved or self._pool.returns == self._returns_seen:
+    def take_starved(self, *, at_once: bool = False) -> list[Connection]:
+        """Connections that may try again to get a buffer, because some came back.
+
+        With `at_once` also when none did: frames may have stalled meanwhile.
+        """
+        if not self._shares.has_waiting:
             return []
-        self._returns_seen = self._pool.returns
-        waiting = list(self._starved)
-        self._starved.clear()
-        return waiting
+        moved = self._pool.returns + self._shares.ended_waits
+        if moved == self._moves_seen and not at_once:
+            return []
+        self._moves_seen = moved
+        return self._shares.next_waiting(WAITING_FRAMES_PER_TURN)
+
+    def trim(self) -> None:
+        """Return buffers that were not used for a while to the system."""
+        self._pool.trim()
 
     def _handle_whole_frames(self, connection: Connection, position: int, end: int) -> None:
         arena, handle_frame, held_bytes_max = self._arena, self._handle_frame, self._held_bytes_max
@@ -163,39 +180,66 @@ class Receiver:
     def _begin_large(self, connection: Connection, first: memoryview, size: int) -> bool:
         """Its buffer gets the size too, as frames in the arena have it."""
         self._check_large_frame(size, first[_SIZE_BYTES:])
+        if len(first) < LARGE_FRAME_BEGUN_BYTES:
+            return False
         size += _SIZE_BYTES
-        frame = self._pool.take(min(size, max(connection.largest_frame, LARGE_FRAME_FIRST_BYTES, 2 * len(first))))
+        wanted = min(size, max(connection.largest_frame, LARGE_FRAME_FIRST_BYTES, len(first) + 1))
+        frame = self._pool.take(wanted) or self._take_from_others(connection, wanted)
         if frame is None:
-            self._starved[connection] = None
-            connection.starved = True
             return False
         frame[: len(first)] = first
         connection.frame = frame
         connection.frame_size = size
         connection.frame_received = len(first)
+        self._shares.began(connection, self.now_ms)
         return True
+
+    def _take_from_others(self, connection: Connection, wanted: int) -> memoryview | None:
+        """A buffer after other frames gave way; None, and the connection waits, if none of them has to."""
+        room = buffer_bytes(wanted)
+        old = connection.frame
+        while (giving_way := self._shares.giving_way(connection, room, self.now_ms)) is not None:
+            self._give_way(giving_way)
+            buffer = self._pool.take(wanted) if old is None else self._pool.take_larger(old, wanted)
+            if buffer is not None:
+                return buffer
+        self._shares.wait(connection, self.now_ms)
+        connection.starved = True
+        return None
 
     def _receive_large(self, connection: Connection, frame: memoryview) -> int:
         size, have = connection.frame_size, connection.frame_received
+        if have == len(frame):  # it waited for a larger buffer
+            larger = self._grown(connection, frame)
+            if larger is None:
+                return 0
+            frame = larger
         received = connection.transport.recv_into(frame[have : min(size, len(frame))])
         if received == 0:
             return -1
         connection.frame_received = have = have + received
         if have == size:
             connection.frame = None
+            self._shares.ended(connection)
             connection.largest_frame = max(connection.largest_frame, size)
             connection.partial_since_ms = NO_PARTIAL_FRAME
             self._done_frames.append(frame)
             if not (connection.produce_shapes and self._handle_repeat(connection, frame, 0, size)):
                 self._handle_frame(connection, frame, _SIZE_BYTES, size)
-        elif have == len(frame):
-            self._grow(connection, frame)
+            return received
+        self._shares.received(connection, self.now_ms)
+        if have == len(frame):
+            self._grown(connection, frame)
         return received
 
-    def _grow(self, connection: Connection, frame: memoryview) -> None:
-        larger = self._pool.take_larger(frame, min(connection.frame_size, 2 * len(frame)))
+    def _grown(self, connection: Connection, frame: memoryview) -> memoryview | None:
+        """The frame in a larger buffer; None, and the connection waits, when there is none now."""
+        wanted = min(connection.frame_size, 2 * len(frame))
+        larger = self._pool.take_larger(frame, wanted) or self._take_from_others(connection, wanted)
         if larger is None:
-            raise ProtocolError("no buffer is left for the rest of a large frame")
+            return None
+        self._shares.end_wait(connection)
         larger[: len(frame)] = frame
         connection.frame = larger
         self._pool.give_back(frame)
+        return larger
