@@ -121,7 +121,7 @@ def send(bootstrap: str, topic: str, count: int, report: Report) -> tuple[int, .
             producer.send(topic, value, partition=partition)
             if number % REPORT_EVERY == 0:
                 report(number)
-        producer.flush(QUIET_MS_MAX)
+        producer.flush(timeout_ms=QUIET_MS_MAX)
         refused = producer.metrics()["record-error-total"]
     if refused:
         raise DemoFailure(f"{refused:,.0f} messages were not acknowledged")
@@ -134,7 +134,7 @@ def read_back(bootstrap: str, topic: str, count: int, report: Report) -> tuple[i
     checksums = [0] * PARTITIONS
     received = reported = 0
     with Consumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
-        for batch in consumer.batches(QUIET_MS_MAX):
+        for batch in consumer.batches(timeout_ms=QUIET_MS_MAX):
             values = batch.values()
             checksum = checksums[batch.partition]
             for value in values:

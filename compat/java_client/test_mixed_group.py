@@ -232,7 +232,7 @@ class OwnMember(ThreadMember):
         )
 
     def poll(self):
-        for record in self._consumer.poll(POLL_MS, max_records=1):
+        for record in self._consumer.poll(timeout_ms=POLL_MS, max_records=1):
             committed = True
             try:
                 self._consumer.commit()

@@ -125,7 +125,7 @@ def test_there_and_back(secured: dict[str, Any], protocol: str, mechanism: str) 
     with Consumer(**chosen) as consumer:
         consumer.assign([("t", 0)])
         consumer.seek(("t", 0), where.offset)
-        (record,) = consumer.poll(20_000)
+        (record,) = consumer.poll(timeout_ms=20_000)
     assert record.value == f"{protocol} {mechanism}".encode()
 
 

@@ -31,5 +31,5 @@ def test_orders_are_counted(headrace_broker: EmbeddedBroker) -> None:
     with Producer(servers, key_serializer="str", value_serializer="json") as producer:
         for item, count in (("apple", 3), ("pear", 1), ("apple", 2)):
             producer.send("orders", {"count": count}, key=item)
-        producer.flush(WAIT_MS)
+        producer.flush(timeout_ms=WAIT_MS)
     assert count_orders(servers, "orders") == {"apple": 5, "pear": 1}

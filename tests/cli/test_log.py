@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
         broker.create_topic("orders")
         with Producer(bootstrap_servers=broker.bootstrap_servers, compression="zstd") as producer:
             for number in range(5):
-                producer.send("orders", b"value %d" % number, key=b"\xff").result(60_000)
+                producer.send("orders", b"value %d" % number, key=b"\xff").result(timeout_ms=60_000)
     return tmp_path / "data"
 
 

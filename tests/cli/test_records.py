@@ -273,7 +273,7 @@ def test_a_maximum_that_falls_into_a_batch(headrace: Headrace, broker: EmbeddedB
         for number, size in enumerate(sizes):
             for record in range(size):
                 producer.send(topic, b"%d.%d" % (number, record), partition=0)
-            producer.flush(60_000)
+            producer.flush(timeout_ms=60_000)
     sent = [f"{number}.{record}" for number, size in enumerate(sizes) for record in range(size)]
     assert headrace("consume", topic, "--from-beginning", "--max", "50").stdout.splitlines() == sent[:50]
     draw, seen = random.Random(0), list[str]()
@@ -292,7 +292,7 @@ class GoneAndBack:
     def __init__(self, *answers: Exception | list[Any]) -> None:
         self.answers = list(answers)
 
-    def poll(self, _timeout_ms: float, _records_max: int) -> list[Any]:
+    def poll(self, *, timeout_ms: float, max_records: int) -> list[Any]:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer

@@ -58,7 +58,7 @@ class Busy:
     def _write(self) -> None:
         with Producer(bootstrap_servers=self._servers) as producer, Admin(self._servers) as admin:
             while not self._over:
-                offset = producer.send("orders", b"value", partition=0).result(WAIT_S * 1000).offset
+                offset = producer.send("orders", b"value", partition=0).result(timeout_ms=WAIT_S * 1000).offset
                 admin.commit_group_offsets("billing", {TopicPartition("orders", 0): offset + 1})
                 with self._changed:
                     self._rounds += 1

@@ -51,7 +51,7 @@ async def send(broker: EmbeddedBroker, topic: str, values: range) -> None:
 async def turn_until(is_so: Callable[[], bool], *consumers: Consumer, into: list[ConsumerRecord] | None = None) -> None:
     for _ in range(WAIT_MS // 20):
         for consumer in consumers:
-            records = await consumer.poll(20)
+            records = await consumer.poll(timeout_ms=20)
             if into is not None:
                 into += records
         if is_so():
@@ -76,7 +76,7 @@ async def test_there_and_back(broker: EmbeddedBroker, topic: str) -> None:
         assert await consumer.position((topic, 2)) == 1
         assert (await consumer.end_offsets([(topic, 2)])) == {TopicPartition(topic, 2): 3}
         await consumer.seek((topic, 2), 2)
-        assert [record.value for record in await consumer.poll(WAIT_MS)] == [b"last"]
+        assert [record.value for record in await consumer.poll(timeout_ms=WAIT_MS)] == [b"last"]
 
 
 @pytest.mark.asyncio
@@ -132,7 +132,7 @@ async def test_a_callback_of_the_group_cannot_close_its_consumer(broker: Embedde
 
         consumer.subscribe(topic, on_assigned=assigned, on_revoked=revoked)
         with pytest.raises(InvalidArgument, match=r"cannot close its consumer: .* let it return, and close then"):
-            await consumer.poll(WAIT_MS)
+            await consumer.poll(timeout_ms=WAIT_MS)
         assert consumer.assignment()
         assert await consumer.position((topic, 0)) == 0
     assert told == ["assigned", "revoked"]
@@ -143,7 +143,7 @@ async def test_a_delivery_callback_leaves_the_close_to_a_task(broker: EmbeddedBr
     tasks: list[asyncio.Task[None]] = []
     producer = Producer(broker.bootstrap_servers)
     delivery = await producer.send(
-        topic, b"v", on_delivery=lambda _delivery: tasks.append(asyncio.create_task(producer.close(WAIT_MS)))
+        topic, b"v", on_delivery=lambda _delivery: tasks.append(asyncio.create_task(producer.close(timeout_ms=WAIT_MS)))
     )
     assert (await delivery).offset == 0
     await tasks[0]
@@ -163,7 +163,7 @@ async def test_nothing_is_left_behind(broker: EmbeddedBroker, topic: str) -> Non
     with pytest.raises(ClientClosed):
         await producer.send(topic, b"v")
     with pytest.raises(ClientClosed):
-        await consumer.poll(0)
+        await consumer.poll(timeout_ms=0)
 
 
 @pytest.mark.parametrize("name", ["Admin", "Consumer", "Producer"])
@@ -194,7 +194,7 @@ async def test_nobody_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
             await admin.cluster()
     async with Consumer("t", bootstrap_servers="no-such-host.invalid:1") as consumer:
         with pytest.raises(BrokerUnreachable):
-            await consumer.poll(WAIT_MS)
+            await consumer.poll(timeout_ms=WAIT_MS)
 
 
 @pytest.mark.asyncio
@@ -224,6 +224,6 @@ async def test_a_wait_that_is_cancelled(broker: EmbeddedBroker, topic: str) -> N
     async with reader(broker, topic) as consumer:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
-                await consumer.poll(WAIT_MS)
+                await consumer.poll(timeout_ms=WAIT_MS)
         await send(broker, topic, range(1))
-        assert [record.value for record in await consumer.poll(WAIT_MS)] == [b"0"]
+        assert [record.value for record in await consumer.poll(timeout_ms=WAIT_MS)] == [b"0"]

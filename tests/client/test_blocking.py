@@ -47,7 +47,7 @@ def member(broker: EmbeddedBroker, topic: str) -> Consumer:
 
 def await_partitions(consumer: Consumer) -> None:
     for _ in range(WAIT_MS // 20):
-        consumer.poll(20)
+        consumer.poll(timeout_ms=20)
         if len(consumer.assignment()) == PARTITIONS:
             return
     raise AssertionError("no partitions were assigned")
@@ -68,7 +68,7 @@ def test_a_flush_ends_when_the_callbacks_have_run(broker: EmbeddedBroker, topic:
             assert may_end.wait(WAIT_MS / 1000)
 
         def flush() -> None:
-            producer.flush(WAIT_MS)
+            producer.flush(timeout_ms=WAIT_MS)
             is_flushed.set()
 
         producer.send(topic, b"v", on_delivery=take_long)
@@ -104,8 +104,10 @@ def test_what_a_delivery_callback_cannot_do(broker: EmbeddedBroker, topic: str) 
                 refused.append(str(error.value))
 
         with transaction:
-            producer.send_batch(topic, 0, build_batch([NewRecord(1, None, b"v")]), on_delivery=wish).result(WAIT_MS)
-            producer.flush(WAIT_MS)
+            producer.send_batch(topic, 0, build_batch([NewRecord(1, None, b"v")]), on_delivery=wish).result(
+                timeout_ms=WAIT_MS
+            )
+            producer.flush(timeout_ms=WAIT_MS)
             assert waiting.result().offset == 0
         producer.transaction().abort()  # the first is over
     explained = (
@@ -126,7 +128,7 @@ def test_offsets_that_a_callback_could_not_commit_keep_nobody(broker: EmbeddedBr
                 refused.append(str(error.value))
 
             producer.send(topic, b"v", on_delivery=commit_offsets)
-            producer.flush(WAIT_MS)
+            producer.flush(timeout_ms=WAIT_MS)
             assert "cannot wait for its producer" in refused[0]
             assert not producer._require_transactions().is_busy
 
@@ -145,7 +147,7 @@ def test_a_flush_that_outlives_a_close_has_flushed(
 
     def flush() -> None:
         try:
-            outcome.append(producer.flush(WAIT_MS))
+            outcome.append(producer.flush(timeout_ms=WAIT_MS))
         except ClientClosed as error:
             outcome.append(error)
 
@@ -157,7 +159,7 @@ def test_a_flush_that_outlives_a_close_has_flushed(
     while not producer._changed._waiters:
         time.sleep(0.001)
     with pytest.raises(DeadlineExceeded, match="callbacks are still running"):
-        producer.close(0)
+        producer.close(timeout_ms=0)
     may_end.set()
     flushing.join()
     producer._thread.join()
@@ -201,10 +203,10 @@ def test_a_flush_that_callbacks_hold_up_says_so(
     producer.send(topic, b"v", on_delivery=take_long)
     assert begun.wait(WAIT_MS / 1000)
     with pytest.raises(DeadlineExceeded, match=r"callbacks are still running after 1 ms,.* with more time$"):
-        producer.flush(1)
+        producer.flush(timeout_ms=1)
     late = producer.send(topic, b"v", partition=0)
     with pytest.raises(DeadlineExceeded, match=r"let them return sooner.*; 1 batch is on the way$"):
-        producer.close(1)
+        producer.close(timeout_ms=1)
     with pytest.raises(ClientClosed):
         late.result()
     may_end.set()
@@ -224,7 +226,7 @@ def test_several_threads_send(broker: EmbeddedBroker, topic: str) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    producer.flush(WAIT_MS)
+    producer.flush(timeout_ms=WAIT_MS)
     producer.close()
     with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
         values = [next(consumer).value for _ in range(200)]
@@ -271,11 +273,11 @@ def test_nothing_is_left_behind(broker: EmbeddedBroker, topic: str) -> None:
 def test_ctrl_c_in_the_wrong_instant_does_not_keep_it_open(broker: EmbeddedBroker, topic: str) -> None:
     """The interrupt comes when the right to drive was taken, and before anybody gives it back."""
     consumer = member(broker, topic)
-    consumer.poll(100)
+    consumer.poll(timeout_ms=100)
     consumer._driver.__enter__()
     consumer.close()
     with pytest.raises(ClientClosed):
-        consumer.poll(0)
+        consumer.poll(timeout_ms=0)
 
 
 @pytest.mark.parametrize("wait", range(12))
@@ -304,7 +306,7 @@ def test_ctrl_c_in_a_transaction_leaves_the_producer_to_be_used(broker: Embedded
     with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, **options) as consumer:
         values = []
         while b"second" not in values:
-            values += [record.value for record in consumer.poll(WAIT_MS)]
+            values += [record.value for record in consumer.poll(timeout_ms=WAIT_MS)]
     assert values in ([b"first", b"second"], [b"second"])
     assert b"first" in values or not is_told
 
@@ -316,9 +318,9 @@ def test_a_callback_that_would_end_the_program(
     with Producer(broker.bootstrap_servers) as producer:
         producer.send(topic, b"1", on_delivery=lambda _delivery: sys.exit("enough"))
         producer.send(topic, b"2", on_delivery=told.append)
-        producer.flush(WAIT_MS)
+        producer.flush(timeout_ms=WAIT_MS)
         assert len(told) == 1
-        producer.send(topic, b"3").result(WAIT_MS)
+        producer.send(topic, b"3").result(timeout_ms=WAIT_MS)
     assert "a delivery callback cannot end the program" in caplog.text
 
 
@@ -333,7 +335,7 @@ def test_a_consumer_that_another_thread_closes_says_so(
 
     monkeypatch.setattr(consumer._session.links, "turn", closed_meanwhile)
     with pytest.raises(ClientClosed, match="make a new one"):
-        consumer.poll(WAIT_MS)
+        consumer.poll(timeout_ms=WAIT_MS)
     consumer._driver.stop()
 
 
@@ -343,7 +345,7 @@ def test_a_commit_that_nobody_waits_for(broker: EmbeddedBroker, topic: str) -> N
         await_partitions(consumer)
         consumer.commit({place: 7}, wait=False)
         for _ in range(WAIT_MS // 20):
-            consumer.poll(20)
+            consumer.poll(timeout_ms=20)
             if place in consumer.committed():
                 break
         assert consumer.committed()[place].offset == 7
@@ -352,7 +354,7 @@ def test_a_commit_that_nobody_waits_for(broker: EmbeddedBroker, topic: str) -> N
 def test_within_a_running_loop_as_in_a_notebook(broker: EmbeddedBroker, topic: str) -> None:
     async def cell() -> bytes:
         with Producer(broker.bootstrap_servers) as producer:
-            producer.send(topic, b"v").result(WAIT_MS)
+            producer.send(topic, b"v").result(timeout_ms=WAIT_MS)
         with member(broker, topic) as consumer:
             return next(consumer).value
 
@@ -370,7 +372,7 @@ def test_what_happened_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureF
         for _ in range(WAIT_MS // 20):
             if any(each.endswith(text) for each in told()):
                 return
-            consumer.poll(20)
+            consumer.poll(timeout_ms=20)
         raise AssertionError(f"nobody says {text!r}")
 
     broker = EmbeddedBroker(data_dir=str(tmp_path), config={"listeners": f"PLAINTEXT://{address}"}).start()
@@ -381,7 +383,7 @@ def test_what_happened_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureF
             broker.stop()
             poll_until_told("trying again")
             for _ in range(30):
-                consumer.poll(20)
+                consumer.poll(timeout_ms=20)
             broker.start()
             poll_until_told("is reached again")
     finally:

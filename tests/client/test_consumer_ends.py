@@ -29,13 +29,13 @@ def session_error(session: Session, session_id: int) -> int:
 def test_sessions_are_closed(any_broker: EmbeddedBroker, group_id: str | None) -> None:
     topic = any_broker.create_topic(any_broker.unused_topic_name("sessions"))
     with Producer(any_broker.bootstrap_servers) as producer:
-        producer.send(topic, b"v").result(WAIT_MS)
+        producer.send(topic, b"v").result(timeout_ms=WAIT_MS)
     options: dict[str, Any] = {"bootstrap_servers": any_broker.bootstrap_servers, "auto_offset_reset": "earliest"}
     asking = Session(AdminConfig(bootstrap_servers=any_broker.bootstrap_servers))
     try:
         with Consumer(topic, **options, group_id=group_id) as consumer:
             assert next(consumer).value == b"v"
-            consumer.poll(1)  # The next fetch waits at the broker.
+            consumer.poll(timeout_ms=1)  # The next fetch waits at the broker.
             (fetching,) = consumer._core._sessions.values()
             session_id = fetching._session_id
             assert session_error(asking, session_id) == ErrorCode.INVALID_FETCH_SESSION_EPOCH

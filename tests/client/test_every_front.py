@@ -48,7 +48,7 @@ def producer(broker: EmbeddedBroker, front: Front) -> Iterator[Producer]:
 
 def test_there_and_back(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
     sent = producer.send(topic, b"value", key=b"key", headers=[("h", b"1"), ("n", None)], timestamp=1234)
-    where = sent.result(WAIT_MS)
+    where = sent.result(timeout_ms=WAIT_MS)
     assert where == RecordMetadata(topic, where.partition, 0, 1234)
     assert sent.done()
     (record,) = read(broker, topic, count=1)
@@ -59,7 +59,7 @@ def test_there_and_back(broker: EmbeddedBroker, topic: str, producer: Producer) 
 def test_many_records_in_order(broker: EmbeddedBroker, topic: str, compression: str) -> None:
     with Producer(broker.bootstrap_servers, compression=compression, batch_size=2_000) as producer:
         deliveries = [producer.send(topic, b"%d" % number, partition=number % 3) for number in range(900)]
-        producer.flush(WAIT_MS)
+        producer.flush(timeout_ms=WAIT_MS)
         assert all(delivery.done() for delivery in deliveries)
     assert deliveries[-1].result().offset == 299
     records = read(broker, topic, count=900)
@@ -77,24 +77,24 @@ def test_a_bootstrap_server_that_accepts_and_never_answers(
     with HostileServer(listen_only) as silent:
         servers = f"{silent.address},{broker.bootstrap_servers}"
         with Producer(servers) as producer:
-            assert producer.send(topic, b"v", partition=0).result(WAIT_MS).offset == 0
+            assert producer.send(topic, b"v", partition=0).result(timeout_ms=WAIT_MS).offset == 0
         with Consumer(
             topic, bootstrap_servers=servers, auto_offset_reset="earliest", group_id=f"g-{topic}"
         ) as consumer:
-            assert [record.value for record in consumer.poll(WAIT_MS)] == [b"v"]
+            assert [record.value for record in consumer.poll(timeout_ms=WAIT_MS)] == [b"v"]
         assert silent.accepted == 2, "each client tried it first"
 
 
 @pytest.mark.parametrize("acks", [0, 1])
 def test_weaker_acks(broker: EmbeddedBroker, topic: str, acks: int) -> None:
     with Producer(broker.bootstrap_servers, acks=acks) as producer:  # type: ignore[arg-type]
-        where = producer.send(topic, b"v", partition=0).result(WAIT_MS)
+        where = producer.send(topic, b"v", partition=0).result(timeout_ms=WAIT_MS)
     assert where.offset == (-1 if acks == 0 else 0)
     assert [record.value for record in read(broker, topic, count=1)] == [b"v"]
 
 
 def test_null_values_and_keys(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
-    producer.send(topic, None, key=b"", partition=0).result(WAIT_MS)
+    producer.send(topic, None, key=b"", partition=0).result(timeout_ms=WAIT_MS)
     (record,) = read(broker, topic, count=1)
     assert (record.key, record.value) == (b"", None)
 
@@ -103,21 +103,21 @@ def test_a_record_the_broker_refuses(broker: EmbeddedBroker) -> None:
     topic = broker.create_topic(broker.unused_topic_name("small-records"), configs={"max.message.bytes": "200"})
     with Producer(broker.bootstrap_servers) as producer:
         with pytest.raises(BrokerError, match=r"raise max\.message\.bytes"):
-            producer.send(topic, bytes(500)).result(WAIT_MS)
-        assert producer.send(topic, bytes(10)).result(WAIT_MS).offset == 0
+            producer.send(topic, bytes(500)).result(timeout_ms=WAIT_MS)
+        assert producer.send(topic, bytes(10)).result(timeout_ms=WAIT_MS).offset == 0
 
 
 def test_positions(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
     place = TopicPartition(topic, 1)
     for number in range(10):
         producer.send(topic, b"%d" % number, partition=1)
-    producer.flush(WAIT_MS)
+    producer.flush(timeout_ms=WAIT_MS)
     with reader(broker, auto_offset_reset="latest") as consumer:
         consumer.assign([place])
         assert consumer.assignment() == (place,)
         assert consumer.position(place) == 10
         consumer.seek(place, 7)
-        assert [record.value for record in consumer.poll(WAIT_MS)] == [b"7", b"8", b"9"]
+        assert [record.value for record in consumer.poll(timeout_ms=WAIT_MS)] == [b"7", b"8", b"9"]
         assert consumer.position(place) == 10
 
 
@@ -125,20 +125,20 @@ def test_positions(broker: EmbeddedBroker, topic: str, producer: Producer) -> No
 def test_members_share_and_commit(broker: EmbeddedBroker, topic: str, producer: Producer, protocol: str) -> None:
     for number in range(30):
         producer.send(topic, b"%d" % number, partition=number % PARTITIONS)
-    producer.flush(WAIT_MS)
+    producer.flush(timeout_ms=WAIT_MS)
     options = {"group_id": f"g-{topic}", "group_protocol": protocol, "heartbeat_interval_ms": 100}
     seen: list[bytes] = []
     with ExitStack() as closing:
         members = [closing.enter_context(reader(broker, topic, **options)) for _ in range(2)]
         for _ in range(WAIT_MS // 40):
             for each in members:
-                seen += [record.value for record in each.poll(20)]
+                seen += [record.value for record in each.poll(timeout_ms=20)]
             shares = sorted(len(each.assignment()) for each in members)
             if len(seen) >= 30 and shares == [1, 2]:
                 break
         assert sorted(map(int, seen)) == list(range(30)), "each of them once, however the partitions moved"
         assert shares == [1, 2]
-    producer.send(topic, b"30", partition=0).result(WAIT_MS)
+    producer.send(topic, b"30", partition=0).result(timeout_ms=WAIT_MS)
     with reader(broker, topic, **options) as heir:
         assert next(heir).value == b"30", "what was read is committed"
         assert heir.group_identity().group_id == f"g-{topic}"

@@ -64,7 +64,7 @@ def test_handlers_bill_orders_and_put_bad_ones_aside() -> None:
             found: dict[str, list[object]] = {"invoices": [], "orders.failed": []}
             with Consumer(*found, bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
                 for _ in range(WAIT_MS // 500):
-                    for record in consumer.poll(500):
+                    for record in consumer.poll(timeout_ms=500):
                         found[record.topic].append(json.loads(record.value))
                     if sum(map(len, found.values())) == 4:
                         break

@@ -79,14 +79,14 @@ def test_seek_position_and_ends(broker: EmbeddedBroker, topic: str, producer: Pr
     place = TopicPartition(topic, 1)
     for number in range(10):
         producer.send(topic, b"%d" % number, partition=1, timestamp=1_000 + 10 * number)
-    producer.flush(WAIT_MS)
+    producer.flush(timeout_ms=WAIT_MS)
     with Consumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="latest") as consumer:
         consumer.assign([place])
         assert consumer.position(place) == 10
         consumer.seek(place, 7)
-        assert [record.value for record in consumer.poll(WAIT_MS)] == [b"7", b"8", b"9"]
+        assert [record.value for record in consumer.poll(timeout_ms=WAIT_MS)] == [b"7", b"8", b"9"]
         consumer.seek(place, EARLIEST)
-        assert [record.value for record in consumer.poll(WAIT_MS, max_records=2)] == [b"0", b"1"]
+        assert [record.value for record in consumer.poll(timeout_ms=WAIT_MS, max_records=2)] == [b"0", b"1"]
         assert consumer.position(place) == 2
         consumer.seek_to_time(1_045)
         assert next(consumer).value == b"5"
@@ -100,7 +100,7 @@ def test_seek_position_and_ends(broker: EmbeddedBroker, topic: str, producer: Pr
 def test_a_seek_within_an_iteration(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
     for number in range(10):
         producer.send(topic, b"%d" % number, partition=0)
-    producer.flush(WAIT_MS)
+    producer.flush(timeout_ms=WAIT_MS)
     seen: list[int] = []
     with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
         for record in consumer:
@@ -117,11 +117,11 @@ def test_batches_begin_behind_the_last_record_that_was_given(
 ) -> None:
     for number in range(10):
         producer.send(topic, b"%d" % number, partition=0)
-    producer.flush(WAIT_MS)
+    producer.flush(timeout_ms=WAIT_MS)
     seen: list[bytes | None] = []
     with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
         seen.append(next(consumer).value)
-        producer.send(topic, b"10", partition=0).result(WAIT_MS)
+        producer.send(topic, b"10", partition=0).result(timeout_ms=WAIT_MS)
         for batch in consumer.batches(timeout_ms=WAIT_MS):
             seen += batch.values()
             if seen[-1] == b"10":
@@ -134,7 +134,7 @@ def test_answers_larger_than_a_buffer_begins_with(broker: EmbeddedBroker, topic:
     size, count = 700_000, 4
     for number in range(3 * count):
         producer.send(topic, bytes([number]) * size, partition=number % 3)
-    producer.flush(WAIT_MS)
+    producer.flush(timeout_ms=WAIT_MS)
     options = {"max_partition_fetch_bytes": 4 * size, "auto_offset_reset": "earliest"}
     found: dict[int, list[bytes | None]] = {0: [], 1: [], 2: []}
     with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, **options) as consumer:
@@ -149,24 +149,24 @@ def test_answers_larger_than_a_buffer_begins_with(broker: EmbeddedBroker, topic:
 def test_pauses(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
     with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
         assert consumer.end_offsets([(topic, 0), (topic, 1)]) == {(topic, 0): 0, (topic, 1): 0}
-        consumer.poll(1)
+        consumer.poll(timeout_ms=1)
         consumer.pause([(topic, 0)])
         assert consumer.paused() == ((topic, 0),)
-        producer.send(topic, b"held back", partition=0).result(WAIT_MS)
-        producer.send(topic, b"given", partition=1).result(WAIT_MS)
-        assert [record.value for record in consumer.poll(WAIT_MS)] == [b"given"]
+        producer.send(topic, b"held back", partition=0).result(timeout_ms=WAIT_MS)
+        producer.send(topic, b"given", partition=1).result(timeout_ms=WAIT_MS)
+        assert [record.value for record in consumer.poll(timeout_ms=WAIT_MS)] == [b"given"]
         consumer.resume([(topic, 0)])
         assert consumer.paused() == ()
-        assert [record.value for record in consumer.poll(WAIT_MS)] == [b"held back"]
+        assert [record.value for record in consumer.poll(timeout_ms=WAIT_MS)] == [b"held back"]
         assert consumer.metrics()["records-consumed-total"] == 2
 
 
 def test_latest_sees_only_what_comes_later(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
-    producer.send(topic, b"old", partition=0).result(WAIT_MS)
+    producer.send(topic, b"old", partition=0).result(timeout_ms=WAIT_MS)
     with Consumer(topic, bootstrap_servers=broker.bootstrap_servers) as consumer:
         assert consumer.position((topic, 0)) == 1
         assert consumer.assignment() == tuple(TopicPartition(topic, number) for number in range(3))
-        producer.send(topic, b"new", partition=0).result(WAIT_MS)
+        producer.send(topic, b"new", partition=0).result(timeout_ms=WAIT_MS)
         assert next(consumer).value == b"new"
         assert consumer.poll(timeout_ms=1) == []
 
@@ -223,7 +223,7 @@ def test_offsets_and_deletion(topic: str, admin: Admin, producer: Producer) -> N
     place = TopicPartition(topic, 0)
     for timestamp in (100, 300, 200):
         producer.send(topic, b"v", partition=0, timestamp=timestamp)
-    producer.flush(WAIT_MS)
+    producer.flush(timeout_ms=WAIT_MS)
 
     def at(time: int) -> tuple[int, int, ErrorCode]:
         found = admin.offsets({place: time})[place]
@@ -270,7 +270,7 @@ def test_a_topic_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_topic_is_created_on_the_way() -> None:
     with EmbeddedBroker() as broker, Producer(broker.bootstrap_servers) as producer:
-        assert producer.send("made-by-sending", b"v").result(WAIT_MS).offset == 0
+        assert producer.send("made-by-sending", b"v").result(timeout_ms=WAIT_MS).offset == 0
 
 
 def test_a_topic_with_an_illegal_name(producer: Producer) -> None:
@@ -300,22 +300,22 @@ def test_waits_of_a_producer_end(tmp_path: Path) -> None:
     listeners = f"PLAINTEXT://{reserved_address()}"  # nobody else gets it when the broker has stopped
     broker = EmbeddedBroker(data_dir=str(tmp_path), config={"listeners": listeners}).start()
     producer = Producer(broker.bootstrap_servers)
-    assert producer.send("t", b"there").result(WAIT_MS).offset == 0
+    assert producer.send("t", b"there").result(timeout_ms=WAIT_MS).offset == 0
     broker.stop()
     delivery = producer.send("t", b"nowhere")
     with pytest.raises(DeadlineExceeded, match=r"1 batch is still on the way after 300 ms: .*broker"):
-        producer.flush(300)
+        producer.flush(timeout_ms=300)
     with pytest.raises(DeadlineExceeded, match="still on the way"):
-        producer.close(100)
+        producer.close(timeout_ms=100)
     with pytest.raises(ClientClosed, match="closed before the record was delivered"):
-        delivery.result(WAIT_MS)
+        delivery.result(timeout_ms=WAIT_MS)
 
 
 def test_one_of_several_bootstrap_servers_is_enough(broker: EmbeddedBroker, topic: str) -> None:
     dead = reserved_address()
     for servers in (f"{dead},{broker.bootstrap_servers}", [broker.bootstrap_servers, dead]):
         with Producer(servers) as producer, Admin(servers) as admin:
-            assert producer.send(topic, b"v", partition=0).result(WAIT_MS).partition == 0
+            assert producer.send(topic, b"v", partition=0).result(timeout_ms=WAIT_MS).partition == 0
             assert [each.name for each in admin.topics([topic])] == [topic]
         with Consumer(topic, bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
             assert next(consumer).value == b"v"
@@ -372,7 +372,7 @@ def test_arguments_of_calls(broker: EmbeddedBroker, topic: str, producer: Produc
     for timestamp in ("now", 1.5, -2, 2**63):
         with pytest.raises(InvalidArgument, match="milliseconds since 1970"):
             producer.send(topic, b"v", timestamp=timestamp)
-    assert producer.send(topic, b"v", partition=0).result(WAIT_MS).offset == 0
+    assert producer.send(topic, b"v", partition=0).result(timeout_ms=WAIT_MS).offset == 0
     with pytest.raises(InvalidArgument, match="several"):
         admin.topics("one")
     with pytest.raises(InvalidArgument, match="one by one"):
@@ -404,7 +404,7 @@ def test_bytes_in_small_slices_and_connections_that_are_cut() -> None:
             proxy.cuts = list(cuts)
             with Producer(proxy.address, batch_size=500, linger_ms=1) as producer:
                 deliveries = [producer.send("t", b"%03d" % number + bytes(60), partition=0) for number in range(300)]
-                producer.flush(WAIT_MS)
+                producer.flush(timeout_ms=WAIT_MS)
             assert [delivery.result().offset for delivery in deliveries] == list(range(300))
             assert proxy.cuts == [], "every cut was made"
             records = read(broker, "t", count=300)
@@ -428,14 +428,14 @@ def test_a_broker_that_restarts_is_not_noticed(tmp_path: Path) -> None:
             for life in range(3):
                 for number in range(100):
                     producer.send("t", b"%d:%d" % (life, number))
-                producer.flush(WAIT_MS)
+                producer.flush(timeout_ms=WAIT_MS)
                 while len(seen) < 101 * life + 100:
-                    seen += [record.value for record in consumer.poll(WAIT_MS)]
+                    seen += [record.value for record in consumer.poll(timeout_ms=WAIT_MS)]
                 broker.stop()
                 producer.send("t", b"%d:sent while it was down" % life)
                 broker.start()
                 while len(seen) < 101 * (life + 1):
-                    seen += [record.value for record in consumer.poll(WAIT_MS)]
+                    seen += [record.value for record in consumer.poll(timeout_ms=WAIT_MS)]
     finally:
         broker.stop()
     expected = [

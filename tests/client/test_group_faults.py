@@ -58,7 +58,7 @@ def _read_all(servers: str, topic: str, options: dict[str, Any]) -> set[int]:
         last, give_up_s = -1, time.monotonic() + WAIT_S_MAX
         while time.monotonic() < give_up_s:
             try:
-                records = consumer.poll(100)
+                records = consumer.poll(timeout_ms=100)
             except ClientError:
                 continue  # a broker that is not reached at first is told at once
             for record in records:

@@ -56,7 +56,7 @@ def turn_until(is_so: Callable[[], bool], *consumers: Consumer, into: list[Consu
     """Poll all of them, each for a moment, until it is so."""
     for _ in range(WAIT_MS // 20):
         for consumer in consumers:
-            records = consumer.poll(20)
+            records = consumer.poll(timeout_ms=20)
             if into is not None:
                 into += records
         if is_so():
@@ -158,7 +158,7 @@ def test_heartbeats_go_on_while_the_application_works(
                 break
         else:
             raise AssertionError("no heartbeats were sent")
-        assert consumer.poll(0) == []
+        assert consumer.poll(timeout_ms=0) == []
         assert shares(consumer) == [PARTITIONS]
 
 
@@ -243,7 +243,7 @@ def test_members_that_do_not_fit_are_told(broker: EmbeddedBroker, topic: str) ->
         turn_until(lambda: shares(first) == [PARTITIONS], first)
         with member(broker, topic, partition_assignment_strategy="roundrobin") as second:
             with pytest.raises(BrokerError, match="INCONSISTENT_GROUP_PROTOCOL"):
-                second.poll(WAIT_MS)
+                second.poll(timeout_ms=WAIT_MS)
 
 
 def test_a_record_that_cannot_be_read_is_told_and_passed(broker: EmbeddedBroker, topic: str) -> None:
@@ -280,7 +280,7 @@ def test_changes_are_said_once(broker: EmbeddedBroker, topic: str, caplog: pytes
         with member(broker, topic, client_id="second", **PROTOCOLS["range"]) as second:
             turn_until(lambda: shares(first, second) == [3, 3], first, second)
             for _ in range(5):
-                first.poll(20)
+                first.poll(timeout_ms=20)
     said = [record.message for record in caplog.records if f'group "g-{topic}"' in record.message]
     kinds = [re.split(r" in group | as |group |, generation", each)[0].strip() or "rebalanced" for each in said]
     assert sorted(kinds[:2]) == ["assigned", "joined"], said

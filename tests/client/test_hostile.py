@@ -123,7 +123,7 @@ def test_brokers_at_addresses_that_cannot_be(host: str, port: int) -> None:
     def read(request_timeout_ms: float) -> None:
         options = {"bootstrap_servers": server.address, "request_timeout_ms": request_timeout_ms}
         with Consumer("t", **options) as consumer, pytest.raises(BrokerUnreachable, match="is a broker running there"):
-            consumer.poll(request_timeout_ms + WAIT_MS)
+            consumer.poll(timeout_ms=request_timeout_ms + WAIT_MS)
 
     with ScriptedServer({ApiKey.METADATA, ApiKey.LIST_OFFSETS, ApiKey.FETCH}, describe) as server:
         patiently(read)
@@ -165,12 +165,12 @@ def use_transactions(servers: str) -> None:
 
 def use_consumer(servers: str) -> None:
     with Consumer("t", bootstrap_servers=servers, request_timeout_ms=100) as consumer:
-        consumer.poll(100)
+        consumer.poll(timeout_ms=100)
 
 
 def use_member(servers: str) -> None:
     with Consumer("t", bootstrap_servers=servers, group_id="g", request_timeout_ms=100) as consumer:
-        consumer.poll(100)
+        consumer.poll(timeout_ms=100)
 
 
 def use_fetcher(servers: str) -> None:

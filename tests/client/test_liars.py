@@ -46,7 +46,7 @@ def send(servers: str, number: int) -> int:
     """The offset of a record that is sent by a producer of its own."""
     options: dict[str, Any] = {"request_timeout_ms": 250, "retry_backoff_ms": 2, "linger_ms": 0}
     with Producer(servers, **options) as producer:
-        return int(producer.send("t", b"%d" % number, partition=0).result(WAIT_MS).offset)
+        return int(producer.send("t", b"%d" % number, partition=0).result(timeout_ms=WAIT_MS).offset)
 
 
 def read(servers: str, offset: int) -> bytes | None:
@@ -58,7 +58,7 @@ def read(servers: str, offset: int) -> bytes | None:
         while time.monotonic() < give_up_s:
             with suppress(ClientError):
                 consumer.seek(("t", 0), offset)
-                for record in consumer.poll(1_000):
+                for record in consumer.poll(timeout_ms=1_000):
                     assert record.offset == offset
                     return bytes(record.value)
     return None

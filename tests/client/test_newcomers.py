@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import headrace
 from headrace.client import Admin, Consumer, NewTopic, Producer
 from headrace.client.errors import AuthenticationFailed, InvalidArgument
 from headrace.testing import EmbeddedBroker
@@ -68,6 +69,50 @@ def test_places_and_times(broker: EmbeddedBroker, attempt: Callable[[Any], Any],
             attempt(consumer)
 
 
+@pytest.mark.parametrize(
+    ("attempt", "match"),
+    [
+        (
+            lambda consumer: consumer.poll(10),
+            r"poll\(timeout_ms=10\), in milliseconds; for 10 seconds poll\(timeout_ms=10000\)",
+        ),
+        (lambda consumer: consumer.poll(1_000, 5), r"by name: poll\(timeout_ms=1000, max_records=5\)$"),
+        (lambda consumer: consumer.poll(timeout=1.5), r"poll\(timeout_ms=1500\) to wait 1\.5 seconds"),
+        (lambda consumer: list(consumer.batches(1.0)), r"batches\(timeout_ms=1\), in milliseconds"),
+        (lambda consumer: consumer.commit(timeout=5), r"commit\(timeout_ms=5000\)"),
+        (lambda consumer: consumer.close(5), r"close\(timeout_ms=5\)"),
+        (lambda consumer: consumer.close(timeout="soon"), "give timeout_ms, in milliseconds"),
+    ],
+)
+def test_times_without_a_name(broker: EmbeddedBroker, attempt: Callable[[Any], Any], match: str) -> None:
+    with Consumer("t", bootstrap_servers=broker.bootstrap_servers, group_id="g") as consumer:
+        with pytest.raises(InvalidArgument, match=match):
+            attempt(consumer)
+
+
+def test_times_of_a_producer_without_a_name(broker: EmbeddedBroker, topic: str) -> None:
+    with Producer(broker.bootstrap_servers) as producer:
+        for attempt in (lambda: producer.flush(10), lambda: producer.close(10)):
+            with pytest.raises(InvalidArgument, match=r"\(timeout_ms=10\), in milliseconds; for 10 seconds"):
+                attempt()
+        assert producer.send(topic, b"v").result(timeout_ms=WAIT_MS).offset == 0
+
+
+def test_the_time_of_a_delivery_without_a_name(broker: EmbeddedBroker, topic: str) -> None:
+    with headrace.Producer(broker.bootstrap_servers) as producer:
+        delivery = producer.send(topic, b"v")
+        with pytest.raises(InvalidArgument, match=r"result\(timeout_ms=10000\) to wait 10 seconds"):
+            delivery.result(timeout=10)  # type: ignore[call-arg]
+        with pytest.raises(InvalidArgument, match=r"by name: result\(timeout_ms=10\)"):
+            delivery.result(10)  # type: ignore[call-arg]
+        assert delivery.result(timeout_ms=WAIT_MS).offset == 0
+
+
+def test_a_timeout_in_the_settings() -> None:
+    with pytest.raises(InvalidArgument, match="there is no setting 'timeout': times are in milliseconds"):
+        Admin(timeout=10)  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize("group_id", [None, "g"])
 def test_a_pattern_finds_new_topics(broker: EmbeddedBroker, group_id: str | None) -> None:
     prefix = broker.unused_topic_name("shop")
@@ -79,18 +124,18 @@ def test_a_pattern_finds_new_topics(broker: EmbeddedBroker, group_id: str | None
     with Consumer(
         pattern=f"{prefix}-.*", bootstrap_servers=broker.bootstrap_servers, group_id=group_id, **options
     ) as consumer:
-        assert consumer.poll(10) == []
+        assert consumer.poll(timeout_ms=10) == []
         for name in ("one", "two"):
             topic = broker.create_topic(f"{prefix}-{name}")
             with Producer(broker.bootstrap_servers) as producer:
-                producer.send(topic, name.encode()).result(WAIT_MS)
+                producer.send(topic, name.encode()).result(timeout_ms=WAIT_MS)
             assert next(consumer).value == name.encode()
 
 
 def test_bytes_of_other_kinds(broker: EmbeddedBroker, topic: str) -> None:
     with Producer(broker.bootstrap_servers) as producer:
         for value in (bytearray(b"a"), memoryview(b"b")):
-            producer.send(topic, value, key=value).result(WAIT_MS)
+            producer.send(topic, value, key=value).result(timeout_ms=WAIT_MS)
     options = {"bootstrap_servers": broker.bootstrap_servers, "auto_offset_reset": "earliest"}
     with Consumer(topic, **options) as consumer:
         assert [(r.key, r.value) for r in (next(consumer), next(consumer))] == [(b"a", b"a"), (b"b", b"b")]
@@ -123,7 +168,7 @@ def send(options: dict[str, Any]) -> None:
 
 def read(options: dict[str, Any]) -> None:
     with Consumer("t", **options) as consumer:
-        consumer.poll(WAIT_MS)
+        consumer.poll(timeout_ms=WAIT_MS)
 
 
 @pytest.mark.parametrize("use", [ask, send, read])

@@ -184,7 +184,7 @@ def test_members_that_read_a_few_records_each_read_the_topic(
         ) as consumer:
             while sum(map(len, seen)) < total:
                 limit = draw.choice((1, 7, 45, 90))
-                records = consumer.poll(WAIT_MS, max_records=limit)
+                records = consumer.poll(timeout_ms=WAIT_MS, max_records=limit)
                 assert 0 < len(records) <= limit
                 for record in records:
                     seen[record.partition].append(record.value)

@@ -33,7 +33,7 @@ def topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
 
 def partitions_of(broker: EmbeddedBroker, topic: str, keys: list[bytes | None], **options: object) -> list[int]:
     with Producer(broker.bootstrap_servers, **options) as producer:
-        return [producer.send(topic, b"v", key=key).result(WAIT_MS).partition for key in keys]
+        return [producer.send(topic, b"v", key=key).result(timeout_ms=WAIT_MS).partition for key in keys]
 
 
 def test_partitioners(broker: EmbeddedBroker, topic: str) -> None:
@@ -53,8 +53,8 @@ def test_serializers_there_and_back(broker: EmbeddedBroker, topic: str) -> None:
         return json.dumps(value).encode()
 
     with Producer(broker.bootstrap_servers, key_serializer=str.encode, value_serializer=as_json) as producer:
-        producer.send(topic, {"n": 1}, key="k", partition=0).result(WAIT_MS)
-        producer.send(topic, None, partition=0).result(WAIT_MS)
+        producer.send(topic, {"n": 1}, key="k", partition=0).result(timeout_ms=WAIT_MS)
+        producer.send(topic, None, partition=0).result(timeout_ms=WAIT_MS)
         with pytest.raises(SerializationError, match="cannot be serialized"):
             producer.send(topic, {1, 2}, partition=0)
     options = {"key_deserializer": bytes.decode, "value_deserializer": json.loads, "auto_offset_reset": "earliest"}
@@ -101,7 +101,7 @@ def test_callbacks_tell_how_it_ended(broker: EmbeddedBroker, topic: str, front: 
     with Producer(broker.bootstrap_servers) as producer:
         producer.send(topic, b"v", partition=1, on_delivery=note)
         later = producer.send(topic, b"v", partition=1)
-        producer.flush(WAIT_MS)
+        producer.flush(timeout_ms=WAIT_MS)
         assert noted.is_set(), "callbacks have run when a flush ends"
         later.add_done_callback(lambda delivery: ended.append((0, delivery.result().offset, "here")))
         metrics = producer.metrics()
@@ -140,7 +140,7 @@ def test_whole_batches(broker: EmbeddedBroker, topic: str) -> None:
     with Producer(config={"bootstrap.servers": broker.bootstrap_servers, "linger.ms": str(WAIT_MS)}) as producer:
         for number in range(10):
             producer.send(topic, b"%d" % number, key=b"k", partition=0)
-        producer.flush(WAIT_MS)
+        producer.flush(timeout_ms=WAIT_MS)
     with Consumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
         consumer.assign([(topic, 0)])
         batch = next(iter(consumer.batches(timeout_ms=WAIT_MS)))

@@ -72,7 +72,7 @@ def test_an_encoded_batch_arrives_as_it_is(broker: EmbeddedBroker, topic: str, c
         first = producer.send_batch(topic, 1, encoded(b"a", b"b", compression=codec))
         producer.send(topic, b"c", partition=1)
         last = producer.send_batch(topic, 1, bytes(encoded(b"d", b"e", compression=codec, base_offset=77)))
-        assert (first.result(WAIT_MS).offset, last.result(WAIT_MS).offset) == (0, 3)
+        assert (first.result(timeout_ms=WAIT_MS).offset, last.result(timeout_ms=WAIT_MS).offset) == (0, 3)
         assert first.result().timestamp == 1_000
     assert fetched(broker, {(topic, 1): (0, 5)}) == [b"a", b"b", b"c", b"d", b"e"]
     with Consumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
@@ -102,7 +102,7 @@ def test_ranges_within_batches_and_what_is_aborted(broker: EmbeddedBroker, topic
         with producer.transaction():
             producer.send_batch(topic, 0, encoded(b"0", b"1", b"2"))
         with producer.transaction() as transaction:
-            producer.send_batch(topic, 0, encoded(b"4", b"5")).result(WAIT_MS)
+            producer.send_batch(topic, 0, encoded(b"4", b"5")).result(timeout_ms=WAIT_MS)
             transaction.abort()
         with producer.transaction():
             producer.send_batch(topic, 0, encoded(b"7", b"8"))
@@ -168,7 +168,7 @@ def test_where_the_log_on_a_leaders_disk_begins(broker: EmbeddedBroker, topic: s
     """What is asked before an empty answer is taken for the end of a range; without remote storage, the log's start."""
     place = TopicPartition(topic, 0)
     with Producer(broker.bootstrap_servers) as producer:
-        producer.send_batch(topic, 0, encoded(b"a", b"b", b"c")).result(WAIT_MS)
+        producer.send_batch(topic, 0, encoded(b"a", b"b", b"c")).result(timeout_ms=WAIT_MS)
     with Admin(broker.bootstrap_servers) as admin:
         assert admin.offsets({place: EARLIEST_LOCAL})[place].offset == 0
         admin.delete_records({place: 2})
@@ -192,7 +192,7 @@ def test_what_cannot_be_produced_or_fetched(broker: EmbeddedBroker, topic: str) 
             producer.send_batch(topic, 3, encoded(b"v"))
         with pytest.raises(InvalidArgument, match="max_request_size"):
             producer.send_batch(topic, 0, encoded(bytes(2_000_000)))
-        producer.send_batch(topic, 0, encoded(b"v")).result(WAIT_MS)
+        producer.send_batch(topic, 0, encoded(b"v")).result(timeout_ms=WAIT_MS)
     with pytest.raises(ClientClosed):
         producer.send_batch(topic, 0, encoded(b"v"))
     with RawFetcher(broker.bootstrap_servers, fetch_max_wait_ms=50) as fetcher:

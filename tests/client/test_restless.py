@@ -67,7 +67,7 @@ def test_leaders_that_send_us_to_each_other(names_leader: bool) -> None:
         began = time.monotonic()
         patiently(partial(give_up, bootstrap))
         with Consumer("t", bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
-            assert consumer.poll(600) == []
+            assert consumer.poll(timeout_ms=600) == []
         assert world.requests < REQUESTS_PER_SECOND_MAX * (time.monotonic() - began), "nobody is asked without a pause"
 
 
@@ -85,7 +85,7 @@ def test_a_group_that_never_settles(protocol: str, at: type, code: ErrorCode) ->
         world.address = ("127.0.0.1", server.port)
         began = time.monotonic()
         with Consumer("t", bootstrap_servers=server.address, group_id="g", group_protocol=protocol) as consumer:
-            assert consumer.poll(600) == []
+            assert consumer.poll(timeout_ms=600) == []
             assert consumer.assignment() == ()
         elapsed_s = time.monotonic() - began
     assert elapsed_s < WAIT_S_MAX

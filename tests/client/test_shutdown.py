@@ -46,7 +46,7 @@ consumer = Consumer("t", bootstrap_servers=sys.argv[1], group_id="g", auto_offse
 assert next(consumer).value == b"v"
 child = os.fork()
 if child == 0:
-    end_child([lambda: producer.send("t", b"v"), lambda: consumer.poll(0)])
+    end_child([lambda: producer.send("t", b"v"), lambda: consumer.poll(timeout_ms=0)])
 assert os.waitpid(child, 0)[1] == 0
 producer.send("t", b"w").result(timeout_ms=60_000)  # the parent's clients are as before
 assert next(consumer).value == b"w"
@@ -71,7 +71,7 @@ async def main():
     assert (await anext(records)).value == b"v"
     child = os.fork()
     if child == 0:
-        is_told = await told(producer.send("t", b"v")) and await told(consumer.poll(0))
+        is_told = await told(producer.send("t", b"v")) and await told(consumer.poll(timeout_ms=0))
         await consumer.close()
         await producer.close()
         os._exit(0 if is_told else 3)
@@ -133,7 +133,8 @@ child = os.fork()
 if child == 0:
     signal.alarm(20)  # a use that hangs ends the child
     uses = [lambda: producer.send("t", b"v"), producer.flush, producer.metrics, waiting.result]
-    uses += [lambda: consumer.poll(0), lambda: next(consumer.batches(0)), lambda: consumer.end_offsets([("t", 0)])]
+    uses += [lambda: consumer.poll(timeout_ms=0), lambda: next(consumer.batches(timeout_ms=0))]
+    uses += [lambda: consumer.end_offsets([("t", 0)])]
     end_child(uses)
 done.set()
 holder.join()
@@ -210,7 +211,7 @@ def test_what_a_forgotten_producer_delivers_just_then_is_not_lost(
 
     monkeypatch.setattr(producer._changed, "wait_for", woken_late)
     producer._leave(WAIT_MS)
-    assert delivery.result(WAIT_MS).offset == 0
+    assert delivery.result(timeout_ms=WAIT_MS).offset == 0
     told = [record.getMessage() for record in caplog.records if record.name == "headrace.client"]
     assert not any("lost" in each for each in told)  # stock clients of other tests may log of lost connections
 
@@ -234,7 +235,7 @@ def test_producers_that_are_made_at_the_end_are_no_hindrance(
         sys.setprofile(before)
         for producer in made:
             producer.close()
-    assert delivery.result(WAIT_MS).offset == 0
+    assert delivery.result(timeout_ms=WAIT_MS).offset == 0
 
 
 def test_what_cannot_be_delivered_at_the_end_is_said(broker: EmbeddedBroker) -> None:
@@ -248,11 +249,11 @@ def test_what_a_collected_cycle_had_is_delivered(broker: EmbeddedBroker) -> None
     holder: dict[str, object] = {"producer": (producer := Producer(broker.bootstrap_servers, linger_ms=60_000))}
     holder["itself"] = holder
     producer.send("t", b"v")
-    producer.flush(WAIT_MS)
+    producer.flush(timeout_ms=WAIT_MS)
     delivery, thread = producer.send("t", b"w"), producer._thread
     del holder, producer
     gc.collect()
-    delivery.result(WAIT_MS)
+    delivery.result(timeout_ms=WAIT_MS)
     thread.join(WAIT_MS / 1000)
     assert not thread.is_alive()
     assert values(broker) == [b"v", b"w"]
@@ -263,7 +264,7 @@ def test_forgotten_producers_deliver_and_leave_nothing(broker: EmbeddedBroker) -
     threads, descriptors = client_threads(), client_descriptors()
     deliveries = [Producer(broker.bootstrap_servers, linger_ms=10).send("t", b"%d" % each) for each in range(FORGOTTEN)]
     for delivery in deliveries:
-        delivery.result(WAIT_MS)
+        delivery.result(timeout_ms=WAIT_MS)
     gc.collect()
     for thread in client_threads() - threads:
         thread.join(WAIT_MS / 1000)

@@ -53,7 +53,7 @@ def values(broker: EmbeddedBroker, topic: str, *, isolation: str = "read_committ
     ) as consumer:
         found: list[ConsumerRecord] = []
         for _ in range(WAIT_MS // 100):
-            found += consumer.poll(100)
+            found += consumer.poll(timeout_ms=100)
             if all(consumer.position(partition) >= end.offset for partition, end in ends.items()):
                 return sorted(record.value for record in found)
     raise AssertionError(f"the end was not reached, only {len(found)} records")
@@ -65,7 +65,7 @@ def test_committed_and_aborted(broker: EmbeddedBroker, topic: str) -> None:
             for partition in range(PARTITIONS):
                 producer.send(topic, b"committed", partition=partition)
         with pytest.raises(ZeroDivisionError), producer.transaction():  # noqa: PT012  (the block is the point)
-            producer.send(topic, b"aborted", partition=0).result(WAIT_MS)
+            producer.send(topic, b"aborted", partition=0).result(timeout_ms=WAIT_MS)
             raise ZeroDivisionError
         with producer.transaction() as transaction:
             producer.send(topic, b"aborted too", partition=1)
@@ -93,7 +93,7 @@ def test_what_is_read_is_committed_with_what_is_written(broker: EmbeddedBroker, 
         with Consumer(topic, **options) as consumer, transactional(broker, topic) as producer:
             done = 0
             for _ in range(WAIT_MS // 100):
-                records = consumer.poll(100, max_records=3)
+                records = consumer.poll(timeout_ms=100, max_records=3)
                 if not records:
                     if done == (5 if attempt == 0 else 10):
                         break
@@ -119,7 +119,7 @@ def test_a_second_producer_fences_the_first(broker: EmbeddedBroker, topic: str) 
         with first.transaction():
             first.send(topic, b"before", partition=0)
         zombie = first.transaction()
-        first.send(topic, b"zombie", partition=0).result(WAIT_MS)
+        first.send(topic, b"zombie", partition=0).result(timeout_ms=WAIT_MS)
         with second.transaction():
             second.send(topic, b"after", partition=0)
         with pytest.raises(ClientError):
@@ -138,7 +138,7 @@ def test_a_transaction_with_a_lost_record_can_only_be_aborted(broker: EmbeddedBr
             producer.send(topic, b"small", partition=1)
             lost = producer.send(topic, bytes(1_000), partition=0)
             with pytest.raises(ClientError, match="MESSAGE_TOO_LARGE"):
-                lost.result(WAIT_MS)
+                lost.result(timeout_ms=WAIT_MS)
             producer.send(topic, b"refused", partition=0)
         for round_number in range(2):
             with producer.transaction():
@@ -190,7 +190,7 @@ def test_nothing_is_taken_while_a_transaction_ends(
         with producer.transaction():
             producer.send(topic, b"first", partition=0)
         with producer.transaction() as transaction:
-            producer.send(topic, b"aborted", partition=0).result(WAIT_MS)
+            producer.send(topic, b"aborted", partition=0).result(timeout_ms=WAIT_MS)
             transaction.abort()
         with producer.transaction():
             producer.send(topic, b"last", partition=0)
@@ -221,7 +221,7 @@ def test_the_end_of_those_who_read_committed_records(broker: EmbeddedBroker, top
         Consumer(topic, **options) as uncommitted,
     ):
         transaction = producer.transaction()
-        producer.send(topic, b"open", partition=0).result(WAIT_MS)
+        producer.send(topic, b"open", partition=0).result(timeout_ms=WAIT_MS)
         assert committed.end_offsets([place]) == {place: 0}
         assert uncommitted.end_offsets([place]) == {place: 1}
         transaction.commit()

@@ -44,7 +44,7 @@ def said(caplog: pytest.LogCaptureFixture, words: str) -> int:
 
 def read_one(consumer: Consumer) -> ConsumerRecord:
     for _ in range(POLLS_MAX):
-        records = consumer.poll(20)
+        records = consumer.poll(timeout_ms=20)
         if records:
             return records[0]
     raise AssertionError("nothing came")
@@ -62,15 +62,15 @@ def test_the_topic_is_read_when_it_appears(
         topic, bootstrap_servers=strict.bootstrap_servers, auto_offset_reset="earliest", **options
     ) as consumer:
         for _ in range(POLLS_MAX):
-            assert consumer.poll(20) == []
+            assert consumer.poll(timeout_ms=20) == []
             if logs and said(caplog, f"topic '{topic}' does not exist"):
                 break
             if not logs and consumer._loop.client.cluster.topic_errors:  # type: ignore[attr-defined]
                 break
-        consumer.poll(20)
+        consumer.poll(timeout_ms=20)
         strict.create_topic(topic, partitions=2)
         with Producer(strict.bootstrap_servers) as producer:
-            producer.send(topic, b"first", partition=1).result(WAIT_MS)
+            producer.send(topic, b"first", partition=1).result(timeout_ms=WAIT_MS)
         assert read_one(consumer).value == b"first"
     assert said(caplog, f"topic '{topic}' does not exist") == logs, "it is logged once"
     assert said(caplog, f"topic '{topic}' exists now") == logs
@@ -81,10 +81,10 @@ def test_assigned_partitions_are_read_when_their_topic_appears(strict: EmbeddedB
     topic = strict.unused_topic_name("assigned-later")
     with Consumer(bootstrap_servers=strict.bootstrap_servers, auto_offset_reset="earliest") as consumer:
         consumer.assign([(topic, 0)])
-        assert consumer.poll(20) == []
+        assert consumer.poll(timeout_ms=20) == []
         strict.create_topic(topic)
         with Producer(strict.bootstrap_servers) as producer:
-            producer.send(topic, b"first").result(WAIT_MS)
+            producer.send(topic, b"first").result(timeout_ms=WAIT_MS)
         assert read_one(consumer).value == b"first"
 
 
@@ -95,10 +95,10 @@ def test_a_missing_topic_beside_one_that_is_read(strict: EmbeddedBroker) -> None
         Producer(strict.bootstrap_servers) as producer,
         Consumer(there, missing, bootstrap_servers=strict.bootstrap_servers, auto_offset_reset="earliest") as consumer,
     ):
-        producer.send(there, b"read meanwhile").result(WAIT_MS)
+        producer.send(there, b"read meanwhile").result(timeout_ms=WAIT_MS)
         assert read_one(consumer).value == b"read meanwhile"
         strict.create_topic(missing)
-        producer.send(missing, b"read later").result(WAIT_MS)
+        producer.send(missing, b"read later").result(timeout_ms=WAIT_MS)
         assert read_one(consumer).value == b"read later"
 
 
@@ -112,7 +112,7 @@ def test_a_broker_may_create_the_topic_if_the_consumer_allows_it(allows: bool) -
             "asked-for", bootstrap_servers=broker.bootstrap_servers, allow_auto_create_topics=allows
         ) as consumer:
             for _ in range(POLLS_MAX):
-                consumer.poll(20)
+                consumer.poll(timeout_ms=20)
                 cluster = consumer._session.cluster
                 if "asked-for" in (cluster.topics if allows else cluster.topic_errors):
                     break

@@ -137,7 +137,7 @@ class _Sender:
         """A message that is still on its way when all is over, which the end of the program would wait for."""
         if self._producer is not None:
             with suppress(ClientError):
-                self._producer.close(0)
+                self._producer.close(timeout_ms=0)
 
     def outcome(self) -> ProducerOutcome:
         times = dict(self._times)
@@ -208,7 +208,7 @@ class _Reader:
                 if time.monotonic() >= began + seconds if seconds else self._is_at_the_ends(consumer):
                     return
                 try:
-                    records = consumer.poll(POLL_MS, POLL_RECORDS_MAX)
+                    records = consumer.poll(timeout_ms=POLL_MS, max_records=POLL_RECORDS_MAX)
                 except ClientError as error:
                     self._note(error)
                     if not seconds:

@@ -66,7 +66,7 @@ class PipelineRun:
             self._consumer.assign([TOLD])
             self._consumer.seek(TOLD, EARLIEST)
             self._is_assigned = True
-        for record in self._consumer.poll(POLL_MS):
+        for record in self._consumer.poll(timeout_ms=POLL_MS):
             told = json.loads(record.value)
             if told["kind"] == "batch":
                 self.batches.append(told)

@@ -21,7 +21,7 @@ from headrace.cli.record_text import (
 )
 from headrace.cli.times import EXAMPLES, parse_time
 from headrace.client import Admin, Consumer
-from headrace.client.config import EXISTING_TOPICS
+from headrace.client.config_options import EXISTING_TOPICS
 from headrace.client.errors import BrokerError, BrokerUnreachable, DeadlineExceeded
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, Outcome
 from headrace.model.errors import ErrorCode
@@ -166,7 +166,7 @@ def _consume_in_group(
 def _polled(consumer: Consumer, records_max: int, *, is_patient: bool) -> list[ConsumerRecord]:
     """Who waits for more also waits for a broker that is gone, and has been told so."""
     try:
-        return consumer.poll(POLL_MS, records_max)
+        return consumer.poll(timeout_ms=POLL_MS, max_records=records_max)
     except (BrokerUnreachable, DeadlineExceeded):
         if not is_patient:
             raise

@@ -86,7 +86,7 @@ class Sender:
 
     def _say_how_many(self) -> None:
         try:
-            self._producer.flush(INTERRUPTED_FLUSH_MS)
+            self._producer.flush(timeout_ms=INTERRUPTED_FLUSH_MS)
             self._confirm()
         except (ClientError, Failure):
             waiting = sum(count for _, count in self._unconfirmed)
@@ -98,7 +98,7 @@ class Sender:
         """Wait for the oldest deliveries, all but `keep`."""
         try:
             while len(self._unconfirmed) > keep:
-                self._unconfirmed[0][0].result(DELIVERY_TIMEOUT_MS)
+                self._unconfirmed[0][0].result(timeout_ms=DELIVERY_TIMEOUT_MS)
                 self._unconfirmed.popleft()
         except BrokerError as refused:
             if refused.code == ErrorCode.INVALID_TOPIC_EXCEPTION:

@@ -114,3 +114,8 @@ def __getattr__(name: str) -> Any:
     if name in _FRONTS:
         return getattr(import_module(_FRONTS[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """For completion: what there is to use, imported or not."""
+    return [*__all__, "__doc__", "__file__", "__name__", "__path__", "config", "errors", "serializers"]

@@ -12,6 +12,7 @@ HINTS = {
     "hosts": _ADDRESS,
     "metadata_broker_list": _ADDRESS,
     "servers": _ADDRESS,
+    "timeout": "times are in milliseconds: timeout_ms of Admin, request_timeout_ms of all clients",
     # kafka-python and aiokafka
     "api_version": "leave it out: versions are asked for",
     "group_protocol_type": "leave it out",

@@ -5,9 +5,11 @@ Consumer("orders", value_deserializer=typed_json(Order))
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import msgspec
+
+T = TypeVar("T")
 
 Serialize = Callable[[Any], bytes | None]
 Deserialize = Callable[[bytes], Any]
@@ -31,11 +33,19 @@ DESERIALIZERS: dict[str, Deserialize] = {
 }
 
 
+@overload
+def typed_json(kind: type[T]) -> Callable[[bytes], T]: ...
+@overload
+def typed_json(kind: Any) -> Deserialize: ...
 def typed_json(kind: Any) -> Deserialize:
     """JSON that must be of this type: a msgspec.Struct, a dataclass, a TypedDict or any other that msgspec knows."""
     return msgspec.json.Decoder(kind).decode
 
 
+@overload
+def typed_msgpack(kind: type[T]) -> Callable[[bytes], T]: ...
+@overload
+def typed_msgpack(kind: Any) -> Deserialize: ...
 def typed_msgpack(kind: Any) -> Deserialize:
     """MessagePack that must be of this type."""
     return msgspec.msgpack.Decoder(kind).decode

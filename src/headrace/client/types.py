@@ -3,11 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # with a default: a Consumer without a type reads anything (PEP 696)
+
+    Value = TypeVar("Value", default=Any)
+else:
+    from typing import TypeVar
+
+    Value = TypeVar("Value")
 
 LATEST = -1
 EARLIEST = -2
@@ -273,14 +282,16 @@ class GroupIdentity(NamedTuple):
     instance_id: str | None = None
 
 
-class ConsumerRecord(NamedTuple):
+class ConsumerRecord(NamedTuple, Generic[Value]):
+    """A record as it was read. A record that deletes its key has the value None, whatever its type is."""
+
     topic: str
     partition: int
     offset: int
     timestamp: int
     key: Any
-    value: Any
-    """Bytes or None, or what the deserializer made of them."""
+    value: Value
+    """Bytes or None, or what the deserializer made of the bytes."""
     headers: tuple[tuple[str, bytes | None], ...]
 
 

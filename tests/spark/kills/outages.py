@@ -43,7 +43,7 @@ class Sender(threading.Thread):
             for number in itertools.count():
                 producer.send(SOURCE, b"%d" % number, key=b"%d" % number)
                 if number % ROWS_AT_ONCE == ROWS_AT_ONCE - 1:
-                    producer.flush(DELIVERY_MS)
+                    producer.flush(timeout_ms=DELIVERY_MS)
                     self._sent = number + 1
                     if self._stopping.wait(PAUSE_S):
                         return

@@ -77,7 +77,7 @@ def test_who_takes_a_lane_over_ends_what_another_has_begun(place: Place) -> None
         bootstrap_servers=place[0].bootstrap_servers, transactional_id=f"{identity(place, 0).owner}.0", linger_ms=0
     )
     transaction = zombie.transaction()
-    zombie.send(place[1], b"7").result(60_000)
+    zombie.send(place[1], b"7").result(timeout_ms=60_000)
     write_rows_of_lane(rows(0, range(10)), options(place), identity(place, 0), 0)
     with pytest.raises(ClientError):
         transaction.commit()

@@ -38,7 +38,7 @@ def consume(
         while any(consumer.position(each) < ends[each] for each in places):
             found += [
                 (record.key, record.value, record.partition, record.offset, record.timestamp, record.headers)
-                for record in consumer.poll(200)
+                for record in consumer.poll(timeout_ms=200)
             ]
     return sorted(found, key=lambda each: each[2:4])
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self, Unpack
 
 from headrace.client.aio.session import Session
-from headrace.client.config import AdminConfig, AdminOptions, settle
+from headrace.client.config import AdminConfig, settle
+from headrace.client.config_options import AdminOptions
 from headrace.client.core.admin import brokers, configs, groups, partitions, topics, transactions, users
 from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata

@@ -8,11 +8,12 @@ import inspect
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from headrace.client.aio.failures import TaskFailures
 from headrace.client.aio.session import Session
-from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
+from headrace.client.config import ConsumerConfig, SerializerName, settle
+from headrace.client.config_options import ConsumerOptions
 from headrace.client.consuming import (
     CALLBACK_CLOSES,
     CALLBACK_POLLS,
@@ -31,7 +32,8 @@ from headrace.client.consuming import (
 from headrace.client.core.groups.membership import Notice, NoticeKind
 from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
 from headrace.client.record_batch import RecordBatch
-from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, OffsetAndMetadata
+from headrace.client.timeouts import named_timeout
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, OffsetAndMetadata, Value
 from headrace.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ T = TypeVar("T")
 logger = logging.getLogger("headrace.client")
 
 
-class Consumer(AnyConsumer):
+class Consumer(AnyConsumer, Generic[Value]):
     """Reads topics, or assigned partitions. For one task at a time; every wait has an end."""
 
     def __init__(
@@ -53,10 +55,12 @@ class Consumer(AnyConsumer):
         bootstrap_servers: str | Sequence[str] | None = None,
         config: ConsumerConfig | Mapping[str, Any] | None = None,
         pattern: str | re.Pattern[str] | None = None,
+        value_deserializer: SerializerName | Callable[[bytes], Value] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
         """Options are those of `ConsumerConfig`; `config` also takes a dict with Kafka's names."""
-        self.config: ConsumerConfig = settle(ConsumerConfig, config, bootstrap_servers, options)
+        given = {**options, **({} if value_deserializer is None else {"value_deserializer": value_deserializer})}
+        self.config: ConsumerConfig = settle(ConsumerConfig, config, bootstrap_servers, given)
         self._session = Session(self.config)
         self._parts = ConsumerParts(self.config, self._session.cluster, self._session.entropy, logger.log)
         self._core, self._group = self._parts.core, self._parts.group
@@ -129,7 +133,8 @@ class Consumer(AnyConsumer):
 
     # Records
 
-    async def poll(self, timeout_ms: float = 1_000, max_records: int | None = None) -> list[ConsumerRecord]:
+    @named_timeout
+    async def poll(self, *, timeout_ms: float = 1_000, max_records: int | None = None) -> list[ConsumerRecord[Value]]:
         """The records that are there, or come within the time; an empty list if none do."""
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit <= 0:
@@ -144,7 +149,8 @@ class Consumer(AnyConsumer):
         self._failures.clear()
         return records
 
-    async def batches(self, timeout_ms: float | None = None) -> AsyncIterator[RecordBatch]:
+    @named_timeout
+    async def batches(self, *, timeout_ms: float | None = None) -> AsyncIterator[RecordBatch]:
         """Many records of a partition at once, for speed; ends when none came for `timeout_ms`, if that is given."""
         if timeout_ms is None:
             timeout_ms = self.config.consumer_timeout_ms
@@ -163,13 +169,13 @@ class Consumer(AnyConsumer):
             elif timeout_ms is not None:
                 return
 
-    async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+    async def __aiter__(self) -> AsyncIterator[ConsumerRecord[Value]]:
         """Record by record; goes on where it was left, also after an error."""
         timeout_ms = self.config.consumer_timeout_ms
         for record in self._handover.left:
             yield record
         while True:
-            records = await self.poll(ITERATION_POLL_MS if timeout_ms is None else timeout_ms)
+            records = await self.poll(timeout_ms=ITERATION_POLL_MS if timeout_ms is None else timeout_ms)
             if not records and timeout_ms is not None:
                 return
             for record in self._handover.iterate(records):
@@ -214,6 +220,7 @@ class Consumer(AnyConsumer):
         assert position is not None
         return position
 
+    @named_timeout
     async def commit(self, offsets: Commits = None, *, timeout_ms: float | None = None) -> None:
         """Commit what was given so far, up to a record, or these offsets."""
         self._check_open()
@@ -248,7 +255,8 @@ class Consumer(AnyConsumer):
 
     # Life
 
-    async def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+    @named_timeout
+    async def close(self, *, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Commit if that is automatic, leave the group, and break the connections."""
         if self._session.is_closed or self._is_leaving:
             return

@@ -21,7 +21,10 @@ class TaskFailures:
 
     def note(self, error: Exception) -> None:
         """The client raises this error in the current task; log it if the task ends with it."""
-        task = asyncio.current_task()
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            return  # A forked process has no running loop.
         self._error = error
         if task is not None and task is not self._task:
             self._task = task

@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from headrace.client.aio.session import Session
-from headrace.client.config import ProducerConfig, ProducerOptions, settle
+from headrace.client.config import ProducerConfig, settle
+from headrace.client.config_options import ProducerOptions
 from headrace.client.consuming import Place, as_offsets
 from headrace.client.core.accumulator import NEVER, Appended
 from headrace.client.errors import (
@@ -22,6 +23,7 @@ from headrace.client.errors import (
 from headrace.client.producing import AnyProducer, GivenBatch, check_timestamp, given_batch, make_core, serialized
 from headrace.client.promises import Promise
 from headrace.client.serializers import serializer
+from headrace.client.timeouts import named_timeout
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction, RecordMetadata
 
 if TYPE_CHECKING:
@@ -182,7 +184,8 @@ class Producer(AnyProducer):
             await self._session.changed(began_ms + waited_ms + self._patience_ms(waited_ms))
         return found
 
-    async def flush(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+    @named_timeout
+    async def flush(self, *, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Wait until every record handed over is delivered or given up; its `Delivery` says which."""
         self._check_usable()
         self._core.fill()
@@ -225,7 +228,7 @@ class Producer(AnyProducer):
             transactions.check_may_commit()
         else:
             self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
-        await self.flush(self.config.max_block_ms)
+        await self.flush(timeout_ms=self.config.max_block_ms)
         await self._until(lambda: not transactions.is_busy, "the offsets of the transaction are not settled")
         transactions.seal()
         await self._session.run(transactions.end(commit=commit), self.config.max_block_ms)
@@ -260,7 +263,7 @@ class Producer(AnyProducer):
 
     async def hand_over_transaction(self) -> PreparedTransaction:
         transactions = self._require_transactions()
-        await self.flush(self.config.max_block_ms)
+        await self.flush(timeout_ms=self.config.max_block_ms)
         return transactions.hand_over()
 
     # Life
@@ -269,14 +272,15 @@ class Producer(AnyProducer):
         """Counters since the producer was made."""
         return {**self._session.links.counters(), **self._core.counters()}
 
-    async def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+    @named_timeout
+    async def close(self, *, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Deliver what was handed over, then stop; what is not delivered by then is given up."""
         if self._is_closing or not self._session.is_own_process():
             return
         try:
             if self._giving_up is not None and not self._giving_up.done():
                 await asyncio.wait([self._giving_up], timeout=timeout_ms / 1000)
-            await self.flush(timeout_ms)
+            await self.flush(timeout_ms=timeout_ms)
         finally:
             self._is_closing = True
             self._core.abandon(ClientClosed("the producer was closed before the record was delivered"))

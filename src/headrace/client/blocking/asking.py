@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self, Unpack
 
 from headrace.client.blocking.session import Session
-from headrace.client.config import AdminConfig, AdminOptions, settle
+from headrace.client.config import AdminConfig, settle
+from headrace.client.config_options import AdminOptions
 
 
 class Asking:

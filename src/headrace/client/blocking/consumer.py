@@ -4,11 +4,12 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from headrace.client.blocking.keeper import Driver
 from headrace.client.blocking.session import Session
-from headrace.client.config import ConsumerConfig, ConsumerOptions, settle
+from headrace.client.config import ConsumerConfig, SerializerName, settle
+from headrace.client.config_options import ConsumerOptions
 from headrace.client.consuming import (
     CALLBACK_CLOSES,
     CALLBACK_POLLS,
@@ -27,7 +28,8 @@ from headrace.client.core.groups.membership import Notice, NoticeKind
 from headrace.client.core.reading import FetchedBatch
 from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
 from headrace.client.record_batch import RecordBatch
-from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, OffsetAndMetadata
+from headrace.client.timeouts import named_timeout
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, OffsetAndMetadata, Value
 from headrace.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ T = TypeVar("T")
 logger = logging.getLogger("headrace.client")
 
 
-class Consumer(AnyConsumer):
+class Consumer(AnyConsumer, Generic[Value]):
     """Reads topics, or assigned partitions. For one thread; every wait has an end."""
 
     def __init__(
@@ -52,10 +54,12 @@ class Consumer(AnyConsumer):
         bootstrap_servers: str | Sequence[str] | None = None,
         config: ConsumerConfig | Mapping[str, Any] | None = None,
         pattern: str | re.Pattern[str] | None = None,
+        value_deserializer: SerializerName | Callable[[bytes], Value] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
         """Options are those of `ConsumerConfig`; `config` also takes a dict with Kafka's names."""
-        self.config: ConsumerConfig = settle(ConsumerConfig, config, bootstrap_servers, options)
+        given = {**options, **({} if value_deserializer is None else {"value_deserializer": value_deserializer})}
+        self.config: ConsumerConfig = settle(ConsumerConfig, config, bootstrap_servers, given)
         self._session = Session(self.config)
         self._driver = Driver(self._session)
         self._parts = ConsumerParts(self.config, self._session.cluster, self._session.entropy, logger.log)
@@ -63,7 +67,7 @@ class Consumer(AnyConsumer):
         self._session.engine.attach(self._group or self._core)
         self._listener = Listener()
         self._handover = Handover(self.config)
-        self._stream: Iterator[ConsumerRecord] | None = None
+        self._stream: Iterator[ConsumerRecord[Value]] | None = None
         self._teller: threading.Thread | None = None
         """In which a callback of the group runs."""
         self._is_leaving = False
@@ -136,7 +140,8 @@ class Consumer(AnyConsumer):
 
     # Records
 
-    def poll(self, timeout_ms: float = 1_000, max_records: int | None = None) -> list[ConsumerRecord]:
+    @named_timeout
+    def poll(self, *, timeout_ms: float = 1_000, max_records: int | None = None) -> list[ConsumerRecord[Value]]:
         """The records that are there, or come within the time; an empty list if none do."""
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit <= 0:
@@ -145,7 +150,8 @@ class Consumer(AnyConsumer):
             self._await(lambda: self._core.take(limit), timeout_ms) or []
         )
 
-    def batches(self, timeout_ms: float | None = None) -> Iterator[RecordBatch]:
+    @named_timeout
+    def batches(self, *, timeout_ms: float | None = None) -> Iterator[RecordBatch]:
         """Many records of a partition at once, for speed; ends when none came for `timeout_ms`, if that is given."""
         if timeout_ms is None:
             timeout_ms = self.config.consumer_timeout_ms
@@ -170,21 +176,21 @@ class Consumer(AnyConsumer):
         with self._driver:
             return self._core.take_batches() if self._group.notice() is None else []
 
-    def __iter__(self) -> Iterator[ConsumerRecord]:
+    def __iter__(self) -> Iterator[ConsumerRecord[Value]]:
         if self._stream is None:
             self._stream = self._records()
         return self._stream
 
-    def __next__(self) -> ConsumerRecord:
+    def __next__(self) -> ConsumerRecord[Value]:
         return next(iter(self))
 
-    def _records(self) -> Iterator[ConsumerRecord]:
+    def _records(self) -> Iterator[ConsumerRecord[Value]]:
         """Record by record; goes on where it was left, also after an error."""
         timeout_ms = self.config.consumer_timeout_ms
         try:
             yield from self._handover.left
             while True:
-                records = self.poll(ITERATION_POLL_MS if timeout_ms is None else timeout_ms)
+                records = self.poll(timeout_ms=ITERATION_POLL_MS if timeout_ms is None else timeout_ms)
                 if not records and timeout_ms is not None:
                     return
                 yield from self._handover.iterate(records)
@@ -233,6 +239,7 @@ class Consumer(AnyConsumer):
         assert position is not None
         return position
 
+    @named_timeout
     def commit(self, offsets: Commits = None, *, wait: bool = True, timeout_ms: float | None = None) -> None:
         """Commit what was given so far, up to a record, or these offsets; without `wait` errors are only logged."""
         self._check_open()
@@ -273,7 +280,8 @@ class Consumer(AnyConsumer):
 
     # Life
 
-    def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+    @named_timeout
+    def close(self, *, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Commit if that is automatic, leave the group, and break the connections."""
         if self._session.is_closed or self._is_leaving:
             return

@@ -9,6 +9,7 @@ from functools import partial
 from headrace.client.core.produced_batches import ProducedBatch
 from headrace.client.errors import ClientClosed, DeadlineExceeded, InvalidArgument
 from headrace.client.promises import Promise
+from headrace.client.timeouts import named_timeout
 from headrace.client.types import RecordMetadata
 
 FORKED = "a producer does not survive a fork: make one in each process, after the fork"
@@ -54,7 +55,8 @@ class Delivery(Promise):
         self._place = place
         self._timestamp = timestamp
 
-    def result(self, timeout_ms: float | None = None) -> RecordMetadata:
+    @named_timeout
+    def result(self, *, timeout_ms: float | None = None) -> RecordMetadata:
         """Where the record is; raises why it is nowhere, or `DeadlineExceeded` if that is not known in time."""
         batch = self._batch
         if not batch.is_done:

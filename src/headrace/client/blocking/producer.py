@@ -14,7 +14,8 @@ from headrace.client.blocking.delivery import FORKED, Changes, Delivery
 from headrace.client.blocking.driving import Driven, drive
 from headrace.client.blocking.session import Session
 from headrace.client.blocking.transaction import Transaction
-from headrace.client.config import ProducerConfig, ProducerOptions, settle
+from headrace.client.config import ProducerConfig, settle
+from headrace.client.config_options import ProducerOptions
 from headrace.client.core.accumulator import NOW, Appended
 from headrace.client.core.calls import Operation
 from headrace.client.errors import BufferFull, ClientClosed, ClientError, DeadlineExceeded, TransactionFailed
@@ -28,6 +29,7 @@ from headrace.client.producing import (
     serialized,
 )
 from headrace.client.serializers import serializer
+from headrace.client.timeouts import named_timeout
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 from headrace.model.ids import TopicPartition
 
@@ -228,7 +230,7 @@ class Producer(AnyProducer):
                 transactions.check_may_commit()
             else:
                 self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
-            self.flush(self.config.max_block_ms)
+            self.flush(timeout_ms=self.config.max_block_ms)
             self._await_calls(lambda: not transactions.is_busy)
             transactions.seal()
         self._run(partial(transactions.end, commit=commit), self.config.max_block_ms)
@@ -253,7 +255,7 @@ class Producer(AnyProducer):
     def hand_over_transaction(self) -> PreparedTransaction:
         transactions = self._require_transactions()
         with self._changed:
-            self.flush(self.config.max_block_ms)
+            self.flush(timeout_ms=self.config.max_block_ms)
             return transactions.hand_over()
 
     def _run(self, make: Callable[[], Operation[T]], timeout_ms: float) -> T:
@@ -279,7 +281,8 @@ class Producer(AnyProducer):
 
     # Life
 
-    def flush(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+    @named_timeout
+    def flush(self, *, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Wait until every record handed over is delivered or given up, and the callbacks that tell of it have run.
 
         `Delivery.result` says which.
@@ -299,7 +302,8 @@ class Producer(AnyProducer):
         core = self._core
         return self._fault is not None or not (core.unsettled() or core.settled or self._is_calling)
 
-    def close(self, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+    @named_timeout
+    def close(self, *, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Deliver what was handed over, then stop; what is not delivered by then is given up."""
         if self._is_closing or not self._session.is_own_process():
             return
@@ -307,7 +311,7 @@ class Producer(AnyProducer):
         try:
             with self._changed:
                 if self._fault is None and not self._is_closing:
-                    self.flush(timeout_ms)
+                    self.flush(timeout_ms=timeout_ms)
         finally:
             with self._changed:
                 self._is_closing = True
@@ -354,7 +358,7 @@ class Producer(AnyProducer):
     def _leave(self, timeout_ms: float) -> None:
         """The program ends; what cannot be delivered is told by the log."""
         try:
-            self.close(timeout_ms)
+            self.close(timeout_ms=timeout_ms)
         except ClientError as error:
             logger.warning("the program ends, and records of a producer that was not closed are lost: %s", error)
 

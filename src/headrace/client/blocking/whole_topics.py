@@ -33,7 +33,7 @@ def read_topic(settings: Mapping[str, Any], topic: str) -> Iterator[ConsumerReco
         ends = consumer.end_offsets(places)
         deadline = time.monotonic() + QUIET_SECONDS_MAX
         while any(consumer.position(place) < end for place, end in ends.items()):
-            records = consumer.poll(POLL_MS, POLL_RECORDS_MAX)
+            records = consumer.poll(timeout_ms=POLL_MS, max_records=POLL_RECORDS_MAX)
             if records:
                 deadline = time.monotonic() + QUIET_SECONDS_MAX
             elif time.monotonic() > deadline:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from headrace.client import EARLIEST, Admin, Consumer, NewTopic, Producer, TopicPartition
-from headrace.client.config import EXISTING_TOPICS
+from headrace.client.config_options import EXISTING_TOPICS
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
 from headrace.spark.pipelines.records import TOPIC, TOPIC_CONFIGS, Ledger
@@ -48,11 +48,11 @@ class Bulletin:
     def tell_now(self, message: tuple[str, bytes]) -> None:
         """In the topic when this returns."""
         key, value = message
-        self._producer.send(TOPIC, value, key=key.encode()).result(BLOCK_MS_MAX)
+        self._producer.send(TOPIC, value, key=key.encode()).result(timeout_ms=BLOCK_MS_MAX)
 
     def follow(self, timeout_ms: float) -> None:
         """Wait for new records, at most so long."""
-        for record in self._consumer.poll(timeout_ms):
+        for record in self._consumer.poll(timeout_ms=timeout_ms):
             self.ledger.apply(record.timestamp, record.value)
 
     def catch_up(self) -> Ledger:
@@ -67,7 +67,7 @@ class Bulletin:
 
     def close(self) -> None:
         try:
-            self._producer.close(BLOCK_MS_MAX)
+            self._producer.close(timeout_ms=BLOCK_MS_MAX)
         finally:
             self._consumer.close()
 

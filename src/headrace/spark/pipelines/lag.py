@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headrace.client import LATEST, Admin, Consumer, TopicPartition
-from headrace.client.config import EXISTING_TOPICS
+from headrace.client.config_options import EXISTING_TOPICS
 from headrace.client.errors import ClientError
 from headrace.model.errors import ErrorCode
 
@@ -60,7 +60,7 @@ def _ages(settings: Mapping[str, Any], places: Mapping[TopicPartition, int]) -> 
             for place, offset in places.items():
                 consumer.seek(place, offset)
             while len(found) < len(places) and time.monotonic() < deadline:
-                for record in consumer.poll(100):
+                for record in consumer.poll(timeout_ms=100):
                     place = TopicPartition(record.topic, record.partition)
                     found.setdefault(place, max(time.time() - record.timestamp / 1000, 0.0))
     except ClientError:

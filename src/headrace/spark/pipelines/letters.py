@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from headrace.client import EARLIEST, Consumer, ConsumerRecord, OffsetAndMetadata, Producer, TopicPartition
-from headrace.client.config import EXISTING_TOPICS
+from headrace.client.config_options import EXISTING_TOPICS
 from headrace.client.consuming import Place
 from headrace.client.errors import ClientError
 from headrace.model.errors import ErrorCode
@@ -203,7 +203,7 @@ def _batches(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> Iterator
     """Records below the ends, some at once."""
     heard = time.monotonic()
     while any(consumer.position(place) < end for place, end in ends.items()):
-        records = consumer.poll(200, LETTERS_PER_TRANSACTION)
+        records = consumer.poll(timeout_ms=200, max_records=LETTERS_PER_TRANSACTION)
         below = [each for each in records if each.offset < ends[_place(each)]]
         if records:
             heard = time.monotonic()

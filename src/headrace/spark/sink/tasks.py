@@ -117,7 +117,7 @@ def _write_plain(batches: Iterable["pa.RecordBatch"], options: SinkOptions) -> T
     try:
         for rows in chunks(batches):
             sending.send(rows)
-        producer.flush(producer.config.delivery_timeout_ms)
+        producer.flush(timeout_ms=producer.config.delivery_timeout_ms)
         sending.check()
     except BaseException:
         connections.drop("producer", options.client)  # what it still holds must not be sent by a later task
