@@ -1,5 +1,6 @@
 """`headrace broker` as people start it: a process with a first line, and an end by signal."""
 
+import json
 import os
 import re
 import signal
@@ -103,3 +104,34 @@ def test_a_file_of_configs_and_the_metrics(tmp_path: Path) -> None:
         assert 'headrace_requests_total{api="metadata"} ' in text
         process.send_signal(signal.SIGTERM)
         assert process.wait(END_SECONDS_MAX) == 0
+
+
+def test_the_broker_logs_its_start_its_recovery_and_its_end(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with started(folder) as (process, address):
+        assert CliRunner().invoke(cli, ["topics", "create", "kept", "--bootstrap", address]).exit_code == 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(END_SECONDS_MAX) == 0
+    with started(folder) as (process, _):
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(END_SECONDS_MAX) == 0
+        assert process.stderr is not None
+        starts, recovered, stops, stopped = process.stderr.read().splitlines()
+    assert "broker starts" in starts
+    assert f"data={folder}" in starts
+    assert "listeners=PLAINTEXT://127.0.0.1:0" in starts
+    assert re.search(r"version=\d+\.\d+", starts)
+    assert re.search(r"recovered 1 partition in \d+\.\d s after a clean stop", recovered)
+    assert "broker stops" in stops
+    assert "stopped cleanly" in stopped
+
+
+def test_doctor_looks_at_a_named_folder_alone(tmp_path: Path) -> None:
+    with started(tmp_path / "used") as (_, address):
+        other = str(tmp_path / "other")
+        both = CliRunner().invoke(cli, ["doctor", "--json", "--data-dir", other, "--bootstrap", address]).stdout
+        assert "is not a folder of this broker" in both
+        fitting = ["--data-dir", str(tmp_path / "used"), "--bootstrap", address]
+        assert "is not a folder of this broker" not in CliRunner().invoke(cli, ["doctor", "--json", *fitting]).stdout
+    alone = json.loads(CliRunner().invoke(cli, ["doctor", "--json", "--data-dir", other]).stdout)
+    assert all(not finding["about"].startswith("broker") for finding in alone)

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from headrace.bench.metrics_page import histogram, parse_page, total
-from headrace.cli.top import GROUP_COLUMNS, TOPIC_COLUMNS, _number, shown_columns
+from headrace.cli.top import GROUP_COLUMNS, TOPIC_COLUMNS, _error_line, _number, shown_columns
 from headrace.cli.top_samples import GroupCount, Sample, view_of
 from headrace.client import Admin, Producer
 from headrace.model.ids import TopicPartition
@@ -175,6 +175,26 @@ def test_what_was_there_before_does_not_count_as_written() -> None:
     before = now._replace(at_seconds=10.0, ends={part: 80}, groups={"g": group._replace(committed={part: 30})})
     view = view_of(before, now)
     assert (view.topics[0].in_per_second, view.topics[0].out_per_second, view.groups[0].lag) == (10, 5, 60)
+
+
+def test_errors_are_named_with_their_rates() -> None:
+    before = parse_page(
+        'headrace_request_errors_total{api="produce"} 5\nheadrace_request_errors_total{api="metadata"} 1\n'
+        'headrace_produce_errors_total{error="CORRUPT_MESSAGE"} 5\n'
+    )
+    later = parse_page(
+        'headrace_request_errors_total{api="produce"} 9\nheadrace_request_errors_total{api="metadata"} 2\n'
+        'headrace_request_errors_total{api="fetch"} 6\nheadrace_produce_errors_total{error="CORRUPT_MESSAGE"} 9\n'
+        'headrace_fetch_errors_total{error="OFFSET_OUT_OF_RANGE"} 6\n'
+    )
+    first = Sample(10.0, 1, {}, {}, {}, {}, {}, before)
+    node = view_of(first, first._replace(at_seconds=12.0, metrics=later)).node
+    assert node is not None
+    assert node.errors_per_second == 5.5
+    assert node.errors == {"fetch OFFSET_OUT_OF_RANGE": 3, "produce CORRUPT_MESSAGE": 2, "metadata": 0.5}
+    shown = "errors: fetch OFFSET_OUT_OF_RANGE 3/s, produce CORRUPT_MESSAGE 2/s, metadata 0.5/s"
+    assert _error_line(node) == shown
+    assert _error_line(node._replace(errors={})) == "no request failed"
 
 
 def test_pages_are_read_back() -> None:

@@ -314,7 +314,9 @@ class Node:
     def _serve(self) -> None:
         """Recover the partitions, and let clients in."""
         self.broker.take_dynamic_configs()
+        began_ms = self._ports.clock.monotonic_ms()
         self.broker.partitions.open_all(self.broker.image)
+        self._log_recovery(began_ms)
         self.broker.controller.subscribe(self.broker.image_changed)
         warnings = ConfigWarnings(self.broker.image, self.logger)
         warnings.started(self.config.layers.static)
@@ -334,6 +336,15 @@ class Node:
         found = open_listeners((listener.host, listener.port) for _, bound in self._listeners for listener in bound)
         if found:
             self.logger.warning(f"{', '.join(found)} is {OPEN_LISTENER}: {OPEN_LISTENER_ADVICE}")
+
+    def _log_recovery(self, began_ms: float) -> None:
+        count = len(self.broker.partitions)
+        if count:
+            seconds = (self._ports.clock.monotonic_ms() - began_ms) / 1000
+            noun = "partition" if count == 1 else "partitions"
+            was_clean = all(directory.clean_shutdown for directory in self._directories)
+            after = "after a clean stop" if was_clean else "after an unclean stop"
+            self.logger.info(f"recovered {count} {noun} in {seconds:.1f} s {after}")
 
     # Running
 
@@ -468,6 +479,7 @@ def run(config: BrokerConfig, *, on_ready: Callable[[Node], None] = lambda node:
     sys.setswitchinterval(HELPER_TURN_S)
     descriptors_max = raise_open_file_limit()
     node = Node(config, real_ports(), host_name=os.uname().nodename, descriptors_max=descriptors_max)
+    _log_start(node)
     signals = 0
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -489,10 +501,28 @@ def run(config: BrokerConfig, *, on_ready: Callable[[Node], None] = lambda node:
     return _end(node)
 
 
+def _log_start(node: Node) -> None:
+    from importlib.metadata import version
+
+    from headrace.wire.compiled import has_request_helper
+
+    node.logger.info(
+        "broker starts",
+        version=version("headrace"),
+        data=", ".join(os.path.abspath(path) for path in node.config.log_dirs),
+        listeners=", ".join(map(str, node.config.listeners)),
+        helpers="compiled" if has_request_helper() else "pure Python",
+        process=os.getpid(),
+    )
+
+
 def _end(node: Node) -> int:
+    node.logger.info("broker stops")
     node.begin_stop()
     deadline_ms = node.broker.clock.monotonic_ms() + node.config.shutdown_timeout_ms
     while not node.failed and not node.drained and node.broker.clock.monotonic_ms() < deadline_ms:
         node.turn(STOP_TURN_MS)
     node.close()
+    if not node.failed:
+        node.logger.info("stopped cleanly")
     return 1 if node.failed else 0

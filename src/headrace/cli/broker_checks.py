@@ -29,8 +29,14 @@ NAMES_SHOWN_MAX = 5
 FREE_BYTES_MIN = "headrace.disk.free.min.bytes"
 
 
-def check_broker(bootstrap: str, *, expected: bool, timeout_ms: int) -> Iterator[Finding]:
-    """`expected`: the user named this broker, so that none answering there is a problem and not a note."""
+def check_broker(
+    bootstrap: str, *, expected: bool, timeout_ms: int, expected_folders: Sequence[Path] = ()
+) -> Iterator[Finding]:
+    """Look at the broker that answers there.
+
+    `expected`: the user named this broker, so that none answering there is a problem and not a note.
+    `expected_folders`: the data folders that the user named beside it.
+    """
     with Admin(bootstrap, timeout_ms=timeout_ms) as admin:
         try:
             cluster = admin.cluster()
@@ -47,22 +53,32 @@ def check_broker(bootstrap: str, *, expected: bool, timeout_ms: int) -> Iterator
         for broker in cluster.brokers:
             yield address_finding(broker, bootstrap)
         try:
-            yield from _check_contents(admin)
+            yield from _check_contents(admin, expected_folders)
         except ClientError as error:
             yield problem("broker", f"does not answer every question: {error}", "look at its log")
 
 
-def _check_contents(admin: Admin) -> Iterator[Finding]:
+def _check_contents(admin: Admin, expected_folders: Sequence[Path]) -> Iterator[Finding]:
     topics = admin.topics()
     yield from partition_findings(topics)
     yield from config_findings(topics, topic_configs(admin, [topic.name for topic in topics]))
     folders = admin.log_dirs()
+    yield from folder_findings([folder.path for folder in folders], expected_folders)
     configs = broker_configs(admin, {folder.node_id for folder in folders})
     for node_id, values in configs.items():
         yield from listener_findings(node_id, values.get("listeners", ""))
     yield from log_dir_findings(
         folders, {node_id: int(values.get(FREE_BYTES_MIN, "0")) for node_id, values in configs.items()}
     )
+
+
+def folder_findings(used: Sequence[str], expected: Sequence[Path]) -> Iterator[Finding]:
+    """Tell the user who named a folder and a broker that they do not belong together."""
+    known = {Path(path).resolve() for path in used}
+    for folder in expected:
+        if folder.resolve() not in known:
+            seen = f"{folder} is not a folder of this broker, which uses {_some(used)}"
+            yield note("data folder", seen, "leave out --data-dir or --bootstrap to look at one of them alone")
 
 
 def address_finding(broker: Broker, bootstrap: str) -> Finding:

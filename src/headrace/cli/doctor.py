@@ -28,7 +28,10 @@ _STYLES = {Level.OK: "green", Level.NOTE: "cyan", Level.WARNING: "yellow", Level
 @json_option
 @click.pass_context
 def command(ctx: click.Context, bootstrap: str, folders: tuple[Path, ...], as_json: bool) -> None:
-    """Tell what is wrong with this machine or this broker, and what to do. Exits with 1 if there is a problem."""
+    """Tell what is wrong with this machine or this broker, and what to do. Exits with 1 if there is a problem.
+
+    With --data-dir and no --bootstrap only the folder is looked at: the broker that answers may use another one.
+    """
     from headrace.cli.broker_checks import check_broker
     from headrace.cli.machine_checks import check_data_folder, check_machine
     from headrace.cli.spark_checks import check_spark
@@ -39,7 +42,8 @@ def command(ctx: click.Context, bootstrap: str, folders: tuple[Path, ...], as_js
         findings.extend(check_data_folder(folder, free_bytes_min=defaults.disk_free_bytes_min))
     named = ctx.get_parameter_source("bootstrap") is not ParameterSource.DEFAULT
     findings.extend(check_spark())
-    findings.extend(check_broker(bootstrap, expected=named, timeout_ms=BROKER_TIMEOUT_MS))
+    if named or not folders:
+        findings.extend(check_broker(bootstrap, expected=named, timeout_ms=BROKER_TIMEOUT_MS, expected_folders=folders))
     if as_json:
         print_json([finding._asdict() for finding in findings])
     else:

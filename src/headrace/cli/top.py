@@ -23,7 +23,7 @@ METRICS_CONFIG = "headrace.metrics.listen"
 EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104
 """Addresses that listen on all interfaces and name none."""
 
-PAGE_LINES = 7
+PAGE_LINES = 8
 """Of the head, the headings and the gaps; the rest of a screen is for rows."""
 
 PIPED_ROWS_MAX = 10_000
@@ -33,6 +33,8 @@ GROUP_COLUMNS = ("group", "state", "type", "members", "lag", "read/s")
 SHED_FIRST = ("type", "parts", "members", "records", "size", "read/s", "state", "out/s")
 """What a narrow screen leaves out, in this order."""
 LOOP_LAG_WARNING_MS = 100.0
+ERRORS_SHOWN_MAX = 4
+"""Kinds of errors that fit a line."""
 
 
 @click.command("top")
@@ -132,6 +134,7 @@ def page(view: View, bootstrap: str, *, rows_max: int, width: int) -> "Group":
     return Group(
         Text(head, style="bold", no_wrap=True, overflow="ellipsis"),
         Text(_node_line(view.node), style="dim" if view.node is None else "", no_wrap=True, overflow="ellipsis"),
+        Text(_error_line(view.node), style=_error_style(view.node), no_wrap=True, overflow="ellipsis"),
         Text(_loop_line(view.node), style=_loop_style(view.node), no_wrap=True, overflow="ellipsis"),
         Text(),
         _table(TOPIC_COLUMNS, _topic_cells(view.topics[:topic_rows]), width),
@@ -148,6 +151,20 @@ def _node_line(node: NodeRow | None) -> str:
         f"{_number(node.requests_per_second)} req/s  {_number(node.errors_per_second)} err/s  "
         f"{node.connections} conn"
     )
+
+
+def _error_line(node: NodeRow | None) -> str:
+    if node is None:
+        return ""
+    if not node.errors:
+        return "no request failed"
+    named = [f"{name} {_number(rate)}/s" for name, rate in node.errors.items()]
+    more = len(named) - ERRORS_SHOWN_MAX
+    return f"errors: {', '.join(named[:ERRORS_SHOWN_MAX])}" + (f" and {more} more" if more > 0 else "")
+
+
+def _error_style(node: NodeRow | None) -> str:
+    return "yellow" if node is not None and node.errors else "green"
 
 
 def _loop_line(node: NodeRow | None) -> str:

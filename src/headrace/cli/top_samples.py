@@ -128,6 +128,8 @@ class NodeRow(NamedTuple):
     bytes_out_per_second: float
     requests_per_second: float
     errors_per_second: float
+    errors: dict[str, float]
+    """What the errors were, with their rates: an error of Produce or Fetch by its name, others by their API."""
     connections: int
     loop_lag_ms: float
     """The longest turn since the last look."""
@@ -180,7 +182,24 @@ def _node(before: Sample, now: Sample, seconds: float) -> NodeRow | None:
         rate("headrace_bytes_out_total"),
         rate("headrace_requests_total"),
         rate("headrace_request_errors_total"),
+        _error_rates(earlier, later, seconds),
         int(total(later, "headrace_connections")),
         longest * 1000,
         min(percentile(turns, 0.99), longest) * 1000,  # a histogram tells the upper edge of a bucket
     )
+
+
+def _error_rates(earlier: MetricsPage, later: MetricsPage, seconds: float) -> dict[str, float]:
+    """The most frequent first."""
+    found: dict[str, float] = {}
+    for family, label, name_of in (
+        ("headrace_produce_errors_total", "error", "produce {}".format),
+        ("headrace_fetch_errors_total", "error", "fetch {}".format),
+        ("headrace_request_errors_total", "api", str),
+    ):
+        before = {labels.get(label, ""): value for labels, value in earlier.get(family, ())}
+        for labels, value in later.get(family, ()):
+            grown = value - before.get(labels.get(label, ""), 0.0)
+            if grown > 0 and labels.get(label) not in ("produce", "fetch"):  # these are counted by their errors
+                found[name_of(labels.get(label, ""))] = round(grown / seconds, 3)
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
