@@ -5,12 +5,15 @@ import gzip
 import pytest
 
 from headrace.broker.partitions import soundness
+from headrace.model.configs import ConfigSource
 from headrace.model.errors import ErrorCode
 from headrace.wire import compiled
+from headrace.wire.apis import ApiKey
+from headrace.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsRequestResource
 from headrace.wire.records import header, walk
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.compression import Compression, compress
-from tests.broker.virtual import VirtualBroker
+from tests.broker.virtual import BROKER_RESOURCE, TOPIC_RESOURCE, VirtualBroker
 from tests.records.forged import with_body, with_header
 
 GOOD = bytes(build_batch([NewRecord(1, b"k%d" % number, b"value") for number in range(3)]))
@@ -162,3 +165,34 @@ def test_without_the_helper_python_walks(broker: VirtualBroker, monkeypatch: pyt
     refused(broker, "all", BAD_RECORDS["an offset twice"], ErrorCode.INVALID_RECORD)
     large = build_batch([NewRecord(1, b"k", bytes(10))] * 2_000)
     assert broker.client().produce_error("all", 0, bytes(large)) == 0
+
+
+@pytest.mark.parametrize(("has_helper", "level"), [(True, "uncompressed"), (False, "header")])
+def test_the_level_in_force_is_described(
+    broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch, has_helper: bool, level: str
+) -> None:
+    monkeypatch.setattr(soundness, "has_request_helper", lambda: has_helper)
+    client = broker.client()
+    for kind, name, expected in (
+        (TOPIC_RESOURCE, "default", level),
+        (TOPIC_RESOURCE, "all", "all"),
+        (BROKER_RESOURCE, str(broker.node.config.node_id), level),
+    ):
+        resource = DescribeConfigsRequestResource(
+            resource_type=kind, resource_name=name, configuration_keys=("headrace.validate.records",)
+        )
+        answer = client.ask(ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(resources=(resource,)))
+        [described] = answer.results[0].configs
+        assert (described.name, described.value) == ("headrace.validate.records", expected)
+        assert (described.config_source == ConfigSource.DEFAULT) is (expected != "all")
+    client.close()
+
+
+def test_the_level_of_a_topic_can_be_changed(broker: VirtualBroker) -> None:
+    broker.with_topic("changed", headrace_validate_records="header")
+    client, bad = broker.client(), packed(Compression.GZIP, b"no records", 1)
+    assert client.produce_error("changed", 0, bad) == 0
+    for level, error in (("all", ErrorCode.INVALID_RECORD), ("uncompressed", ErrorCode.NONE)):
+        assert client.alter_configs(TOPIC_RESOURCE, "changed", {"headrace.validate.records": level}) == 0
+        assert client.produce_error("changed", 0, bad) == error
+    assert client.produce_error("changed", 0, BAD_RECORDS["garbage"]) == ErrorCode.INVALID_RECORD

@@ -15,10 +15,13 @@ import pytest
 
 from tools import build_native
 
-pytestmark = pytest.mark.skipif(
-    build_native.compiler() is None or not build_native.can_build_modules(),
-    reason="needs a C compiler and Python's headers: install gcc and python3-dev",
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        build_native.compiler() is None or not build_native.can_build_modules(),
+        reason="needs a C compiler and Python's headers: install gcc and python3-dev",
+    ),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALL_SECONDS_MAX = 300

@@ -6,6 +6,7 @@ from headrace.broker.api.authorizing import split_by_access
 from headrace.broker.api.committing import park_until_committed, with_failed_storage
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.broker.partitions.soundness import with_level_in_force
 from headrace.core.controller.commands import NewTopic, TopicResult
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
@@ -80,7 +81,7 @@ class _ConfigDescriber:
                     config_source=entry.source,
                     is_sensitive=entry.key.sensitive,
                 )
-                for entry in self._ctx.broker.config.describe_topic(chosen)
+                for entry in with_level_in_force(self._ctx.broker.config.describe_topic(chosen))
             )
         return found
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from headrace.broker.api.authorizing import config_access_error
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.slices import answer_in_slices
+from headrace.broker.partitions.soundness import with_level_in_force
 from headrace.core.controller.commands import Refused
 from headrace.core.controller.configs import EVERY_BROKER, check_resource_exists
 from headrace.core.controller.records import ResourceKind
@@ -73,7 +74,7 @@ def _described(
 
 def _entries(broker: "Broker", kind: int, name: str) -> Iterable[ConfigEntry]:
     if kind == ResourceKind.TOPIC:
-        return broker.config.describe_topic(broker.image.topic_configs(name))
+        return with_level_in_force(broker.config.describe_topic(broker.image.topic_configs(name)))
     if name == EVERY_BROKER:
         return _cluster_defaults(broker)
     config = broker.config
@@ -81,7 +82,7 @@ def _entries(broker: "Broker", kind: int, name: str) -> Iterable[ConfigEntry]:
         config = config.with_dynamic(
             cluster=broker.image.cluster_configs(), broker=broker.image.broker_configs(NodeId(int(name)))
         )
-    return config.describe()
+    return with_level_in_force(config.describe())
 
 
 def _cluster_defaults(broker: "Broker") -> Iterable[ConfigEntry]:

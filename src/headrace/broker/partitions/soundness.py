@@ -1,5 +1,6 @@
 """Whether batches hold the records they declare (`headrace.validate.records`): on the loop, or by a helper for many."""
 
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
 from headrace.broker.partitions.keys import (
@@ -7,6 +8,7 @@ from headrace.broker.partitions.keys import (
     OPENED_ON_LOOP_BYTES_MAX,
     OPENED_ON_LOOP_PACKED_BYTES_MAX,
 )
+from headrace.model.configs import ConfigEntry
 from headrace.model.errors import ErrorCode
 from headrace.wire.compiled import has_request_helper
 from headrace.wire.errors import InflationLimit, ProtocolError
@@ -24,6 +26,7 @@ from headrace.wire.records.reader import RECORD_BYTES_MIN, open_records
 from headrace.wire.records.walk import are_sound
 from headrace.wire.repeats import WALKED_RECORDS_MAX
 
+CONFIG_NAME = "headrace.validate.records"
 PLAINLY_WALKED_RECORDS_MAX = 100
 """Records that Python walks in well under a millisecond."""
 WALKED_ON_LOOP_RECORDS_MAX = WALKED_RECORDS_MAX if has_request_helper() else PLAINLY_WALKED_RECORDS_MAX
@@ -43,6 +46,15 @@ def validation_of(config_text: str | None) -> Validation:
     if config_text is not None:
         return Validation[config_text.upper()]
     return Validation.UNCOMPRESSED if has_request_helper() else Validation.HEADER
+
+
+def with_level_in_force(entries: Iterable[ConfigEntry]) -> Iterator[ConfigEntry]:
+    """Configs as they are described: the level without a value is the one that this installation has for it."""
+    for entry in entries:
+        if entry.key.name == CONFIG_NAME and entry.value is None:
+            yield entry._replace(value=validation_of(None).name.lower())
+        else:
+            yield entry
 
 
 def must_walk(validation: Validation, fields: HeaderFields) -> bool:
