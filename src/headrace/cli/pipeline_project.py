@@ -11,6 +11,7 @@ import click
 
 from headrace.cli.console import clean, count_text
 from headrace.cli.failures import Failure
+from headrace.cli.pipeline_metrics import serving_metrics
 from headrace.cli.pipeline_places import load_project, told_failures
 
 if TYPE_CHECKING:
@@ -22,13 +23,29 @@ if TYPE_CHECKING:
 EXTRAS = "spark,pipelines"
 
 
-def run_project(file: Path, bootstrap: str, *, is_once: bool, master: str | None, full_refresh: bool) -> None:
+def run_project(
+    file: Path,
+    bootstrap: str,
+    *,
+    is_once: bool,
+    master: str | None,
+    full_refresh: bool,
+    metrics: tuple[str, int] | None = None,
+) -> None:
+    from headrace.spark.pipelines.claims import new_run
+    from headrace.spark.pipelines.metrics import run_page
     from headrace.spark.pipelines.project_running import REMOTE_PREFIX, ProjectRunner
     from headrace.spark.pipelines.records import State
 
     project = load_project(file)
     _insist_on_packages()
     is_remote = master is not None and master.startswith(REMOTE_PREFIX)
+    newest: list[Mapping[str, Any]] = []
+
+    def tell_round(report: Mapping[str, Any]) -> None:
+        newest[:] = [report]
+        click.echo(round_line(report))
+
     runner = ProjectRunner(
         project=project,
         bootstrap=bootstrap,
@@ -37,11 +54,13 @@ def run_project(file: Path, bootstrap: str, *, is_once: bool, master: str | None
         remote=master if is_remote else None,
         full_refresh=full_refresh,
         on_line=lambda line: click.echo(clean(line)),
-        on_round=lambda report: click.echo(round_line(report)),
+        on_round=tell_round,
         on_state=lambda text: click.echo(clean(text), err=True),
     )
     _listen_to_signals(runner)
-    with told_failures():
+    record = new_run(project.name)
+    page = serving_metrics(metrics, lambda: run_page(record, newest[0] if newest else None, is_alive=True))
+    with page, told_failures():
         outcome = runner.run()
     if outcome.state is State.FAILED:
         raise Failure(f'project "{project.name}" failed: {outcome.message}')

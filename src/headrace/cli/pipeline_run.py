@@ -16,6 +16,7 @@ from headrace.cli.console import clean
 from headrace.cli.ending import end_in_order
 from headrace.cli.failures import Failure, unwritable
 from headrace.cli.options import bootstrap_option
+from headrace.cli.pipeline_metrics import serving_metrics
 from headrace.cli.pipeline_places import (
     Target,
     find_target,
@@ -46,6 +47,7 @@ LOOK_SECONDS = 0.2
 @click.option("--continuous", is_flag=True, help="Go on until it is stopped.")
 @click.option("--detach", is_flag=True, help="Return when it runs; it goes on in the background.")
 @click.option("--master", metavar="URL", help="Where Spark runs it. [default: what the file says, or local[*]]")
+@click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus there; port 0 takes a free one.")
 @click.option("--full-refresh", is_flag=True, help="Of a project of Spark: empty its tables and read all again.")
 @bootstrap_option
 @click.pass_context
@@ -57,6 +59,7 @@ def run(
     continuous: bool,
     detach: bool,
     master: str | None,
+    metrics: str | None,
     full_refresh: bool,
 ) -> None:
     """Run a pipeline; whether once or for ever says its trigger, if not you.
@@ -67,17 +70,26 @@ def run(
     """
     if once and continuous:
         raise click.UsageError("--once and --continuous contradict each other")
+    address = None if metrics is None else _address(metrics)
     target = find_target(ctx, place)
     if full_refresh and not target.is_project:
         raise click.UsageError("--full-refresh is for projects of Spark: `headrace pipeline rewind` reads again")
     if detach:
         mode = ["--once"] if once else ["--continuous"] if continuous else []
         mode += [*(["--master", master] if master else []), *(["--full-refresh"] if full_refresh else [])]
+        mode += ["--metrics", metrics] if metrics is not None else []
         _detach(target, mode)
     elif target.is_project:
         from headrace.cli.pipeline_project import run_project
 
-        run_project(target.file, target.bootstrap, is_once=not continuous, master=master, full_refresh=full_refresh)
+        run_project(
+            target.file,
+            target.bootstrap,
+            is_once=not continuous,
+            master=master,
+            full_refresh=full_refresh,
+            metrics=address,
+        )
     else:
         from headrace.spark.pipelines.supervision import supervised
 
@@ -86,13 +98,24 @@ def run(
         child = supervised()
         if child is None:
             mode = ["--once" if is_once else "--continuous", *(["--master", master] if master else [])]
-            _supervise(ctx, pipeline, target, mode)
+            _supervise(ctx, pipeline, target, mode, address)
         else:
             end_in_order(ctx, (signal.SIGTERM,))
             _run_here(pipeline, target.bootstrap, child, is_once=is_once, master=master)
 
 
-def _supervise(ctx: click.Context, pipeline: "Pipeline", target: Target, mode: list[str]) -> None:
+def _address(text: str) -> tuple[str, int]:
+    from headrace.model.configs.listeners import parse_address
+
+    try:
+        return parse_address(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--metrics") from None
+
+
+def _supervise(
+    ctx: click.Context, pipeline: "Pipeline", target: Target, mode: list[str], metrics: tuple[str, int] | None
+) -> None:
     """Run the pipeline in a process of its own, and start that again if Spark dies under it."""
     from headrace.spark.pipelines.claims import new_run
     from headrace.spark.pipelines.supervision import Supervisor
@@ -110,7 +133,8 @@ def _supervise(ctx: click.Context, pipeline: "Pipeline", target: Target, mode: l
         for number in (signal.SIGINT, signal.SIGTERM):
             before = signal.signal(number, lambda number, _frame: supervisor.forward(number))
             ctx.call_on_close(partial(signal.signal, number, before))
-    status, said = supervisor.run()
+    with serving_metrics(metrics, supervisor.page):
+        status, said = supervisor.run()
     if said:
         raise Failure(_failed(pipeline, said))
     ctx.exit(status)
@@ -126,14 +150,19 @@ def _run_here(pipeline: "Pipeline", bootstrap: str, child: "Supervised", *, is_o
     from headrace.spark.pipelines.running import Runner
     from headrace.spark.pipelines.spark_process import SparkDied
 
+    def tell_batch(report: Mapping[str, Any]) -> None:
+        click.echo(batch_line(report))
+        child.tell_batch(report)
+
     runner = Runner(
         pipeline=pipeline,
         bootstrap=bootstrap,
         make_session=lambda: _interruptible(spark_session(pipeline, master), runner),
         is_once=is_once,
-        on_batch=lambda report: click.echo(batch_line(report)),
+        on_batch=tell_batch,
         on_state=lambda text: click.echo(clean(text), err=True),
         supervised_as=child.record,
+        restarts_before=child.restarts,
     )
     child.watch(runner.stop)
     try:

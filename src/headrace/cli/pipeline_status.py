@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.console import print_json, print_table
+from headrace.cli.console import clean, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import bootstrap_option, json_option
@@ -101,7 +101,11 @@ def _show(found: "Mapping[str, Known]", *, as_json: bool, prometheus: bool, with
             click.echo(f"\n{row['pipeline']}: run {_cell(row['run'])} on {_cell(row['host'])}")
             if row["watermark"] is not None:
                 click.echo(f"watermark: {row['watermark']}")
+            if row["behind_latest"] is not None:
+                behind = ", ".join(f"{of} {count:,}" for of, count in row["behind_latest"].items())
+                click.echo(f"offsets behind latest: {behind}")
             _print_batches(known)
+            _print_totals(row["totals"])
 
 
 def _status(name: str, known: "Known", now_ms: int) -> dict[str, Any]:
@@ -122,6 +126,8 @@ def _status(name: str, known: "Known", now_ms: int) -> dict[str, Any]:
         "rows_per_second": batch.get("rows_per_second"),
         "lag_records": lag.get("records"),
         "lag_seconds": lag.get("seconds"),
+        "behind_latest": lag.get("behind_latest"),
+        "totals": batch.get("totals"),
         "watermark": batch.get("watermark") or None,
         "message": holder.message if holder is not None else "",
     }
@@ -156,6 +162,21 @@ def _print_batches(known: "Known") -> None:
     )
     click.echo()
     print_table(columns, times, right=columns)
+
+
+def _print_totals(totals: Mapping[str, Any] | None) -> None:
+    """All batches of the run together, and below it fields and expectations by name."""
+    if totals is None:
+        return
+    counts = ("read", "written", "late", "bad", "dead", "quarantined", "drifted")
+    columns = ("run's batches", "restarts", *counts)
+    cells = (totals["batches"], totals["restarts"], *(_cell(totals["rows"][name]) for name in counts))
+    click.echo()
+    print_table(columns, [cells], right=columns)
+    for field, what in (("failed_expectations", "not met"), ("drifted_fields", "unknown fields")):
+        told = ", ".join(f"{name} {count:,}" for name, count in totals[field].items() if count)
+        if told:
+            click.echo(f"{what}: {clean(told)}")
 
 
 def _clock(moment: str) -> str:

@@ -95,6 +95,7 @@ def test_records_with_new_fields_are_letters_and_the_rest_is_printed(
     send(broker.bootstrap_servers, name, [{"id": 4711}, {"id": 2, "coupon": "x", "colour": "red"}])
     outcome = run_once(folder, spark, broker.bootstrap_servers)
     assert (outcome.state, rows(outcome, "drifted")) == (State.DONE, 1), outcome.message
+    assert outcome.batches[-1]["totals"]["drifted_fields"] == {"coupon": 1, "colour": 1}
     (letter,) = read_records(broker.bootstrap_servers, f"{name}-dead")
     assert headers(letter)["hr-dead-reason"] == "fields that the schema does not have: coupon, colour"
     printed = capfd.readouterr().out

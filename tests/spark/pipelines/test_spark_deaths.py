@@ -2,6 +2,7 @@
 
 import os
 import signal
+import urllib.request
 from pathlib import Path
 
 import psutil
@@ -38,6 +39,14 @@ def started_by(command: Running, word: str) -> list[psutil.Process]:
     return found
 
 
+def scraped(command: Running) -> list[str]:
+    """The lines of the metrics that the run serves."""
+    address = next(line for line in command.lines if line.startswith("metrics at ")).removeprefix("metrics at ")
+    with urllib.request.urlopen(address, timeout=60) as answer:
+        found: list[str] = answer.read().decode().splitlines()
+    return found
+
+
 @pytest.mark.timeout(TEST_SECONDS_MAX)
 @pytest.mark.xdist_group("spark")
 def test_a_run_says_what_died_starts_again_and_ends_when_its_attempts_are_over(
@@ -50,11 +59,16 @@ def test_a_run_says_what_died_starts_again_and_ends_when_its_attempts_are_over(
     def written() -> list[int]:
         return sorted(row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out")))
 
-    with running("run", str(folder), "--master", "local[2]", *call) as run:
+    with running("run", str(folder), "--master", "local[2]", "--metrics", "127.0.0.1:0", *call) as run:
         victims = [SPARKS_JAVA, "headrace"]
         for number, word in enumerate(victims):
             send(broker.bootstrap_servers, name, [{"id": number}])
             wait_until(lambda count=number + 1: written() == list(range(count)), "a row", WAIT_S_MAX)
+            expected = {
+                f'headrace_pipeline_rows_total{{pipeline="{name}",kind="written"}} {number + 1}',
+                f'headrace_pipeline_restarts_total{{pipeline="{name}"}} {number}',
+            }
+            wait_until(lambda lines=expected: lines <= set(scraped(run)), "the counters", WAIT_S_MAX)
             (victim,) = started_by(run, word)[:1]
             os.kill(victim.pid, signal.SIGKILL)
             what = "Spark's Java process" if word == SPARKS_JAVA else "the process that drives Spark"

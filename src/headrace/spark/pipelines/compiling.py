@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 LATE = "__late"
+DRIFTED_FIELDS_MAX = 20
+"""Unknown fields of one record, and sets of such fields of one batch, that are told by name."""
+FIELD_NAME_LENGTH_MAX = 100
 
 Reader = Callable[[Source], "DataFrame"]
 """Gives the records of a source: a stream, or for a table and a backfill what there is."""
@@ -178,7 +181,18 @@ def _input_counts(pipeline: Pipeline, source: Source) -> list["Column"]:
         counts.append(sql.count_if(sql.col(ERROR).isNotNull()).alias(progress.BAD_COLUMN))
     if source.unknown_fields is not UnknownFields.ALLOW:
         counts.append(sql.count_if(sql.size(DRIFT) > 0).alias(progress.DRIFTED_COLUMN))
+        counts.append(_drifted_fields().alias(progress.DRIFTED_FIELDS_COLUMN))
     return counts + _broken_counts(pipeline, Stage.INPUT)
+
+
+def _drifted_fields() -> "Column":
+    """The unknown fields that come most often: Spark keeps a bounded table, whatever names the records have."""
+    from pyspark.sql import functions as sql
+
+    length = sql.lit(FIELD_NAME_LENGTH_MAX)
+    names = sql.transform(sql.slice(DRIFT, 1, DRIFTED_FIELDS_MAX), lambda name: sql.left(name, length))
+    together = sql.coalesce(sql.array_join(names, progress.FIELD_SEPARATOR), sql.lit(""))
+    return sql.call_function("approx_top_k", together, sql.lit(DRIFTED_FIELDS_MAX))
 
 
 def _output_counts(pipeline: Pipeline) -> list["Column"]:

@@ -69,11 +69,17 @@ def _ages(settings: Mapping[str, Any], places: Mapping[TopicPartition, int]) -> 
 
 
 def summary(lags: Sequence[PartitionLag]) -> dict[str, Any]:
-    """For the progress record."""
+    """For the progress record; `behind_latest` has the names of the metrics of Spark's Kafka connector."""
+    behind = [each.records for each in lags]
     ages = [each.seconds for each in lags if each.seconds is not None]
     return {
         "records": sum(each.records for each in lags),
         "seconds": round(max(ages, default=0.0), 3),
+        "behind_latest": {
+            "min": min(behind, default=0),
+            "avg": round(sum(behind) / max(len(behind), 1), 3),
+            "max": max(behind, default=0),
+        },
         "partitions": [
             {"topic": each.topic, "partition": each.partition, "records": each.records, "seconds": each.seconds}
             for each in lags

@@ -20,6 +20,9 @@ ROW_COUNTS = (
     READ_COLUMN, WRITTEN_COLUMN, LATE_COLUMN, BAD_COLUMN, DEAD_COLUMN, QUARANTINED_COLUMN, DRIFTED_COLUMN,
 )  # fmt: skip
 EXPECTATION_PREFIX = "failed_"
+DRIFTED_FIELDS_COLUMN = "drifted_fields"
+"""Which unknown fields came together how often: an item is their names with FIELD_SEPARATOR between them."""
+FIELD_SEPARATOR = "\x1f"
 
 _PLAN = ("queryPlanning", "walCommit")
 _READ = ("latestOffset", "getBatch", "getOffset", "setOffsetRange", "getEndOffset")
@@ -43,6 +46,7 @@ def batch_report(progress: Mapping[str, Any], expectations: Mapping[str, str]) -
         "seconds": seconds,
         "rows": rows,
         "failed_expectations": {name: _sum(every, column) for column, name in expectations.items()},
+        "drifted_fields": _drifted_fields(every),
         "rows_per_second": round(rows[READ_COLUMN] / seconds, 1) if seconds else 0.0,
         "times_ms": _times(progress.get("durationMs", {})),
         "watermark": (progress.get("eventTime") or {}).get("watermark"),
@@ -53,6 +57,17 @@ def batch_report(progress: Mapping[str, Any], expectations: Mapping[str, str]) -
 
 def _sum(metrics: list[Mapping[str, Any]], column: str) -> int:
     return sum(int(each.get(column) or 0) for each in metrics)
+
+
+def _drifted_fields(metrics: list[Mapping[str, Any]]) -> dict[str, int]:
+    """By name, the records that have the field."""
+    found: dict[str, int] = {}
+    for each in metrics:
+        for item in each.get(DRIFTED_FIELDS_COLUMN) or ():
+            for name in (item.get("item") or "").split(FIELD_SEPARATOR):
+                if name:
+                    found[name] = found.get(name, 0) + int(item["count"])
+    return found
 
 
 def _times(durations: Mapping[str, int]) -> dict[str, int]:

@@ -87,6 +87,7 @@ def run_report(
         "seconds": round(seconds, 3),
         "rows": {name: read if name == READ_COLUMN else None for name in ROW_COUNTS},
         "failed_expectations": {},
+        "drifted_fields": {},
         "rows_per_second": None if read is None else round(read / seconds, 1),
         "times_ms": {},
         "watermark": None,

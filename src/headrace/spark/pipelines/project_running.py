@@ -28,6 +28,7 @@ from headrace.spark.pipelines.project_progress import Position, positions, run_r
 from headrace.spark.pipelines.projects import TABLES_FOLDER, Project
 from headrace.spark.pipelines.records import State
 from headrace.spark.pipelines.topics import client_settings
+from headrace.spark.pipelines.totals import no_totals, with_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,6 +81,7 @@ class ProjectRunner:
     on_state: Callable[[str], None] = lambda _text: None
     stop: threading.Event = field(default_factory=threading.Event)
     """Set by anybody: the run that goes on is the last."""
+    _totals: dict[str, Any] = field(default_factory=no_totals)
 
     def run(self) -> Outcome:
         settings = client_settings(self.bootstrap)
@@ -112,6 +114,7 @@ class ProjectRunner:
         report = run_report(number, began=began, seconds=seconds, before=before, after=after)
         with suppress(ClientError):
             report["lag"] = summary(find_lags(admin, client_settings(self.bootstrap), report["ends"]))
+        self._totals = report["totals"] = with_batch(self._totals, report)
         claim.tell_batch(report)
         self.on_round(report)
 

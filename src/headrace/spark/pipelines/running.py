@@ -29,6 +29,7 @@ from headrace.spark.pipelines.rewinding import first_starts
 from headrace.spark.pipelines.sessions import own_session
 from headrace.spark.pipelines.spark_process import SparkDied, java_death, java_of
 from headrace.spark.pipelines.topics import client_settings, needs_headers, prepare_topics, stream_of
+from headrace.spark.pipelines.totals import no_totals, totals_of_run, with_batch
 from headrace.spark.pipelines.user_code import stream_problem
 from headrace.spark.pipelines.writing import BatchWriter
 
@@ -62,6 +63,8 @@ class Runner:
     """Set by anybody: the run ends at the next boundary between batches."""
     supervised_as: RunRecord | None = None
     """The run that a supervisor has begun, which starts this process again when Spark dies."""
+    restarts_before: int = 0
+    """How often it has done so."""
     _record: RunRecord = field(init=False)
     """As it was when the run was made; the claim has what has become of it."""
     _batches: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=BATCHES_REMEMBERED_MAX))
@@ -69,6 +72,7 @@ class Runner:
     """Of batches, also of those that are forgotten."""
     _lag_at: float = 0.0
     _budget: RestartBudget = field(init=False)
+    _totals: dict[str, Any] = field(default_factory=no_totals)
 
     def __post_init__(self) -> None:
         self._record = self.supervised_as or new_run(self.pipeline.name)
@@ -111,6 +115,9 @@ class Runner:
             raise SparkDied(died) from error
 
     def _run_queries(self, spark: "SparkSession", checkpoint: Checkpoint, claim: Claim, admin: Admin) -> Outcome:
+        known = claim.bulletin.ledger.pipelines[self.pipeline.name].last_batch()
+        self._totals = totals_of_run(known, self.run_id)
+        self._totals["restarts"] = max(self._totals["restarts"] + bool(self.restarts_before), self.restarts_before)
         note = self._with_starts(checkpoint, admin)
         compiled = self._compile(spark, checkpoint, note)
         note = self._settle(checkpoint, claim, note, compiled)
@@ -131,6 +138,7 @@ class Runner:
             if restart is None:
                 self._keep(checkpoint, str(error))
                 return self._outcome(State.FAILED, failure.said)
+            self._totals["restarts"] += 1
             self.on_state(self._budget.text(restart, failure.said))
             self._await_restart(claim, self.pipeline.restart.backoff_ms / 1000)
 
@@ -221,6 +229,7 @@ class Runner:
                 lags = find_lags(admin, client_settings(self.bootstrap, self.pipeline), report["ends"])
                 report["lag"] = summary(lags)
         report["definition"] = claim.record.definition
+        self._totals = report["totals"] = with_batch(self._totals, report)
         self._batches.append(report)
         self._count += 1
         self._budget.note_batch()

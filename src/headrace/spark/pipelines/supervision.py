@@ -20,6 +20,7 @@ from headrace.client.errors import ClientError
 from headrace.spark.pipelines.bulletin import opened
 from headrace.spark.pipelines.claims import Claim
 from headrace.spark.pipelines.definition import Restart
+from headrace.spark.pipelines.metrics import run_page
 from headrace.spark.pipelines.records import RunRecord, State
 from headrace.spark.pipelines.restarts import RestartBudget
 from headrace.spark.pipelines.spark_process import death_text
@@ -29,7 +30,6 @@ VARIABLE = "HEADRACE_PIPELINE_SUPERVISED"
 EXIT_SPARK_DIED = 75
 """A child ends with it when Spark is gone: trying again may help (EX_TEMPFAIL)."""
 EXIT_FAILED = 1
-MESSAGE_BYTES_MAX = 4_096
 
 OnLine = Callable[[str], None]
 
@@ -39,6 +39,14 @@ class Supervised(NamedTuple):
 
     record: RunRecord
     line: socket.socket
+    restarts: int
+
+    def tell_batch(self, report: Mapping[str, Any]) -> None:
+        self._tell({"batch": report})
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        with suppress(OSError):  # the supervisor is gone, and the run ends for that
+            self.line.sendall(json.dumps(message).encode() + b"\n")
 
     def watch(self, stop: threading.Event) -> None:
         """Have the run stop between two batches when the supervisor is gone."""
@@ -53,8 +61,7 @@ class Supervised(NamedTuple):
 
     def die(self, said: str) -> None:
         """End this process at once: what Spark's Python side still waits for will not come."""
-        with suppress(OSError):
-            self.line.sendall(said.encode()[:MESSAGE_BYTES_MAX])
+        self._tell({"died": said})
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(EXIT_SPARK_DIED)
@@ -67,7 +74,7 @@ def supervised() -> Supervised | None:
         return None
     found = json.loads(told)
     record = RunRecord(**{**found["record"], "state": State(found["record"]["state"])})
-    return Supervised(record, socket.socket(fileno=found["line"]))
+    return Supervised(record, socket.socket(fileno=found["line"]), found["restarts"])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +88,11 @@ class Supervisor:
     on_error: OnLine
     on_state: Callable[[str], None]
     _child: "subprocess.Popen[str] | None" = None
+    _restarts: int = 0
+    _batch: Mapping[str, Any] | None = None
+    """The newest report of a child."""
+    _died: str | None = None
+    """What a child said of its end."""
     _is_told_to_end: threading.Event = field(default_factory=threading.Event)
 
     def forward(self, number: int) -> None:
@@ -100,6 +112,7 @@ class Supervisor:
             if number is None or self._is_told_to_end.is_set():
                 self._give_up(said)
                 return EXIT_FAILED, said
+            self._restarts += 1
             self.on_state(budget.text(number, said))
             if self._rest(said):
                 return 0, ""
@@ -107,7 +120,8 @@ class Supervisor:
     def _attempt(self) -> tuple[int, str | None]:
         """Run a child to its end; what died is None where it ended by itself."""
         ours, theirs = socket.socketpair()
-        told = {"record": asdict(self.record), "line": theirs.fileno()}
+        told = {"record": asdict(self.record), "line": theirs.fileno(), "restarts": self._restarts}
+        self._died = None
         with ours, theirs:
             child = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
                 self.command,
@@ -122,13 +136,28 @@ class Supervisor:
             )
             self._child = child
             theirs.close()
-            relays = [_relay(child.stdout, self.on_output), _relay(child.stderr, self.on_error)]
+            relays = [
+                _relay(child.stdout, self.on_output),
+                _relay(child.stderr, self.on_error),
+                _relay(ours.makefile("r", encoding="utf-8"), self._hear),
+            ]
             status = child.wait()
             for relay in relays:
                 relay.join()
-            if status == EXIT_SPARK_DIED:
-                return status, ours.recv(MESSAGE_BYTES_MAX).decode(errors="replace") or "Spark has died"
+        if status == EXIT_SPARK_DIED:
+            return status, self._died or "Spark has died"
         return status, death_text(f"the process that drives Spark (pid {child.pid})", status) if status < 0 else None
+
+    def _hear(self, line: str) -> None:
+        """Take a message of the child."""
+        message = json.loads(line)
+        self._died = message.get("died", self._died)
+        self._batch = message.get("batch", self._batch)
+
+    def page(self) -> str:
+        """Render the run for Prometheus: as alive while a child runs."""
+        is_alive = self._child is not None and self._child.poll() is None
+        return run_page(self.record, self._batch, is_alive=is_alive)
 
     def _rest(self, said: str) -> bool:
         """Wait before a restart with signs of life; whether the run is to end instead."""
