@@ -196,3 +196,24 @@ def test_the_level_of_a_topic_can_be_changed(broker: VirtualBroker) -> None:
         assert client.alter_configs(TOPIC_RESOURCE, "changed", {"headrace.validate.records": level}) == 0
         assert client.produce_error("changed", 0, bad) == error
     assert client.produce_error("changed", 0, BAD_RECORDS["garbage"]) == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
+@pytest.mark.parametrize("on_loop_max", [1, 1_000_000])
+def test_an_idempotent_producer_keeps_its_order_where_helpers_walk(
+    broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch, codec: Compression, on_loop_max: int
+) -> None:
+    monkeypatch.setattr(soundness, "WALKED_ON_LOOP_RECORDS_MAX", on_loop_max)
+    client = broker.client()
+    producer_id = 7_000 + codec + on_loop_max
+    first = broker.partition("all", 0).log.end_offset
+    asked = []
+    for sequence in range(0, 5_000, 1_000):
+        made = [NewRecord(1, b"k", b"%d" % (sequence + place)) for place in range(1_000)]
+        batch = build_batch(made, compression=codec, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+        asked.append(client.send_produce("all", 0, bytes(batch)))
+    answers = [client.wait(each).responses[0].partition_responses[0] for each in asked]
+    assert [(each.error_code, each.base_offset) for each in answers] == [
+        (0, first + sequence) for sequence in range(0, 5_000, 1_000)
+    ]
+    client.close()

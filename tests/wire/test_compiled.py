@@ -1,4 +1,4 @@
-"""Which compiled helpers are in use, as users read it."""
+"""Which compiled helpers are in use."""
 
 import subprocess
 import sys
@@ -7,22 +7,13 @@ import pytest
 
 from headrace.bench.brokers import PurePythonBroker
 from headrace.wire import compiled
-from headrace.wire.compiled import CompiledHelper
+
+pytestmark = pytest.mark.process
 
 
-@pytest.mark.parametrize(
-    ("requests", "columns", "text"),
-    [
-        (True, True, "compiled helpers: requests, columns in use"),
-        (False, True, "compiled helpers: columns in use; requests in Python"),
-        (True, False, "compiled helpers: requests in use; columns in Python"),
-        (False, False, "compiled helpers: none in use (pure Python)"),
-    ],
-)
-def test_the_line_of_a_log(monkeypatch: pytest.MonkeyPatch, requests: bool, columns: bool, text: str) -> None:
-    helpers = (CompiledHelper("requests", "", requests), CompiledHelper("columns", "", columns))
-    monkeypatch.setattr(compiled, "compiled_helpers", lambda: helpers)
-    assert compiled.helpers_text() == text
+def test_every_helper_is_named_once() -> None:
+    assert [helper.name for helper in compiled.compiled_helpers()] == ["requests", "columns"]
+    assert compiled.compiled_helpers()[0].in_use is compiled.has_request_helper()
 
 
 def test_a_broker_that_is_measured_without_helpers_has_none() -> None:

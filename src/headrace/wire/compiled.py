@@ -28,15 +28,6 @@ def compiled_helpers() -> tuple[CompiledHelper, ...]:
     )
 
 
-def helpers_text() -> str:
-    """One line for a log: which helpers are in use."""
-    used = ", ".join(helper.name for helper in compiled_helpers() if helper.in_use)
-    unused = ", ".join(helper.name for helper in compiled_helpers() if not helper.in_use)
-    if not used:
-        return "compiled helpers: none in use (pure Python)"
-    return f"compiled helpers: {used} in use" + (f"; {unused} in Python" if unused else "")
-
-
 @cache
 def has_request_helper() -> bool:
     try:
