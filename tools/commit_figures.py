@@ -1,4 +1,4 @@
-"""Plain produce and fetch of an older commit beside this one: brokers of both in turns, a table of their CPU.
+"""Plain produce, fetch and offset commits of an older commit beside this one: brokers of both in turns, their CPU.
 
     python tools/commit_figures.py COMMIT [--rounds 7] [--seconds 2] [--only fetch]
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from headrace.bench import processes
 from headrace.bench.brokers import SHARED_SETTINGS, BrokerProcess, HeadraceBroker
+from headrace.bench.commits import CommitRounds
 from headrace.bench.consume import REPLAY, ConsumeRounds, SmallFetchRounds
 from headrace.bench.figures import FIGURES, Measurement, Round
 from headrace.bench.loads import LARGE, PIPELINED, SINGLE
@@ -71,6 +72,9 @@ def loads(client: ReplayClient, seconds: float) -> dict[str, Callable[[BrokerPro
     )
     made["fetch, 4 x 1, 1 MB each"] = partial(
         ConsumeRounds, client=client, topic="large", total_bytes=FETCHED_BYTES, partitions=4, by=REPLAY
+    )
+    made["offset commits, 32 x 1"] = partial(
+        CommitRounds, client=client, topic="commits", connections=32, depth=1, seconds=seconds
     )
     return made
 

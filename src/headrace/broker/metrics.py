@@ -18,6 +18,7 @@ LINES_PER_SLICE = 100
 """Lines of a scrape that are rendered in one turn."""
 
 PRODUCE_KEY = 0
+OFFSET_COMMIT_KEY = 8
 ERROR_CODES_MAX = 256
 """Codes from -1 (the last place of the list) to one below this."""
 
@@ -90,6 +91,8 @@ class Metrics:
         """Fetches that wait for records now."""
         self.handler_failures = 0
         self._produced = 0
+        self.commits_of_turn = 0
+        """Offset commits answered in the turn they came in."""
         self.turns = Histogram()
         self.turn_ms_max = 0.0
         """The longest turn since the last scrape: how late the loop can be."""
@@ -102,6 +105,9 @@ class Metrics:
         if produced != self._produced:
             self.request_answered(PRODUCE_KEY, elapsed_ms, produced - self._produced)
             self._produced = produced
+        if self.commits_of_turn:
+            self.request_answered(OFFSET_COMMIT_KEY, elapsed_ms, self.commits_of_turn)
+            self.commits_of_turn = 0
         if elapsed_ms > self.turn_ms_max:
             self.turn_ms_max = elapsed_ms
 

@@ -29,6 +29,7 @@ _HEADER = Struct(">hhih")
 _HEADER_BYTES = 10
 _API_KEY = Struct(">h")
 _NOT_ANSWERED_YET = 1
+_OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT)
 
 _MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
 """Records, subscriptions and assignments are passed on unread, so their size costs nothing."""
@@ -102,9 +103,17 @@ class Dispatcher:
         if tuned is not None:
             connection.request_at = start
             tuned(self._broker, connection, frame, position, end, version, correlation_id)
-        else:
+        elif (
+            api_key != _OFFSET_COMMIT
+            or connection.commits is None
+            or not connection.commits.handle_repeat(
+                self._broker, connection, frame, position, end, version, correlation_id
+            )
+        ):
             client_id = bytes(frame[start + _HEADER_BYTES : start + _HEADER_BYTES + max(client_id_length, 0)])
             self._handle_message(route, connection, frame, position, end, version, correlation_id, client_id)
+            if api_key == _OFFSET_COMMIT and connection.commits is not None:
+                connection.commits.learn(self._broker, frame[position:end], version)
 
     def check_large_frame(self, size: int, first: memoryview) -> None:
         """Refuse one that will not be read as soon as its API is known: it is not worth a buffer."""

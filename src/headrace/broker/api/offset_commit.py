@@ -2,17 +2,13 @@
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.coordinating import ask_group, group_error, topic_name
+from headrace.broker.api.offset_commit_shapes import CommitShapes, commit_response
 from headrace.broker.api.offset_places import OffsetPlaces
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import Commit, Membership
 from headrace.model.access import Operation
 from headrace.model.errors import ErrorCode
-from headrace.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from headrace.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 MEMBER_EPOCHS_FROM = 9
 
@@ -23,7 +19,7 @@ def handle(request: OffsetCommitRequest, ctx: RequestContext) -> object:
         places.add_topic(topic_name(ctx, topic.name, topic.topic_id), topic.partitions)
 
     def respond(outcome: list[ErrorCode] | ProposalFailed) -> OffsetCommitResponse:
-        return _response(ctx, request, places, outcome)
+        return commit_response(request, places.errors(outcome), ctx.throttle_time_ms)
 
     error = group_error(ctx, Operation.READ, request.group_id)
     if error is not ErrorCode.NONE:
@@ -43,26 +39,7 @@ def handle(request: OffsetCommitRequest, ctx: RequestContext) -> object:
         unknown_group_error=ErrorCode.GROUP_ID_NOT_FOUND if knows_epochs else ErrorCode.ILLEGAL_GENERATION,
         epochs_understood=knows_epochs,
     )
+    if len(places.offsets) == sum(len(topic.partitions) for topic in request.topics):
+        ctx.connection.commits = ctx.connection.commits or CommitShapes()
+        ctx.connection.commits.note(request, command)
     return ask_group(ctx, request.group_id, lambda groups, ticket, now: groups.commit(command, ticket, now), respond)
-
-
-def _response(
-    ctx: RequestContext,
-    request: OffsetCommitRequest,
-    places: OffsetPlaces,
-    outcome: list[ErrorCode] | ProposalFailed,
-) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        throttle_time_ms=ctx.throttle_time_ms,
-        topics=tuple(
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    OffsetCommitResponsePartition(partition_index=partition, error_code=error)
-                    for partition, error in errors
-                ),
-            )
-            for topic, errors in zip(request.topics, places.errors(outcome), strict=True)
-        ),
-    )

@@ -28,6 +28,7 @@ from headrace.core.coordination.machine import (
 from headrace.model.errors import ErrorCode
 from headrace.ports.clock import Clock
 from headrace.wire.records.builder import BatchBuilder
+from headrace.wire.records.header import HeaderFields
 
 ANSWERS_PER_TURN = 100
 """Given in one turn by one machine; the rest of a large group is answered in the next ones."""
@@ -82,7 +83,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
         self._new_machine = new_machine
         self._format = record_format
         self._clock, self._timers, self._logger, self._replays = runtime
-        self._commit_wait_ms_max = commit_wait_ms_max
+        self.commit_wait_ms_max = commit_wait_ms_max
         self._on_loaded = on_loaded
         self.machine: MachineT | None = None
         """None while it is loaded, and for good when the partition is lost."""
@@ -150,6 +151,14 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
             batch = builder.build(**decision.producer._asdict(), transactional=True)
         self._appended_end = self.partition.append_own(batch, wall_ms)
 
+    def append_batch(self, batch: bytearray, fields: HeaderFields, wall_ms: int) -> int:
+        """HOT. Stage records that the machine has applied and the caller has encoded: the offset behind them.
+
+        The caller answers, by `confirm_later` of the partition.
+        """
+        self._appended_end = self.partition.append_own(batch, wall_ms, fields)
+        return self._appended_end
+
     # Transactions
 
     def producer_error(self, producer: Producer) -> ErrorCode:
@@ -172,7 +181,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
             self._lose()
         elif self.machine is not None and partition.log.staged_end_offset < self._appended_end:
             self._reload()
-        else:
+        elif self._held:
             self._release()
 
     def _release(self) -> None:
@@ -189,7 +198,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
             self._releasing = True
             self._timers.next_turn(self._release_more)
         elif held and self._commit_timer is None:
-            self._commit_timer = self._timers.at(held[0].since_ms + self._commit_wait_ms_max, self._give_up_late)
+            self._commit_timer = self._timers.at(held[0].since_ms + self.commit_wait_ms_max, self._give_up_late)
 
     def _release_more(self) -> None:
         self._releasing = False
@@ -198,7 +207,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
     def _give_up_late(self) -> None:
         """Whoever waits too long for a commit is told so; what was appended stays appended."""
         self._commit_timer = None
-        before_ms = self._clock.monotonic_ms() - self._commit_wait_ms_max
+        before_ms = self._clock.monotonic_ms() - self.commit_wait_ms_max
         while self._held and self._held[0].since_ms <= before_ms:
             self._answer(self._held.popleft().proposal, _TOO_LATE)
         self._release()

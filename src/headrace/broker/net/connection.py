@@ -12,6 +12,7 @@ from headrace.ports.disk import FileHandle, Slice
 from headrace.ports.network import READABLE, Transport
 
 if TYPE_CHECKING:
+    from headrace.broker.api.offset_commit_shapes import CommitShapes
     from headrace.broker.api.produce_shapes import ProduceShape
 
 NO_PARTIAL_FRAME = -1.0
@@ -58,6 +59,7 @@ class Connection:
         "client_software",
         "closed",
         "closing",
+        "commits",
         "dirty",
         "dirty_connections",
         "frame",
@@ -115,6 +117,8 @@ class Connection:
         # What a producer's requests have in common, so that the next one is recognised rather than read again.
         self.produce_shapes: dict[bytes, ProduceShape] = {}
         self.produce_shape_bytes = 0
+        self.commits: CommitShapes | None = None
+        """The same of a consumer's commits; None before the first."""
         self.request_at = 0
         """Where the request begins in its buffer that is being read."""
         self.answers: deque[Answer] = deque()

@@ -1,6 +1,7 @@
 """Answers to producers that are sealed and not sent: they wait for a commit, or turn into an error after all."""
 
 from collections import deque
+from struct import Struct
 
 from headrace.broker.net.connection import Answer
 from headrace.broker.timers import Timer, Timers
@@ -12,6 +13,25 @@ DEADLINE_GRAIN_MS = 10
 """How far apart two looks at the deadlines are at least, however many there are."""
 
 _NEVER_MS = float("inf")
+_ERROR = Struct(">h")
+
+
+_AS_COORDINATORS_SAY = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.NOT_COORDINATOR}
+"""What became of a write, told to a client of a coordinator; anything else makes it look for the coordinator again."""
+
+
+class CoordinatorAnswer(Answer, eq=False):
+    """The answer of a coordinator, sealed before its records are written, with an error for each item at some place."""
+
+    errors_at: tuple[int, ...]
+
+    def refuse(self, error: ErrorCode) -> None:
+        told = _AS_COORDINATORS_SAY.get(error, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        assert isinstance(self.parts, bytes | bytearray)
+        mended = bytearray(self.parts)
+        for at in self.errors_at:
+            _ERROR.pack_into(mended, at, told)
+        self.parts = mended
 
 
 AckWait = tuple[Answer, int, int, float]
@@ -96,6 +116,9 @@ def mend(answer: Answer, error_at: int, error: ErrorCode) -> None:
     if answer.parts is None:
         answer.connection.closing = True
         answer.connection.mark_dirty()
+        return
+    if isinstance(answer, CoordinatorAnswer):
+        answer.refuse(error)
         return
     assert isinstance(answer.parts, bytes | bytearray)
     answer.parts = with_error(answer.parts, error_at, error)

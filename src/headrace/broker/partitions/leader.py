@@ -295,13 +295,15 @@ class LedPartition:
         blamed, self._blamed = self._blamed, []
         return blamed
 
-    def append_own(self, batch: bytearray, wall_ms: int) -> int:
+    def append_own(self, batch: bytearray, wall_ms: int, fields: HeaderFields | None = None) -> int:
         """Stage a batch that this node made itself, of an internal topic: the offset behind its last record.
 
         Whoever appends so is one of the waiters: it is woken when the high watermark rises, and when the write failed.
+        `fields` are those of its header, where they are known.
         """
         view = memoryview(batch)
-        fields: HeaderFields = _unpack_header(view)
+        if fields is None:
+            fields = _unpack_header(view)
         base_offset = self.log.stage(view, fields, self.leader.leader_epoch, wall_ms)
         self._staged_own(len(batch))
         return base_offset + fields[RECORD_COUNT]

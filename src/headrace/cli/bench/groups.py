@@ -52,7 +52,8 @@ def groups(run: Run, connections: int, depth: int, members: int, seconds: float)
                 client=IN_PROCESS,
             )
 
-        found += measure(made, run, f"offset commits, {connections} x {depth}", commits)
+        name = f"offset commits, {connections} x {depth}"
+        found += measure(made, run, name, commits, warm_figure="cpu_us_per_request")
         for load in loads:
             found += rebalances(load)
     show(found, run)

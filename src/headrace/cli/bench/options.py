@@ -173,10 +173,21 @@ def setup(
 
 
 def measure(
-    made: "Setup", run: Run, load: str, make: Callable[["MeasuredBroker"], "Measured"], *, client: str = ""
+    made: "Setup",
+    run: Run,
+    load: str,
+    make: Callable[["MeasuredBroker"], "Measured"],
+    *,
+    client: str = "",
+    warm_figure: str = "",
 ) -> "list[Measurement]":
-    """The load on all brokers of the setup, in turns."""
+    """The load on all brokers of the setup, in turns; beside a JVM after a warm-up, until that figure settles."""
+    from headrace.bench.rounds import warm_up
+
     subjects = {broker.name: make(broker) for broker in made.brokers}
+    if warm_figure and run.with_kafka:
+        for name, measured in subjects.items():
+            warm_up(load, name, measured, figure=warm_figure, tell=tell)
     return measure_subjects(run, load, subjects, client=client or made.client.description)
 
 

@@ -55,6 +55,25 @@ class OffsetRequests(GroupTables):
         out.answer(ticket, errors)
         return out.decision(command.producer)
 
+    def commit_again(
+        self,
+        command: Commit,
+        places: Sequence[tuple[str, int, str]],
+        offsets: Sequence[int],
+        leader_epochs: Sequence[int],
+        now: Now,
+    ) -> bool:
+        """HOT. Apply a commit like an earlier one with other offsets; False, and nothing changes, if it is refused.
+
+        `places` are topic, partition and metadata of each offset. The caller appends the same records.
+        """
+        if self._commit_error(command, now) is not _NONE or self._is_full(command):
+            return False
+        group, wall_ms = command.member.group, now.wall_ms
+        for (topic, partition, metadata), offset, epoch in zip(places, offsets, leader_epochs, strict=True):
+            self.apply(OffsetRecord(group, topic, partition, CommittedOffset(offset, epoch, metadata, wall_ms)))
+        return True
+
     def _pending_outcome(self, producer: Producer) -> Effects:
         return Outcome(lambda record: self.apply_pending(producer.producer_id, record))
 

@@ -37,6 +37,9 @@ CRC_AT = 17
 CRC_COVERS_FROM = 21
 """The checksum covers the bytes from the attributes to the end, so base offset and leader epoch can be stamped."""
 
+BASE_TIMESTAMP_AT = 27
+"""The largest timestamp follows it."""
+
 LOG_OVERHEAD = 12
 """Bytes before the part that `length` counts: the base offset and the length itself."""
 
