@@ -117,6 +117,7 @@ def check(arguments: Sequence[str]) -> int:
         "types": (*module, "mypy"),
         "types of tests and tools": (*module, "mypy", *existing(*CHECKED_LOOSELY)),
         "imports": (VENV / "bin" / "lint-imports", "--no-logo"),
+        "prose": (PYTHON, "tools/prose_check.py"),
         "generated codecs": (*module, "headrace.wire.generator", "--check"),
         "generated reference": (PYTHON, "tools/generate_docs.py", "--check"),
     }
