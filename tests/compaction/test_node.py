@@ -307,3 +307,14 @@ def test_the_checkpoint_forgets_deleted_topics() -> None:
     table.write_many(60)
     table.settle()
     assert set(table.compactor._clean_offsets["data"]) == {TopicPartition(TOPIC, 0)}
+
+
+def test_a_checkpoint_that_could_not_be_written_is_tried_again() -> None:
+    table = Table(10)
+    disk = table.virtual.machine.disk
+    disk.faults.fail("data_sync", code=errno.ENOSPC, path_contains="cleaner-offset-checkpoint", times=2)
+    table.write_many(60)
+    table.settle()
+    assert not disk.faults.is_planned
+    checkpoint = disk.open("data/cleaner-offset-checkpoint")
+    assert decode_offsets(disk.read(checkpoint, 1000, 0)) == {TopicPartition(TOPIC, 0): table.log.active.base_offset}

@@ -1,5 +1,6 @@
 """The log directory: lock, identity, checkpoints, folders."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from headrace.log import checkpoints, names
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
 from headrace.log.errors import CorruptFile, MissingLog, WrongDirectory
+from headrace.log.inspect import repair
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk, DiskLockHeld
@@ -93,7 +95,7 @@ def test_meta_properties_say_whose_the_directory_is() -> None:
     open_directory(disk).close()
 
 
-@pytest.mark.parametrize("name", [names.RECOVERY_POINTS, names.START_OFFSETS, names.HIGH_WATERMARKS])
+@pytest.mark.parametrize("name", [names.RECOVERY_POINTS, names.HIGH_WATERMARKS])
 @pytest.mark.parametrize("content", [b"", b"0\n5\norders 0 1\n", b"0\n1\norders zero 1\n", b"\xff"])
 def test_a_damaged_checkpoint_is_done_without(name: str, content: bytes) -> None:
     disk = virtual_disk()
@@ -194,16 +196,113 @@ def test_folder_names(folder: str, expected: TopicPartition | None) -> None:
     assert names.parse_partition_folder(folder) == expected
 
 
-def test_checkpoints_written_out_of_order_leave_the_newer_one() -> None:
+@pytest.mark.parametrize("at", range(8))
+def test_an_older_checkpoint_never_replaces_a_newer_one(at: int) -> None:
+    """A second write is begun while the first is at its rename or sync number `at`."""
     disk = virtual_disk()
     directory = open_directory(disk)
     log = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
     append(log, batch_of(b"a"), batch_of(b"b"))
-    older = directory.checkpoint_work([log], {PARTITION: 1})
-    newer = directory.checkpoint_work([log], {PARTITION: 2})
-    newer.here()
-    older.here()
-    assert checkpoints.decode_offsets(content_of(disk, "data/replication-offset-checkpoint")) == {PARTITION: 2}
+    calls, high_watermark = 0, 1
+
+    def write() -> None:
+        work = directory.checkpoint_work([log], {PARTITION: high_watermark}, again=write)
+        if work is not None:
+            work.here()
+
+    def begin_second(operation: str, path: str) -> None:
+        nonlocal calls, high_watermark
+        if operation in ("rename", "data_sync"):
+            calls += 1
+            if calls == at + 1:
+                disk.on_operation = None
+                log.advance_start(1)
+                high_watermark = 2
+                write()
+
+    disk.on_operation = begin_second
+    write()
+    assert disk.on_operation is None, "the second one was begun"
+    for name, offset in ((names.HIGH_WATERMARKS, 2), (names.START_OFFSETS, 1), (names.START_OFFSETS_COPY, 1)):
+        assert checkpoints.decode_offsets(content_of(disk, f"data/{name}")) == {PARTITION: offset}
+
+
+def test_a_checkpoint_that_could_not_be_written_is_tried_again_though_nothing_moved() -> None:
+    disk = virtual_disk()
+    directory = open_directory(disk)
+    log = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    append(log, batch_of(b"a"))
+    disk.faults.fail("data_sync", code=errno.ENOSPC, path_contains="checkpoint")
+    failed = directory.checkpoint_work([log], {PARTITION: 1})
+    assert failed is not None
+    with pytest.raises(OSError, match="space"):
+        failed.here()
+    repeated = directory.checkpoint_work([log], {PARTITION: 1})
+    assert repeated is not None
+    repeated.here()
+    assert checkpoints.decode_offsets(content_of(disk, "data/replication-offset-checkpoint")) == {PARTITION: 1}
+    assert directory.checkpoint_work([log], {PARTITION: 1}) is None, "nothing has moved since"
+
+
+def test_offsets_that_move_by_the_same_amount_are_written() -> None:
+    """One partition is deleted while another one grows by as much."""
+    disk = virtual_disk()
+    directory = open_directory(disk)
+    first = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    second = directory.open_log(TopicPartition("orders", 1), TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    directory.checkpoint([first, second], {PARTITION: 0, second.topic_partition: 3})
+    second.close(clean=False)
+    directory.delete_folder(second.topic_partition)
+    work = directory.checkpoint_work([first], {PARTITION: 3})
+    assert work is not None
+    work.here()
+    assert checkpoints.decode_offsets(content_of(disk, "data/replication-offset-checkpoint")) == {PARTITION: 3}
+
+
+DAMAGES = [b"", b"0\n5\norders 0 1\n", b"0\n1\norders zero 1\n", b"\xff"]
+
+
+def deleted_up_to_one(disk: VirtualDisk) -> None:
+    """A directory that was closed, with one log whose first record was deleted."""
+    directory = open_directory(disk)
+    log = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    append(log, batch_of(b"a"), batch_of(b"b"))
+    log.advance_start(1)
+    log.close()
+    directory.checkpoint([log], {PARTITION: 2})
+    directory.mark_clean()
+    directory.close()
+
+
+@pytest.mark.parametrize("name", [names.START_OFFSETS, names.START_OFFSETS_COPY])
+@pytest.mark.parametrize("content", [*DAMAGES, None])
+def test_deleted_records_do_not_return_with_a_damaged_or_lost_checkpoint(name: str, content: bytes | None) -> None:
+    disk = virtual_disk()
+    deleted_up_to_one(disk)
+    if content is None:
+        disk.unlink(f"data/{name}")
+    else:
+        put_content(disk, f"data/{name}", content)
+    notices: list[str] = []
+    directory = open_directory(disk, notices=notices)
+    log = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    assert read_all(log) == [(1, b"b")]
+    assert len(notices) == (content is not None and name == names.START_OFFSETS)
+    directory.checkpoint([log], {PARTITION: 2})
+    assert checkpoints.decode_offsets(content_of(disk, f"data/{name}")) == {PARTITION: 1}
+
+
+@pytest.mark.parametrize("content", DAMAGES)
+def test_a_directory_whose_start_offsets_are_lost_is_refused_until_that_is_accepted(content: bytes) -> None:
+    disk = virtual_disk()
+    deleted_up_to_one(disk)
+    for name in (names.START_OFFSETS, names.START_OFFSETS_COPY):
+        put_content(disk, f"data/{name}", content)
+    with pytest.raises(WrongDirectory, match="headrace log repair data"):
+        open_directory(disk)
+    assert repair(disk, "data", dry_run=False).findings
+    log = open_directory(disk).open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)
+    assert read_all(log) == [(0, b"a"), (1, b"b")]
 
 
 topics = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True)

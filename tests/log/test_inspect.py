@@ -58,7 +58,7 @@ def test_dump_shows_everything_in_the_directory(tmp_path: Path) -> None:
     assert kinds.count("record") == 40
     assert kinds.count("leader-epoch") == 2
     assert kinds.count("producer") == len(log.segments)
-    assert kinds.count("checkpoint") == 3
+    assert kinds.count("checkpoint") == 4
     assert kinds.count("offset-index") == sum(len(segment.index) for segment in log.segments) > 0
     assert kinds.count("time-index") == sum(len(segment.time_index) for segment in log.segments) > 0
     assert "damage" not in kinds

@@ -109,6 +109,8 @@ class Compactor:
         def again() -> None:
             self._look_later()
             self._look()
+            for directory in tuple(self._unwritten):
+                self._checkpoint(directory)
 
         self._timers.after(max(self._config.backoff_ms, BACKOFF_MS_MIN), again)
 
@@ -279,11 +281,12 @@ class Compactor:
     # The checkpoint
 
     def _checkpoint(self, directory: str) -> None:
-        """One write at a time; what changes meanwhile is written after it."""
+        """One write at a time; what changes meanwhile is written after it, and a write that failed is tried again."""
         if directory in self._writing:
             self._unwritten.add(directory)
             return
         self._writing.add(directory)
+        self._unwritten.discard(directory)
         there = {partition.log.topic_partition for partition in self._table}
         offsets = self._clean_offsets[directory] = {
             topic_partition: offset
@@ -294,9 +297,9 @@ class Compactor:
         def written(error: BaseException | None) -> None:
             self._writing.discard(directory)
             if error is not None:
+                self._unwritten.add(directory)  # for the next round
                 self._logger.warning("the checkpoint of compaction cannot be written", reason=repr(error))
-            if directory in self._unwritten:
-                self._unwritten.discard(directory)
+            elif directory in self._unwritten:
                 self._checkpoint(directory)
 
         self._ports.spawner.submit(*clean_offsets_work(self._ports.disk, directory, offsets, written))

@@ -50,7 +50,7 @@ class Housekeeping:
                 config.log_start_checkpoint_interval_ms,
                 config.high_watermark_checkpoint_interval_ms,
             ),
-            self._table.checkpoint_if_moved,
+            self._table.checkpoint,
         )
 
     def _every(self, interval_ms: float, call: Callable[[], None]) -> None:

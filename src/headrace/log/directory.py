@@ -17,6 +17,9 @@ from .scan_links import remove_scans
 from .space import Space
 from .work import Work
 
+_Offsets = tuple[dict[TopicPartition, int], dict[str, TopicId]]
+"""What a checkpoint holds: offsets, and of which topics they are."""
+
 _CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
 
 
@@ -36,8 +39,12 @@ class LogDirectory:
         self._topic_ids: dict[str, TopicId] = {}
         """Whose offsets these are: a topic may be deleted, and another take its name, before the next checkpoint."""
         self._entropy = entropy
-        self._checkpoints_planned = 0
-        self._checkpoints_written = 0
+        self._noted: dict[TopicPartition, tuple[int, int, int | None]] = {}
+        """What `checkpoint_work` last saw of each log."""
+        self._unwritten = False
+        """The offsets here are not those of the checkpoint files."""
+        self._checkpointing = False
+        self._checkpoint_again = False
         self.space = Space(disk, path)
         self.on_error: Callable[[LogDirectory, BaseException], None] = lambda directory, error: None
         """Called on the loop when work of the directory itself, not of one of its logs, ended with an error."""
@@ -63,11 +70,11 @@ class LogDirectory:
         try:
             directory.space.prepare()
             directory._claim(cluster_id, node_id)
+            directory.start_offsets, start_ids = directory._read_start_offsets()
         except (OSError, WrongDirectory):
             disk.close(directory._lock)
             raise
         directory.recovery_points, directory._topic_ids = directory._read_offsets(names.RECOVERY_POINTS)
-        directory.start_offsets, start_ids = directory._read_offsets(names.START_OFFSETS)
         directory.high_watermarks, _ = directory._read_offsets(names.HIGH_WATERMARKS)
         directory._topic_ids = start_ids | directory._topic_ids
         directory.uptime = uptime.load(disk, path, notice)
@@ -106,16 +113,43 @@ class LogDirectory:
                     "choose another directory, or start the node it belongs to"
                 )
 
-    def _read_offsets(self, name: str) -> tuple[dict[TopicPartition, int], dict[str, TopicId]]:
+    def _read_offsets(self, name: str) -> _Offsets:
         """A checkpoint that is missing or damaged is as good as an empty one: the segments are scanned instead."""
         try:
-            content = read_whole(self.disk, f"{self.path}/{name}", checkpoints.CHECKPOINT_BYTES_MAX)
-            return checkpoints.decode_offsets(content), checkpoints.decode_topic_ids(content)
-        except FileNotFoundError:
-            return {}, {}
+            return self._decoded(name) or ({}, {})
         except CorruptFile as error:
             self.notice(f"{self.path}/{name}: {error}; going on without it")
             return {}, {}
+
+    def _read_start_offsets(self) -> _Offsets:
+        """From the checkpoint or else its copy. Without both, records that were deleted would be there again."""
+        damages: list[str] = []
+        for name in (names.START_OFFSETS, names.START_OFFSETS_COPY):
+            try:
+                found = self._decoded(name)
+            except CorruptFile as error:
+                damages.append(f"{self.path}/{name}: {error}")
+                continue
+            if found is not None:
+                if damages:
+                    self.notice(f"{damages[0]}; its copy {name} is used instead")
+                    self._unwritten = True
+                return found
+        if damages:
+            raise WrongDirectory(
+                f"{'; '.join(damages)}. Nothing else says which records were deleted: restore one of the files "
+                f"{names.START_OFFSETS} and {names.START_OFFSETS_COPY} from a backup, or accept that deleted records "
+                f"return and run: headrace log repair {self.path}"
+            )
+        return {}, {}
+
+    def _decoded(self, name: str) -> _Offsets | None:
+        """None for a file that is not there."""
+        try:
+            content = read_whole(self.disk, f"{self.path}/{name}", checkpoints.CHECKPOINT_BYTES_MAX)
+        except FileNotFoundError:
+            return None
+        return checkpoints.decode_offsets(content), checkpoints.decode_topic_ids(content)
 
     # Partitions
 
@@ -242,44 +276,69 @@ class LogDirectory:
     def _forget_offsets(self, topic_partition: TopicPartition) -> None:
         for offsets in (self.recovery_points, self.start_offsets, self.high_watermarks):
             offsets.pop(topic_partition, None)
+        self._noted.pop(topic_partition, None)
+        self._unwritten = True
 
     # Checkpoints and the end
 
-    def checkpoint_work(self, logs: Iterable[PartitionLog], high_watermarks: Mapping[TopicPartition, int]) -> Work:
-        """Write the three checkpoints of this directory away from the loop."""
-        held = list(logs)
-        for log in held:
-            self.recovery_points[log.topic_partition] = log.recovery_point
-            self.start_offsets[log.topic_partition] = log.start_offset
-            self._topic_ids[log.topic_partition.topic] = log.topic_id
-            if log.topic_partition in high_watermarks:
-                self.high_watermarks[log.topic_partition] = high_watermarks[log.topic_partition]
+    def checkpoint_work(
+        self,
+        logs: Iterable[PartitionLog],
+        high_watermarks: Mapping[TopicPartition, int],
+        *,
+        again: Callable[[], None] = lambda: None,
+    ) -> Work | None:
+        """Write the checkpoints of this directory away from the loop; None if they are as they were written last.
+
+        One write at a time, so that an older one never replaces a newer. None also while one is under way: `again` is
+        called when it has ended. After a write that failed the next call tries again.
+        """
+        self._note(logs, high_watermarks)
+        if self._checkpointing:
+            self._checkpoint_again = self._unwritten
+            return None
+        return self._checkpoint_work(again) if self._unwritten else None
+
+    def _note(self, logs: Iterable[PartitionLog], high_watermarks: Mapping[TopicPartition, int]) -> None:
+        for log in logs:
+            topic_partition = log.topic_partition
+            seen = (log.recovery_point, log.start_offset, high_watermarks.get(topic_partition))
+            if self._noted.get(topic_partition) == seen:
+                continue
+            self._noted[topic_partition], self._unwritten = seen, True
+            self.recovery_points[topic_partition], self.start_offsets[topic_partition], high_watermark = seen
+            self._topic_ids[topic_partition.topic] = log.topic_id
+            if high_watermark is not None:
+                self.high_watermarks[topic_partition] = high_watermark
+
+    def _checkpoint_work(self, again: Callable[[], None]) -> Work:
         topics = {topic_partition.topic for topic_partition in self.recovery_points}
         self._topic_ids = {topic: found for topic, found in self._topic_ids.items() if topic in topics}
         files = [
             (f"{self.path}/{name}", checkpoints.encode_offsets(offsets, self._topic_ids))
             for name, offsets in (
                 (names.RECOVERY_POINTS, self.recovery_points),
+                (names.START_OFFSETS_COPY, self.start_offsets),
                 (names.START_OFFSETS, self.start_offsets),
                 (names.HIGH_WATERMARKS, self.high_watermarks),
             )
         ]
-        disk, path, notice = self.disk, self.path, self.notice
-        self._checkpoints_planned += 1
-        number = self._checkpoints_planned
+        disk, path = self.disk, self.path
+        self._checkpointing, self._unwritten, self._checkpoint_again = True, False, False
 
         def run() -> None:
             for name, content in files:
-                if number < self._checkpoints_written:
-                    return  # helpers may overtake one another, and a newer one is there already
-                replace_file(disk, name, content, unique=f".{number}")
-            self._checkpoints_written = number
+                replace_file(disk, name, content)
             disk.sync_directory(path)
 
         def done(_result: object, error: BaseException | None) -> None:
+            self._checkpointing = False
             if error is not None:
-                notice(f"the checkpoints of {path} cannot be written: {error}")
+                self._unwritten = True
+                self.notice(f"the checkpoints of {path} cannot be written, and are tried again: {error}")
                 self.on_error(self, error)
+            elif self._checkpoint_again:
+                again()
 
         return Work(run, done)
 
@@ -301,7 +360,8 @@ class LogDirectory:
     def checkpoint(self, logs: Iterable[PartitionLog], high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the checkpoints in place, as at the end."""
         uptime.save(self.disk, self.path, self.uptime.ms)
-        self.checkpoint_work(logs, high_watermarks).here()
+        self._note(logs, high_watermarks)
+        self._checkpoint_work(lambda: None).here()
 
     def mark_clean(self) -> None:
         """After every log was closed and the checkpoints written: the next start need not scan."""

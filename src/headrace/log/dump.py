@@ -205,5 +205,6 @@ _READERS: dict[str, Reader] = {
     names.META_PROPERTIES: _meta_properties,
     names.RECOVERY_POINTS: _offsets,
     names.START_OFFSETS: _offsets,
+    names.START_OFFSETS_COPY: _offsets,
     names.HIGH_WATERMARKS: _offsets,
 }

@@ -258,6 +258,7 @@ _SMALL_FILES: dict[str, tuple[Callable[[bytes], object], int, Remedy]] = {
     names.META_PROPERTIES: (checkpoints.decode_properties, checkpoints.PROPERTIES_BYTES_MAX, Remedy.BY_HAND),
     names.RECOVERY_POINTS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
     names.START_OFFSETS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
+    names.START_OFFSETS_COPY: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
     names.HIGH_WATERMARKS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
     names.CLEANER_OFFSETS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
     names.UPTIME: (uptime.decode, checkpoints.PROPERTIES_BYTES_MAX, Remedy.REMOVE),

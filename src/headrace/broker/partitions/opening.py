@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.partitions.leader import LedTopic
@@ -41,6 +41,7 @@ class _Closed(NamedTuple):
     passing: bool
 
 
+T = TypeVar("T")
 Added = tuple[int, PartitionState]
 Outcome = PartitionLog | Exception
 
@@ -207,7 +208,7 @@ class Opener:
             outcomes = [
                 self._try_to_open(led, index, home, config) for (index, _), home in zip(added, homes, strict=True)
             ]
-            return outcomes, {home.path: _sync_names(home) for home in dict.fromkeys(homes)}
+            return outcomes, {home.path: names_synced(home) for home in dict.fromkeys(homes)}
 
         def done(ends: tuple[list[Outcome], dict[str, OSError | None]] | None, error: BaseException | None) -> None:
             outcomes, unsynced = ends if ends is not None else ([_failure(error)] * len(homes), {})
@@ -248,6 +249,22 @@ class Opener:
         def begin() -> None:
             self._busy = True
             self._work_off(partitions)
+
+        self.when_ready(begin)
+
+    def in_background(
+        self, operation: Callable[[], T], ended: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        """Have a helper do something when it is its turn; everything that is asked for later waits for its end."""
+
+        def completed(result: T | None, error: BaseException | None) -> None:
+            self._busy = False
+            self._timers.next_turn(self._go_on)
+            ended(result, error)
+
+        def begin() -> None:
+            self._spawner.submit(operation, completed)
+            self._busy = True
 
         self.when_ready(begin)
 
@@ -359,7 +376,8 @@ def _failure(error: BaseException | None) -> Exception:
     return error if isinstance(error, Exception) else RuntimeError(f"the helper did not open it: {error!r}")
 
 
-def _sync_names(home: LogDirectory) -> OSError | None:
+def names_synced(home: LogDirectory) -> OSError | None:
+    """Sync the names of a directory's folders; None, or why it could not be done."""
     try:
         home.sync_names()
     except OSError as error:

@@ -10,7 +10,7 @@ from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.flushes import Flushes
 from headrace.broker.partitions.leader import LedPartition, LedTopic
-from headrace.broker.partitions.opening import Opener
+from headrace.broker.partitions.opening import Opener, names_synced
 from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.image import MetadataImage, PartitionState, TopicImage
@@ -72,7 +72,6 @@ class PartitionTable:
         """Synced in this turn, and appended to since that sync began."""
         self.active: dict[LedPartition, None] = {}
         """Partitions appended to since housekeeping last looked."""
-        self._checkpointed = -1
         self.opener = Opener(
             directories=self.directories,
             some_missing=lambda: bool(self.failed_directories),
@@ -121,6 +120,8 @@ class PartitionTable:
         """A committed change: partitions come, go, change their epoch or their configs."""
         for topic in delta.topics_deleted:
             self._delete_topic(topic)
+        if delta.topics_deleted:
+            self._sync_names()
         for topic in delta.topics_created:
             led = self._add_topic(topic)
             self.opener.open_later(led, list(enumerate(topic.partitions)), image)
@@ -253,6 +254,19 @@ class PartitionTable:
             delay_ms = 0 if directory.space.full else partition.config.file_delete_delay_ms
             self._delete_folder(partition.log.topic_partition, directory, delay_ms=delay_ms)
 
+    def _sync_names(self) -> None:
+        """Before a deletion is answered: after a power cut a folder under its old name would be one of no topic."""
+        directories = tuple(self.directories)
+
+        def synced(errors: list[OSError | None] | None, error: BaseException | None) -> None:
+            for directory, failure in zip(directories, errors or [None] * len(directories), strict=True):
+                if failure is not None and directory in self.directories:
+                    self.error(directory, directory.path, failure)
+            if error is not None:
+                self._logger.error("deleted folders were not synced", cause=error)
+
+        self.opener.in_background(lambda: [names_synced(directory) for directory in directories], synced)
+
     def _delete_folder(self, topic_partition: TopicPartition, directory: LogDirectory, *, delay_ms: int) -> None:
         """Out of the way at once, off the disk after the delay; a directory that failed is not touched again."""
         if directory not in self.directories:
@@ -301,7 +315,7 @@ class PartitionTable:
         if partition in self._recovered:
             self._recovered.remove(partition)
             if not self._recovered:
-                self.checkpoint_if_moved()
+                self.checkpoint()
         if partition.log.flush_due(self._clock.wall_ms()):
             self._flush_again.append(partition)  # with what this turn still writes
 
@@ -346,16 +360,6 @@ class PartitionTable:
 
     # Keeping
 
-    def checkpoint_if_moved(self) -> None:
-        """Write the checkpoints when any recovery point, start or high watermark is another than last time."""
-        moved = sum(
-            partition.log.recovery_point + partition.log.start_offset + partition.leader.high_watermark
-            for partition in self._homes
-        )
-        if moved != self._checkpointed:
-            self._checkpointed = moved
-            self.checkpoint()
-
     def follow_uptime(self) -> None:
         for directory in self.directories:
             directory.uptime.follow(self._clock.monotonic_ms())
@@ -364,8 +368,11 @@ class PartitionTable:
         self.submit_all(directory.uptime_work() for directory in self.directories)
 
     def checkpoint(self) -> None:
-        for directory, logs, high_watermarks in self._by_home():
-            self._spawner.submit(*directory.checkpoint_work(logs, high_watermarks))
+        """Write the checkpoints of the directories where a recovery point, a start or a high watermark has moved."""
+        self.submit_all(
+            directory.checkpoint_work(logs, high_watermarks, again=self.checkpoint)
+            for directory, logs, high_watermarks in self._by_home()
+        )
 
     def _by_home(self) -> Iterator[tuple[LogDirectory, list[PartitionLog], dict[TopicPartition, int]]]:
         for directory in self.directories:
