@@ -13,7 +13,7 @@ from headrace.wire.messages.describe_configs import DescribeConfigsRequest, Desc
 from headrace.wire.records import header, walk
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.compression import Compression, compress
-from tests.broker.virtual import BROKER_RESOURCE, TOPIC_RESOURCE, VirtualBroker
+from tests.broker.virtual import BROKER_RESOURCE, TOPIC_RESOURCE, VirtualBroker, produce_request
 from tests.records.forged import with_body, with_header
 
 GOOD = bytes(build_batch([NewRecord(1, b"k%d" % number, b"value") for number in range(3)]))
@@ -216,4 +216,22 @@ def test_an_idempotent_producer_keeps_its_order_where_helpers_walk(
     assert [(each.error_code, each.base_offset) for each in answers] == [
         (0, first + sequence) for sequence in range(0, 5_000, 1_000)
     ]
+    client.close()
+
+
+def test_many_small_record_sets_of_one_request_are_not_all_walked_on_the_loop(
+    broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them would be within the limit of the loop, all of them together are not."""
+    monkeypatch.setattr(soundness, "WALKED_ON_LOOP_RECORDS_MAX", 100)
+    broker.with_topic("wide", partitions=8, headrace_validate_records="uncompressed")
+    walked = []
+    by_helper = soundness.records_error_by_helper
+    monkeypatch.setattr(soundness, "records_error_by_helper", lambda *given: walked.append(1) or by_helper(*given))
+    batch = bytes(build_batch([NewRecord(1, None, None)] * 60))
+    client = broker.client()
+    request = produce_request([("wide", [(index, batch) for index in range(8)])])
+    answer = client.ask(ApiKey.PRODUCE, 9, request)
+    assert [each.error_code for each in answer.responses[0].partition_responses] == [0] * 8
+    assert len(walked) >= 6
     client.close()

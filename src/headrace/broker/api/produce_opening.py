@@ -170,6 +170,8 @@ class Openings:
         """The record sets that a helper has to open."""
         frame = request.frame
         sets = self._sets_to_open(request)
+        if not sets:
+            return sets
         records = walked = compressed = recompressed = 0
         for record_set in sets:
             fields = HEADER.unpack_from(frame, record_set.start)
@@ -194,7 +196,7 @@ class Openings:
     def _sets_to_open(self, request: ProduceRequest) -> list[_RecordSet]:
         partitions, frame = self._broker.partitions, request.frame
         find_topic = partitions.by_id.get if request.version >= TOPIC_IDS_FROM else partitions.by_name.get
-        size = sum(end - start for _, record_sets in request.topics for _, start, end in record_sets if start >= 0)
+        size = 0
         found: list[_RecordSet] = []
         for topic_key, record_sets in request.topics:
             topic = find_topic(topic_key)
@@ -205,7 +207,8 @@ class Openings:
                 needs_keys, codec = partition.config.cleanup_compact, partition.codec
                 if codec is not None and HEADER.unpack_from(frame, start)[ATTRIBUTES] & COMPRESSION_MASK == codec:
                     codec = None
-                walks = soundness.may_be_long(partition.validation, size) and soundness.must_walk(
+                size += end - start
+                walks = size > partition.walk_free_bytes and soundness.must_walk(
                     partition.validation, HEADER.unpack_from(frame, start)
                 )
                 if needs_keys or codec is not None or walks:

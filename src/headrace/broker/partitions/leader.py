@@ -15,7 +15,13 @@ from headrace.broker.net.connection import Answer
 from headrace.broker.partitions.acknowledgements import AckWaits, mend
 from headrace.broker.partitions.codecs import STORED_CODECS, Stored, stored_on_loop
 from headrace.broker.partitions.keys import Keyless, keyless_on_loop
-from headrace.broker.partitions.soundness import Validation, must_walk, records_error_on_loop, validation_of
+from headrace.broker.partitions.soundness import (
+    Validation,
+    must_walk,
+    records_error_on_loop,
+    validation_of,
+    walk_free_bytes,
+)
 from headrace.broker.partitions.verification import Verifications
 from headrace.broker.timers import Timers
 from headrace.core.replication.leader import Leader
@@ -111,6 +117,7 @@ class LedPartition:
         "touched",
         "validation",
         "verifications",
+        "walk_free_bytes",
     )
 
     def __init__(
@@ -480,6 +487,7 @@ class LedPartition:
         """What batches are stored under; None for what producers choose."""
         self.validation = validation_of(config.validate_records)
         """How far batches are looked at. `read_repeat` has walked the uncompressed ones where it is compiled."""
+        self.walk_free_bytes = walk_free_bytes(self.validation)
         self._takes_plain = (
             self.codec is None
             and not (config.log_append_time or config.cleanup_compact)

@@ -26,6 +26,8 @@ from headrace.wire.records.reader import RECORD_BYTES_MIN, open_records
 from headrace.wire.records.walk import are_sound
 from headrace.wire.repeats import WALKED_RECORDS_MAX
 
+WALK_FREE_BYTES_ALWAYS = 1 << 62
+"""More than any request has: nothing is ever walked."""
 CONFIG_NAME = "headrace.validate.records"
 PLAINLY_WALKED_RECORDS_MAX = 100
 """Records that Python walks in well under a millisecond."""
@@ -63,11 +65,11 @@ def must_walk(validation: Validation, fields: HeaderFields) -> bool:
     )
 
 
-def may_be_long(validation: Validation, size: int) -> bool:
-    """Whether walking record sets of that many bytes together may take too long for the loop, by their size alone."""
-    if validation is Validation.UNCOMPRESSED:
-        return size > WALKED_ON_LOOP_RECORDS_MAX * RECORD_BYTES_MIN
-    return validation is Validation.ALL
+def walk_free_bytes(validation: Validation) -> int:
+    """Of record sets up to this size together no header has to be read to know that the loop has time to walk them."""
+    if validation is Validation.HEADER:
+        return WALK_FREE_BYTES_ALWAYS
+    return WALKED_ON_LOOP_RECORDS_MAX * RECORD_BYTES_MIN if validation is Validation.UNCOMPRESSED else 0
 
 
 def records_error_on_loop(batch: memoryview, fields: HeaderFields) -> ErrorCode:
