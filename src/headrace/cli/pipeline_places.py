@@ -115,10 +115,11 @@ def told_failures() -> Iterator[None]:
     from headrace.spark.pipelines.claims import AlreadyRunning
     from headrace.spark.pipelines.problems import DefinitionError
     from headrace.spark.pipelines.running import IncompatibleChange
+    from headrace.spark.versions import UnsupportedSpark
 
     try:
         yield
     except DefinitionError as error:
         raise Misuse(f"this pipeline cannot be used:\n{error}") from None
-    except (CheckpointError, AlreadyRunning, IncompatibleChange) as error:
+    except (CheckpointError, AlreadyRunning, IncompatibleChange, UnsupportedSpark) as error:
         raise Failure(str(error)) from None

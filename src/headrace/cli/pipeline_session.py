@@ -36,6 +36,7 @@ def started_session(
     try:
         from headrace.spark import session
         from headrace.spark.java import JavaMissing
+        from headrace.spark.versions import UnsupportedSpark
     except ImportError as error:
         raise _not_installed(error, extras) from None
     quiet = {"spark.log.level": "OFF", "spark.ui.enabled": "false"}
@@ -44,7 +45,7 @@ def started_session(
             started = session(f"headrace-{name}", master=master, conf={**quiet, **settings})
     except ImportError as error:
         raise _not_installed(error, extras) from None
-    except JavaMissing as error:
+    except (JavaMissing, UnsupportedSpark) as error:
         raise Failure(str(error)) from None
     except Exception as error:
         cause = _cause(str(error), log)

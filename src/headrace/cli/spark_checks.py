@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
 from headrace.cli.findings import Finding, note, ok, problem, warning
+from headrace.spark.versions import BELOW, SINCE
 
 ABOUT = "spark"
 INSTALL = "pip install 'headrace[spark]'"
 VERSIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
-    "pyspark": ((4, 2), (5,)),
+    "pyspark": (SINCE, BELOW),
     "pyarrow": ((18,), (1000,)),
     "pandas": ((2, 2), (3,)),
     "numpy": ((1, 26), (1000,)),

@@ -24,6 +24,7 @@ from headrace.spark.source_options import (
     parse_source_options,
 )
 from headrace.spark.values import ERROR_TYPE
+from headrace.spark.versions import check_version
 from headrace.spark.workers import settle
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class HeadraceDataSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         """Errors raised here are what a user sees at `load()`; those of later calls come wrapped in Spark's own."""
         super().__init__(options)
+        check_version()
         settle()
         check_names(options)
         self._source = parse_source_options(options) if is_source(options) else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.spark.class_archive import with_archive
 from headrace.spark.java import find_java
+from headrace.spark.versions import check_version
 from headrace.spark.worker_python import is_worker_python, worker_python
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def session(
 
     In a script that spark-submit started, what it was told stays as it is.
     """
+    check_version()
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app_name)

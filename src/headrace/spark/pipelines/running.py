@@ -32,6 +32,7 @@ from headrace.spark.pipelines.topics import client_settings, needs_headers, prep
 from headrace.spark.pipelines.totals import no_totals, totals_of_run, with_batch
 from headrace.spark.pipelines.user_code import stream_problem
 from headrace.spark.pipelines.writing import BatchWriter
+from headrace.spark.versions import check_session, check_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,6 +85,8 @@ class Runner:
 
     def run(self) -> Outcome:
         """Returns when the query has ended; raises where it could not begin."""
+        with suppress(ImportError):  # a Spark that is not installed is told when it is started
+            check_version()
         checkpoint = Checkpoint(self.pipeline.checkpoint)
         settings = client_settings(self.bootstrap, self.pipeline)
         with checkpoint.locked(), Admin(config=settings) as admin:
@@ -103,6 +106,7 @@ class Runner:
         reach(Failpoint.CLAIMED)
         self.on_state("starting Spark")
         made = self.make_session()
+        check_session(made)
         java = java_of(made)
         try:
             return self._run_queries(own_session(made, self.pipeline), checkpoint, claim, admin)

@@ -1,12 +1,18 @@
 """The formats `headrace-delta` and `headrace-parquet`: for writing; Spark and others read what is written as usual."""
 
 from collections.abc import MutableMapping
+from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, DataSourceStreamArrowWriter
+from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink.tables.options import parse_table_options
+from headrace.spark.versions import check_version
+
+if TYPE_CHECKING:
+    # Versions of Spark that are refused below do not have all of these.
+    from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 
 
 class _FileSink(DataSource):
@@ -15,6 +21,7 @@ class _FileSink(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
+        check_version()
         self._parsed = parse_table_options(options)
 
     @classmethod
@@ -27,13 +34,13 @@ class _FileSink(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         raise OptionError(f'format "{self.name()}" is for writing: read the folder with {self.READ_WITH}')
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> "DataSourceArrowWriter":
         from headrace.spark.sink.tables.writers import FileWriter
 
         _refuse_overwrite(overwrite)
         return FileWriter(self.KIND, self._parsed, schema)  # type: ignore[arg-type]  # subclasses name a kind
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamArrowWriter":
         from headrace.spark.sink.tables.writers import FileStreamWriter
 
         _refuse_overwrite(overwrite)
