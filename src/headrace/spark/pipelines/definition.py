@@ -22,6 +22,8 @@ SINKS_MAX = 8
 EXPECTATIONS_MAX = 100
 ATTEMPTS_MAX = 1_000
 ROWS_PER_BATCH_MAX = 100_000_000
+PARTITIONS_MAX = 100_000
+"""Of a topic that a pipeline makes; the broker may allow fewer."""
 
 
 class Format(StrEnum):
@@ -145,7 +147,15 @@ class TopicSink:
     headers: str | None = None
     partition: str | None = None
     delivery: Delivery = Delivery.EXACTLY_ONCE
+    partitions: int | None = None
+    """Of the topics that are made for this sink; None: as many as the broker gives by default."""
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """Of those topics."""
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def named_topics(self) -> tuple[str, ...]:
+        return (self.topic, *self.topics) if self.topic is not None else self.topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ import os
 
 from headrace.model.nearest_names import guess
 from headrace.spark.pipelines.definition import (
+    PARTITIONS_MAX,
     SINKS_MAX,
     ConsoleSink,
     Delivery,
@@ -35,11 +36,24 @@ def read_sinks(root: Section) -> tuple[Sink, ...]:
     sinks = tuple(sink for sink in found if sink is not None)
     _refuse_shared_folders(root, sinks)
     topics = [sink for sink in sinks if isinstance(sink, TopicSink)]
+    _refuse_two_shapes(root, topics)
     for sink in topics[1:]:
         if (sink.delivery, sink.options) != (topics[0].delivery, topics[0].options):
             text = "all topics are written together: give them the same delivery and options"
             root.findings.add(root.lines.get(f"{sink.name}.delivery", root.lines.get(sink.name, 0)), text)
     return sinks
+
+
+def _refuse_two_shapes(root: Section, sinks: list[TopicSink]) -> None:
+    """A topic that two sinks write to is made once."""
+    owners: dict[str, TopicSink] = {}
+    for sink in sinks:
+        for topic in sink.named_topics:
+            first = owners.setdefault(topic, sink)
+            if (first.partitions, first.configs) != (sink.partitions, sink.configs):
+                key = "partitions" if first.partitions != sink.partitions else "configs"
+                line = root.lines.get(f"{sink.name}.{key}", root.lines.get(sink.name, 0))
+                root.findings.add(line, f'{sink.name}.{key}: topic "{topic}" is another in {first.name}: say the same')
 
 
 def _refuse_shared_folders(root: Section, sinks: tuple[Sink, ...]) -> None:
@@ -88,6 +102,8 @@ def _topic(section: Section) -> Sink | None:
         headers=_expression(section, "headers"),
         partition=_expression(section, "partition"),
         delivery=section.choice("delivery", Delivery, Delivery.EXACTLY_ONCE),
+        partitions=section.integer("partitions", least=1, most=PARTITIONS_MAX),
+        configs=section.pairs("configs"),
         options=topic_options(section),
     )
 

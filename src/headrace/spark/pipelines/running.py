@@ -28,7 +28,7 @@ from headrace.spark.pipelines.restarts import RestartBudget
 from headrace.spark.pipelines.rewinding import first_starts
 from headrace.spark.pipelines.sessions import own_session
 from headrace.spark.pipelines.spark_process import SparkDied, java_death, java_of
-from headrace.spark.pipelines.topics import client_settings, needs_headers, prepare_topics, stream_of
+from headrace.spark.pipelines.topics import client_settings, needs_headers, other_partitions, prepare_topics, stream_of
 from headrace.spark.pipelines.totals import no_totals, totals_of_run, with_batch
 from headrace.spark.pipelines.user_code import stream_problem
 from headrace.spark.pipelines.writing import BatchWriter
@@ -92,6 +92,8 @@ class Runner:
         with checkpoint.locked(), Admin(config=settings) as admin:
             for topic in prepare_topics(admin, self.pipeline):
                 self.on_state(f'made topic "{topic}"')
+            for text in other_partitions(admin, self.pipeline):
+                self.on_state(text)
             return run_claimed(
                 admin,
                 settings,

@@ -7,7 +7,7 @@ from headrace.client import Admin, NewTopic
 from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
 from headrace.model.nearest_names import guess
-from headrace.spark.pipelines.definition import Format, Pipeline, ReadAs, Source
+from headrace.spark.pipelines.definition import Format, Pipeline, ReadAs, Source, TopicSink
 from headrace.spark.pipelines.problems import DefinitionError, Problem
 from headrace.spark.pipelines.reading import written_topics
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from headrace.spark.pipelines.compiling import Reader
 
 FORMAT = "headrace"
+_WRONG_SHAPES = {ErrorCode.INVALID_CONFIG: "configs", ErrorCode.INVALID_PARTITIONS: "partitions"}
+"""What of a sink is wrong when the broker does not make its topic."""
 SOURCE_COLUMNS = "key,value,topic,partition,offset,timestamp"
 
 
@@ -36,11 +38,43 @@ def prepare_topics(admin: Admin, pipeline: Pipeline) -> list[str]:
         raise DefinitionError(problems)
     missing = sorted({topic for _, topic in written_topics(pipeline)} - present)
     if missing:
-        outcomes = admin.create_topics([NewTopic(name, partitions=-1, replication_factor=-1) for name in missing])
-        for name, outcome in outcomes.items():
-            if outcome.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                raise BrokerError(outcome.error, f'topic "{name}" cannot be made', outcome.message)
+        _make_topics(admin, pipeline, missing)
     return missing
+
+
+def _make_topics(admin: Admin, pipeline: Pipeline, names: list[str]) -> None:
+    sinks = {topic: sink for sink in pipeline.sinks if isinstance(sink, TopicSink) for topic in sink.named_topics}
+    wanted = []
+    for name in names:
+        sink = sinks.get(name)
+        count = -1 if sink is None or sink.partitions is None else sink.partitions
+        configs = {} if sink is None else dict(sink.configs)
+        wanted.append(NewTopic(name, partitions=count, replication_factor=-1, configs=configs))
+    for name, outcome in admin.create_topics(wanted).items():
+        if outcome.error in _WRONG_SHAPES and name in sinks:
+            path = f"{sinks[name].name}.{_WRONG_SHAPES[outcome.error]}"
+            text = f'{path}: topic "{name}" cannot be made: {outcome.message or outcome.error.name}'
+            raise DefinitionError([Problem(pipeline.file, pipeline.line_of(path), text)])
+        if outcome.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            raise BrokerError(outcome.error, f'topic "{name}" cannot be made', outcome.message)
+
+
+def other_partitions(admin: Admin, pipeline: Pipeline) -> list[str]:
+    """Say which topics were there before with another number of partitions than their sink names."""
+    wanted = {
+        topic: sink.partitions
+        for sink in pipeline.sinks
+        if isinstance(sink, TopicSink) and sink.partitions is not None
+        for topic in sink.named_topics
+    }
+    if not wanted:
+        return []
+    return [
+        f'topic "{each.name}" has {len(each.partitions)} partitions and not {wanted[each.name]}: it was there before '
+        f"and stays as it is (headrace topics alter changes it)"
+        for each in admin.topics(list(wanted))
+        if not each.error and len(each.partitions) != wanted[each.name]
+    ]
 
 
 def stream_of(
