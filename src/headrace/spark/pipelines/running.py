@@ -85,7 +85,7 @@ class Runner:
 
     def run(self) -> Outcome:
         """Returns when the query has ended; raises where it could not begin."""
-        with suppress(ImportError):  # a Spark that is not installed is told when it is started
+        with suppress(ImportError):  # the start of Spark says what is not installed
             check_version()
         checkpoint = Checkpoint(self.pipeline.checkpoint)
         settings = client_settings(self.bootstrap, self.pipeline)
