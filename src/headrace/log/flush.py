@@ -76,7 +76,7 @@ class Flusher:
         """Snapshots, sealed segments and those with an index of aborted transactions, of the flush under way."""
         self._strays: list[int] = []
         """Offsets of snapshots of an end the log once had, which the next one replaces."""
-        self._put_off = False
+        self.put_off = False
         self._retry_ms = -1
         self._growth_first = False
         """A sync of growth was begun, and the flush that it was begun for is to follow."""
@@ -121,9 +121,9 @@ class Flusher:
 
     def is_due(self, wall_ms: int) -> bool:
         log = self._log
-        if self.in_flight or log.failed or (self._put_off and self._rests(wall_ms)):
+        if self.in_flight or log.failed or (self.put_off and self._rests(wall_ms)):
             return False
-        if self._put_off or self._sealed or self._growth_first:
+        if self.put_off or self._sealed or self._growth_first:
             return True
         if log.end_offset - log.recovery_point >= log.config.flush_messages:
             return True
@@ -196,7 +196,7 @@ class Flusher:
         self._written, self._cut, self._indexed = rolls, sealed, plan.indexed
         self._sealed = []
         self.in_flight = True
-        self.directory_changed = log.epochs.changed = self._put_off = False
+        self.directory_changed = log.epochs.changed = self.put_off = False
         for handle in plan.handles:
             log.files.pin(handle)
         for segment in plan.indexed:
@@ -223,7 +223,7 @@ class Flusher:
     def _only_grew(self) -> bool:
         """HOT where acknowledgements wait for a sync. Whether the active segment got longer, and that is all."""
         log = self._log
-        changed = self._sealed or self._snapshots or self._put_off or self.directory_changed or log.epochs.changed
+        changed = self._sealed or self._snapshots or self.put_off or self.directory_changed or log.epochs.changed
         if changed or log.active.transactions.is_unsynced:
             return False
         before = log.segments[-2:-1]
@@ -272,7 +272,7 @@ class Flusher:
         self._log.epochs.changed = self._log.epochs.changed or plan.epochs is not None
 
     def _rest(self, error: OSError) -> None:
-        self._put_off = True
+        self.put_off = True
         self._retry_ms = -1
         if self._log.on_put_off is not None:
             self._log.on_put_off(error)

@@ -484,6 +484,11 @@ class PartitionLog:
         """Sync what was appended since the last flush; None if nothing was or a flush is under way."""
         return self._flusher.work()
 
+    @property
+    def flush_put_off(self) -> bool:
+        """Whether the last flush found no room for its small files, and rests."""
+        return self._flusher.put_off
+
     def preallocation_work(self) -> Work | None:
         """Reserve the next blocks of a busy segment; None, cheaply, for an idle one or while some are left."""
         return self._preallocation.work()

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.broker.coordinators.epoch_syncs import ROWS_NOT_SYNCED, EpochSyncs
 from headrace.broker.coordinators.host import CoordinatorHost, Decide, Runtime
 from headrace.broker.coordinators.markers import Marker, MarkerSender
 from headrace.broker.coordinators.topic import CoordinatedTopic
@@ -36,7 +37,7 @@ from headrace.core.transactions.epoch_commands import (
     DescribedEpochs,
     EpochResult,
 )
-from headrace.core.transactions.names import owner_of
+from headrace.core.transactions.names import is_member, owner_of
 from headrace.core.transactions.records import CoordinatorRecord, Partition, TransactionRecords
 from headrace.core.transactions.settings import IDS_PER_SLICE, TransactionSettings
 from headrace.core.transactions.states import AT_REST, TransactionState
@@ -64,6 +65,7 @@ class Transactions:
         self._timers = runtime.timers
         self._settings = TransactionSettings.of(broker.config)
         self.markers = MarkerSender(broker, runtime)
+        self._syncs = EpochSyncs(broker)
         self._marked: set[tuple[str, Producer, int]] = set()
         """Endings whose markers are on their way."""
         self.timed_out = 0
@@ -158,7 +160,14 @@ class Transactions:
             client_version=client_version,
             waits=waits,
         )
-        return self.propose(transactional_id, lambda machine, ticket, now: machine.add_partitions(command, ticket, now))
+        added = self.propose(
+            transactional_id, lambda machine, ticket, now: machine.add_partitions(command, ticket, now)
+        )
+        return self._held(transactional_id, added) if is_member(transactional_id) else added
+
+    def _held(self, transactional_id: str, proposal: Proposal[Any]) -> Proposal[Any]:
+        """The outcome of the proposal, once the coordinator's records are synced."""
+        return self._syncs.held(proposal, lambda: self.topic.host_of(owner_of(transactional_id)))
 
     def verify_partitions(
         self, transactional_id: str, producer: Producer, partitions: Sequence[Partition]
@@ -185,16 +194,32 @@ class Transactions:
         return self._with_producer_id(command.owner, decide)
 
     def commit_epoch(self, command: CommitEpoch) -> Proposal[EpochResult]:
+        """Sync the rows of the members, commit, sync the commit, answer."""
+
         def count(result: EpochResult | ProposalFailed) -> None:
             committed = isinstance(result, EpochResult) and result == EpochResult(ErrorCode.NONE)
             self.epochs_committed += committed
             answered.complete(result)
 
+        def rows_synced(ok: bool) -> None:
+            if not ok:
+                answered.complete(ROWS_NOT_SYNCED)
+                return
+            committed = self.propose(
+                command.owner, lambda machine, ticket, now: machine.epochs.commit(command, ticket, now)
+            )
+            self._held(command.owner, committed).then(count)
+
         answered: Proposal[EpochResult] = Proposal()
-        self.propose(command.owner, lambda machine, ticket, now: machine.epochs.commit(command, ticket, now)).then(
-            count
-        )
+        self._syncs.sync_partitions(self._written_by(command), rows_synced)
         return answered
+
+    def _written_by(self, command: CommitEpoch) -> set[Partition]:
+        """The partitions that the named members have written to."""
+        host = self.topic.host_of(command.owner)
+        known = {} if host is None or host.machine is None else host.machine.transactions
+        found = (known.get(named.transactional_id) for named in command.members)
+        return {partition for transaction in found if transaction is not None for partition in transaction.partitions}
 
     def abort_epoch(self, command: AbortEpoch) -> Proposal[EpochResult]:
         return self.propose(command.owner, lambda machine, ticket, now: machine.epochs.abort(command, ticket, now))
@@ -252,10 +277,23 @@ class Transactions:
                 # The answer may have held endings: they are asked for anew.
                 self._timers.after(ENDINGS_RETRY_MS, lambda: self._await_endings(host, machine, again=True))
                 return
-            self._send_markers(host, outcome)
+            self._send_markers(host, [ending for ending in outcome if not is_member(ending.transactional_id)])
+            self._send_markers_of_members(host, [ending for ending in outcome if is_member(ending.transactional_id)])
             self._timers.next_turn(lambda: self._await_endings(host, machine, again=False))
 
         host.propose(lambda machine, ticket, _now: machine.next_endings(ticket, again=again)).then(known)
+
+    def _send_markers_of_members(self, host: TransactionHost, endings: list[Ending]) -> None:
+        """Send them when their outcome is synced: a marker must not outlive the record that asked for it."""
+
+        def synced(ok: bool) -> None:
+            if ok:
+                self._send_markers(host, endings)
+            elif not host.lost:
+                self._timers.after(ENDINGS_RETRY_MS, lambda: self._send_markers_of_members(host, endings))
+
+        if endings:
+            self._syncs.sync_coordinator(host, synced)
 
     def _send_markers(self, host: TransactionHost, endings: list[Ending]) -> None:
         for ending in endings:
@@ -271,7 +309,19 @@ class Transactions:
                 ending.client_version,
                 ending.partitions,
             )
-            self.markers.send(marker, partial(self._complete, ending))
+            end = self._complete_member if is_member(ending.transactional_id) else self._complete
+            self.markers.send(marker, partial(end, ending))
+
+    def _complete_member(self, ending: Ending) -> None:
+        """Every partition has its marker: the id goes back to its pool when these are synced."""
+
+        def synced(ok: bool) -> None:
+            if ok:
+                self._complete(ending)
+            else:
+                self._timers.after(ENDINGS_RETRY_MS, lambda: self._complete_member(ending))
+
+        self._syncs.sync_partitions(ending.partitions, synced)
 
     def _complete(self, ending: Ending) -> None:
         """Every partition has its marker."""

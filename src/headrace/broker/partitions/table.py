@@ -11,6 +11,7 @@ from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.flushes import Flushes
 from headrace.broker.partitions.leader import LedPartition, LedTopic
 from headrace.broker.partitions.opening import Opener, names_synced
+from headrace.broker.partitions.syncs import Syncs
 from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.image import MetadataImage, PartitionState, TopicImage
@@ -72,6 +73,7 @@ class PartitionTable:
         """Synced in this turn, and appended to since that sync began."""
         self.active: dict[LedPartition, None] = {}
         """Partitions appended to since housekeeping last looked."""
+        self.syncs = Syncs(timers, self.flush)
         self.opener = Opener(
             directories=self.directories,
             some_missing=lambda: bool(self.failed_directories),
@@ -288,6 +290,7 @@ class PartitionTable:
             self._write_touched(touched)
         while self._flush_again:
             self.flush(self._flush_again.pop())
+        self.syncs.end_turn()
 
     def _write_touched(self, touched: list[LedPartition]) -> None:
         wall_ms = self._clock.wall_ms()

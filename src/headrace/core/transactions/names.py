@@ -8,6 +8,11 @@ def owner_of(transactional_id: str) -> str:
     return transactional_id.partition(SLOT_MARK)[0]
 
 
+def is_member(transactional_id: str) -> bool:
+    """Whether the id may be one of a pool."""
+    return SLOT_MARK in transactional_id
+
+
 def member_id(owner: str, slot: int) -> str:
     return f"{owner}{SLOT_MARK}{slot}"
 

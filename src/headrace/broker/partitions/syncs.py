@@ -1,0 +1,85 @@
+"""Syncs on demand: callers that must not go on before a partition's log is on the device up to an offset.
+
+All waits of one partition share its flushes: one is begun at the end of a turn, and what is asked for while it is under
+way waits for the next one. A wait ends with success, or with failure when the partition is gone or the time is up.
+"""
+
+from collections.abc import Callable
+
+from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.timers import Timers
+
+SYNC_WAIT_MS_MAX = 30_000
+SYNC_WAITS_MAX = 100_000
+"""Waits of one node at once; above, a wait fails immediately."""
+
+Synced = Callable[[bool], None]
+
+
+class _Wait:
+    __slots__ = ("end_offset", "since_ms", "then")
+
+    def __init__(self, end_offset: int, since_ms: float, then: Synced) -> None:
+        self.end_offset = end_offset
+        self.since_ms = since_ms
+        self.then = then
+
+
+class Syncs:
+    def __init__(self, timers: Timers, flush: Callable[[LedPartition], None]) -> None:
+        self._timers = timers
+        self._flush = flush
+        self._waits: dict[LedPartition, list[_Wait]] = {}
+        self._count = 0
+        self._watching = False
+
+    def when_synced(self, partition: LedPartition, end_offset: int, then: Synced) -> None:
+        """Call `then` in a later turn, with True once everything below `end_offset` is synced, or with False."""
+        if self._count >= SYNC_WAITS_MAX:
+            self._timers.next_turn(lambda: then(False))
+            return
+        self._count += 1
+        wait = _Wait(end_offset, self._timers.now_ms(), then)
+        self._waits.setdefault(partition, []).append(wait)
+        if not self._watching:
+            self._watching = True
+            self._timers.after(SYNC_WAIT_MS_MAX, self._give_up_late)
+
+    def end_turn(self) -> None:
+        """Called after the writes of a turn: end the waits that can end, and begin the flushes that are missing."""
+        if self._waits:
+            for partition in tuple(self._waits):
+                self._look_at(partition)
+
+    def _look_at(self, partition: LedPartition) -> None:
+        log = partition.log
+        if partition.offline or log.failed or log.closed:
+            self._end(partition, lambda wait: True, synced=False)
+            return
+        # A write that failed has taken its batches back: what is left below is what there is to sync.
+        end_offset, synced_offset = log.staged_end_offset, log.synced_offset
+        self._end(partition, lambda wait: min(wait.end_offset, end_offset) <= synced_offset, synced=True)
+        if partition in self._waits and not log.flush_put_off:  # else housekeeping tries again after a rest
+            self._flush(partition)
+
+    def _end(self, partition: LedPartition, is_over: Callable[[_Wait], bool], *, synced: bool) -> None:
+        waits = self._waits[partition]
+        left = [wait for wait in waits if not is_over(wait)]
+        if len(left) == len(waits):
+            return
+        ended = [wait for wait in waits if is_over(wait)]
+        if left:
+            self._waits[partition] = left
+        else:
+            del self._waits[partition]
+        self._count -= len(ended)
+        self._timers.next_turn(lambda: [wait.then(synced) for wait in ended])
+
+    def _give_up_late(self) -> None:
+        before_ms = self._timers.now_ms() - SYNC_WAIT_MS_MAX
+        for partition in tuple(self._waits):
+            self._end(partition, lambda wait: wait.since_ms <= before_ms, synced=False)
+        self._watching = bool(self._waits)
+        if self._waits:
+            first_ms = min(waits[0].since_ms for waits in self._waits.values())
+            self._timers.at(first_ms + SYNC_WAIT_MS_MAX, self._give_up_late)
