@@ -25,6 +25,7 @@ from headrace.core.transactions.epochs import Effects, Epochs
 from headrace.core.transactions.names import owner_of
 from headrace.core.transactions.owner_records import OwnerRecord
 from headrace.core.transactions.records import (
+    IN_POOL,
     CoordinatorRecord,
     Partition,
     Transaction,
@@ -161,7 +162,8 @@ class TransactionCoordinator:
                 return
         elif transaction.state is not _ONGOING:
             return
-        self._fence(transactional_id, transaction, out, now, timed_out=True)
+        is_member = transaction.member is not None
+        self._fence(transactional_id, transaction, out, now, for_good=is_member, timed_out=True)
 
     def _look_at_expiry(self, out: Effects, now: Now) -> None:
         """Some ids of this round; the next ones in the next turn, and the next round after the interval."""
@@ -212,7 +214,7 @@ class TransactionCoordinator:
             if command.expected is not None and command.expected.producer_epoch != before.producer_epoch:
                 return ProducerResult(ErrorCode.PRODUCER_FENCED)  # a zombie must not abort what is not its own
             # Its epoch is given to nobody: the producer asks again, and gets the next one when this one is over.
-            self._fence(command.transactional_id, before, out, now)
+            self._fence(command.transactional_id, before, out, now, for_good=command.expected is None)
             return ProducerResult(ErrorCode.CONCURRENT_TRANSACTIONS)
         return self._reinitialize(before, command, out, now)
 
@@ -364,9 +366,17 @@ class TransactionCoordinator:
         return after
 
     def _fence(
-        self, transactional_id: str, before: Transaction, out: Effects, now: Now, *, timed_out: bool = False
+        self,
+        transactional_id: str,
+        before: Transaction,
+        out: Effects,
+        now: Now,
+        *,
+        for_good: bool,
+        timed_out: bool = False,
     ) -> None:
-        after = steps.fenced(before, server_version=self.settings.server_version, now_ms=now.wall_ms)
+        version = self.settings.server_version
+        after = steps.fenced(before, server_version=version, now_ms=now.wall_ms, for_good=for_good)
         self._begin_end(transactional_id, after, out, now, timed_out=timed_out)
 
     def _begin_end(
@@ -511,4 +521,6 @@ def _refusal(transaction: Transaction | None, producer: Producer) -> ErrorCode:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.producer_epoch != producer.producer_epoch:
         return ErrorCode.PRODUCER_FENCED
+    if transaction.member == IN_POOL and transaction.state in AT_REST:
+        return ErrorCode.PRODUCER_FENCED  # its batch is over: the pool lends it to another task
     return ErrorCode.CONCURRENT_TRANSACTIONS if transaction.state in ENDING else _NONE

@@ -4,7 +4,8 @@ Before transaction.version 2 the state alone tells a retry from a mistake. Since
 still has the one from before the bump.
 """
 
-from headrace.core.transactions.commands import EndTransaction
+from headrace.core.coordination.machine import Producer
+from headrace.core.transactions.commands import EPOCH_BUMPED_FROM, EndTransaction
 from headrace.core.transactions.records import Transaction
 from headrace.core.transactions.states import AT_REST, ENDING, TransactionState
 from headrace.core.transactions.steps import EXHAUSTED_FROM, awaits
@@ -38,6 +39,12 @@ def _agrees(before: Transaction, command: EndTransaction) -> bool:
     return before.state in (TransactionState.PREPARE_ABORT, TransactionState.COMPLETE_ABORT)
 
 
+def _was_bumped_from(before: Transaction, producer: Producer) -> bool:
+    """Whether the last end took the epoch of this producer: an epoch one below may be that of a fenced one, too."""
+    is_bumped = before.client_version >= EPOCH_BUMPED_FROM
+    return is_bumped and before.last_producer_epoch == producer.producer_epoch
+
+
 def bumping_end_error(before: Transaction, command: EndTransaction) -> tuple[ErrorCode, bool]:
     """The error, and whether it is a retry of the end that was decided last.
 
@@ -52,7 +59,9 @@ def bumping_end_error(before: Transaction, command: EndTransaction) -> tuple[Err
     if awaits(before, producer):
         return ErrorCode.CONCURRENT_TRANSACTIONS, False
     is_current = before.producer_epoch == producer.producer_epoch
-    is_retry = before.producer_epoch == producer.producer_epoch + 1 or overflowed
+    is_retry = (before.producer_epoch == producer.producer_epoch + 1 or overflowed) and _was_bumped_from(
+        before, producer
+    )
     if before.producer_id != producer.producer_id and not overflowed:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING, False
     if before.state in ENDING and is_current:

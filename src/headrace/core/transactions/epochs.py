@@ -281,7 +281,8 @@ class Epochs:
         self._machine.begin_ends([(each, self._fenced(transactions[each], now)) for each, _ in doomed], out, now)
 
     def _fenced(self, before: Transaction, now: Now) -> Transaction:
-        return steps.fenced(before, server_version=self._machine.settings.server_version, now_ms=now.wall_ms)
+        version = self._machine.settings.server_version
+        return steps.fenced(before, server_version=version, now_ms=now.wall_ms, for_good=True)
 
     # Time
 

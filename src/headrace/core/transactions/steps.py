@@ -111,14 +111,17 @@ def prepared(
     )
 
 
-def fenced(before: Transaction, *, server_version: int, now_ms: int) -> Transaction:
-    """Aborted without being asked by its producer, whose epoch ends here."""
+def fenced(before: Transaction, *, server_version: int, now_ms: int, for_good: bool) -> Transaction:
+    """Abort what the producer did not ask to abort, and end its epoch.
+
+    With `for_good`, another producer takes over: nothing that this one asks counts as a retry from now on. Otherwise it
+    may abort and go on.
+    """
     aborted = prepared(before, commit=False, client_version=server_version, now_ms=now_ms)
-    if server_version >= EPOCH_BUMPED_FROM:
-        return aborted
-    return aborted._replace(
-        producer_epoch=min(before.producer_epoch + 1, EPOCH_MAX), last_producer_epoch=NO_PRODUCER_EPOCH
-    )
+    if server_version < EPOCH_BUMPED_FROM:
+        aborted = aborted._replace(producer_epoch=min(before.producer_epoch + 1, EPOCH_MAX))
+    is_last = for_good or server_version < EPOCH_BUMPED_FROM
+    return aborted._replace(last_producer_epoch=NO_PRODUCER_EPOCH) if is_last else aborted
 
 
 def awaits(ending: Transaction, producer: Producer) -> bool:
