@@ -1,4 +1,4 @@
-"""Who was fenced hears so, whatever it asks and whatever its successor does: it never gets the successor's epoch."""
+"""Fenced producers: whatever they ask and whatever their successors do, they never get the epoch of a successor."""
 
 import pytest
 from hypothesis import given

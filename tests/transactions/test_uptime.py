@@ -1,4 +1,4 @@
-"""What a coordinator forgets, and when: after the limit by the wall clock and by its own uptime."""
+"""Expiry by the wall clock and by the uptime of the coordinator: both must exceed the limit."""
 
 import pytest
 from hypothesis import given, settings
