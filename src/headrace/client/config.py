@@ -13,6 +13,7 @@ from headrace.client.addresses import parse_bootstrap
 from headrace.client.config_types import check_types
 from headrace.client.errors import InvalidArgument
 from headrace.client.foreign_names import hint_for
+from headrace.client.telemetry import Telemetry
 from headrace.model.nearest_names import nearest_of
 from headrace.wire.records.compression import Compression
 
@@ -56,6 +57,9 @@ class ClientConfig:
     sasl_password: str | None = None
     sasl_oauth_token: Callable[[], str] | None = None
     """Gives a token for OAUTHBEARER, whenever a connection is made."""
+
+    telemetry: Telemetry | None = None
+    """Spans, trace context in headers and metrics, as of `headrace.otel.OpenTelemetry`; None: nothing of that."""
 
     def __post_init__(self) -> None:
         check_types(self)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypedDict
 
 from headrace.client.config import Deserializer, Partitioner, SaslMechanism, SecurityProtocol, Serializer
+from headrace.client.telemetry import Telemetry
 
 
 class ClientOptions(TypedDict, total=False):
@@ -23,6 +24,7 @@ class ClientOptions(TypedDict, total=False):
     sasl_username: str | None
     sasl_password: str | None
     sasl_oauth_token: Callable[[], str] | None
+    telemetry: Telemetry | None
 
 
 class AdminOptions(ClientOptions, total=False):

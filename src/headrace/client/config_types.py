@@ -6,6 +6,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from headrace.client.errors import InvalidArgument
+from headrace.client.telemetry import Telemetry
 
 _WORDS = {
     bool: "True or False",
@@ -15,6 +16,7 @@ _WORDS = {
     NoneType: "None",
     Callable: "a function",
     Sequence: "several texts",
+    Telemetry: "telemetry such as headrace.otel.OpenTelemetry()",
 }
 _KINDS: dict[type[Any], dict[str, tuple[Any, ...]]] = {}
 

@@ -240,7 +240,7 @@ class ConsumerParts:
         return {partition: at.offset for partition, at in found.items()}
 
     def metrics(self, links: Links) -> dict[str, float]:
-        lags = [self.core.lag(partition) for partition in self.core.assignment()]
+        lags = self.core.lags().values()
         return {
             **links.counters(),
             **self.core.counters(),
@@ -254,6 +254,11 @@ class AnyConsumer:
 
     config: ConsumerConfig
     _parts: ConsumerParts
+
+    def _tell_received(self, taken: list[ConsumerRecord], duration_ms: float) -> None:
+        telemetry = self.config.telemetry
+        if telemetry is not None and taken:
+            telemetry.received(self.config.client_id, self.config.group_id, taken, duration_ms)
 
     def __repr__(self) -> str:
         parts, group = self._parts, self.config.group_id
@@ -269,8 +274,7 @@ class AnyConsumer:
 
     def lag(self) -> dict[TopicPartition, int | None]:
         """How many records are behind the position, as of the last answer; None where none came yet."""
-        core = self._parts.core
-        return {partition: core.lag(partition) for partition in core.assignment()}
+        return self._parts.core.lags()
 
     def group_identity(self) -> GroupIdentity:
         """Who this consumer is in its group: what `Transaction.commit_offsets` needs."""

@@ -18,6 +18,7 @@ from headrace.client.errors import (
     SerializationError,
 )
 from headrace.client.serializers import Serialize
+from headrace.client.telemetry import Headers, SendObserver, Telemetry
 from headrace.model.errors import ErrorCode
 from headrace.ports.entropy import Entropy
 from headrace.wire.errors import ProtocolError
@@ -131,6 +132,14 @@ class AnyProducer:
     config: ProducerConfig
     _core: ProducerCore
     _transactions: "Transactions | None"
+    _telemetry: Telemetry | None
+
+    def _sending(
+        self, topic: str, key: bytes | None, value: bytes | None, partition: int | None, headers: Headers
+    ) -> SendObserver:
+        """What the telemetry has to say and to hear of one record."""
+        assert self._telemetry is not None, "only called where there is telemetry"
+        return self._telemetry.sending(self.config.client_id, topic, key, value, partition, headers)
 
     def __repr__(self) -> str:
         own = f" as {self.config.transactional_id}" if self.config.transactional_id is not None else ""

@@ -37,6 +37,10 @@ class Promise:
         self._batch.is_told = self._batch.is_done
         return self._batch.error
 
+    def outcome(self) -> RecordMetadata | ClientError:
+        """Where the record is, or why it is nowhere; for telemetry: it does not count as having looked at an error."""
+        return self._batch.error if self._batch.error is not None else self._where()
+
     def _where(self) -> RecordMetadata:
         """Where the record is; raises why it is nowhere."""
         return delivered(self._batch, self._place, self._timestamp)

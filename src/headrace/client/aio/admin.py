@@ -53,6 +53,12 @@ class Admin:
         self.config: AdminConfig = settle(AdminConfig, config, bootstrap_servers, options)
         self._timeout_ms = self.config.timeout_ms
         self._session = Session(self.config)
+        if self.config.telemetry is not None:
+            self.config.telemetry.opened(self)
+
+    def metrics(self) -> dict[str, float]:
+        """Counters since the client was made."""
+        return self._session.links.counters()
 
     async def cluster(self) -> ClusterDescription:
         return await self._session.run(brokers.describe_cluster(self._session.cluster), self._timeout_ms)
@@ -213,6 +219,8 @@ class Admin:
 
     async def close(self) -> None:
         self._session.close()
+        if self.config.telemetry is not None:
+            self.config.telemetry.closed(self)
 
     async def __aenter__(self) -> Self:
         return self

@@ -77,6 +77,8 @@ class Consumer(AnyConsumer, Generic[Value]):
         except BaseException:
             self._session.close()
             raise
+        if self.config.telemetry is not None:
+            self.config.telemetry.opened(self)
 
     # What to read
 
@@ -140,9 +142,11 @@ class Consumer(AnyConsumer, Generic[Value]):
         if limit <= 0:
             raise InvalidArgument(f"the most records of a poll must be above zero, not {limit}")
         try:
-            records = self._handover.waiting(limit) or self._handover.ready(
-                await self._await(lambda: self._core.take(limit), timeout_ms) or []
-            )
+            if not (records := self._handover.waiting(limit)):
+                began_ms = self._session.clock.monotonic_ms()
+                taken = await self._await(lambda: self._core.take(limit), timeout_ms) or []
+                self._tell_received(taken, self._session.clock.monotonic_ms() - began_ms)
+                records = self._handover.ready(taken)
         except Exception as error:
             self._failures.note(error)
             raise
@@ -269,6 +273,8 @@ class Consumer(AnyConsumer, Generic[Value]):
             if self._session.is_own_process():
                 self._session.links.say_last(self._core.farewells())
             self._session.close()
+            if self.config.telemetry is not None:
+                self.config.telemetry.closed(self)
 
     async def _leave(self, group: "GroupCore", timeout_ms: float) -> None:
         owned = group.owned()

@@ -23,6 +23,7 @@ from headrace.client.errors import (
 from headrace.client.producing import AnyProducer, GivenBatch, check_timestamp, given_batch, make_core, serialized
 from headrace.client.promises import Promise
 from headrace.client.serializers import serializer
+from headrace.client.telemetry import Headers
 from headrace.client.timeouts import named_timeout
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction, RecordMetadata
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from headrace.client.core.transactions import Transactions
 
 T = TypeVar("T")
-Headers = Sequence[tuple[str, bytes | None]]
 
 CLOSE_TIMEOUT_MS = 30_000
 NOT_ENDED = "the last transaction is not ended"
@@ -83,9 +83,12 @@ class Producer(AnyProducer):
         self._session.engine.attach(self)
         self._key_serializer = serializer(self.config.key_serializer)
         self._value_serializer = serializer(self.config.value_serializer)
+        self._telemetry = self.config.telemetry
         self._is_closing = False
         self._giving_up: asyncio.Task[None] | None = None
         """The abort of a transaction whose task was cancelled, or failed."""
+        if self._telemetry is not None:
+            self._telemetry.opened(self)
 
     def poll(self, now_ms: float) -> tuple[list[Any], float]:
         """For the engine: the core's errands; those who wait for settled batches are told."""
@@ -117,16 +120,26 @@ class Producer(AnyProducer):
             timestamp = self._clock.wall_ms()
         else:
             check_timestamp(timestamp)
-        appended = self._append(topic, value, key, headers, partition, timestamp)
-        if appended is None:
-            appended = await self._wait_for(
-                topic, lambda: self._append(topic, value, key, headers, partition, timestamp)
-            )
+        sending = None if self._telemetry is None else self._sending(topic, key, value, partition, headers)
+        sent = headers if sending is None else sending.headers
+        try:
+            appended = self._append(topic, value, key, sent, partition, timestamp)
+            if appended is None:
+                appended = await self._wait_for(
+                    topic, lambda: self._append(topic, value, key, sent, partition, timestamp)
+                )
+        except BaseException as error:
+            if sending is not None:
+                sending.failed(error)
+            raise
+        delivery = Delivery(appended.batch, appended.place, timestamp)
+        if sending is not None:
+            delivery.add_done_callback(lambda each: sending.ended(each.outcome()))
         if appended.due_ms != NEVER:
             self._session.kick()
             if appended.batch.is_full:
                 await asyncio.sleep(0)  # A sender that never waits would keep the loop from sending.
-        return _promised(Delivery(appended.batch, appended.place, timestamp), on_delivery)
+        return _promised(delivery, on_delivery)
 
     async def send_and_wait(self, topic: str, value: Any, key: Any = None, **record: Any) -> RecordMetadata:
         """Send one record and wait until it is delivered."""
@@ -289,6 +302,8 @@ class Producer(AnyProducer):
                     callback()
             self._say_what_was_given_up()
             self._session.close()
+            if self._telemetry is not None:
+                self._telemetry.closed(self)
 
     async def __aenter__(self) -> Self:
         return self

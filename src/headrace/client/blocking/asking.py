@@ -22,9 +22,17 @@ class Asking:
         self.config: AdminConfig = settle(AdminConfig, config, bootstrap_servers, options)
         self._timeout_ms = self.config.timeout_ms
         self._session = Session(self.config)
+        if self.config.telemetry is not None:
+            self.config.telemetry.opened(self)
+
+    def metrics(self) -> dict[str, float]:
+        """Counters since the client was made."""
+        return self._session.links.counters()
 
     def close(self) -> None:
         self._session.close()
+        if self.config.telemetry is not None:
+            self.config.telemetry.closed(self)
 
     def __enter__(self) -> Self:
         return self

@@ -79,6 +79,8 @@ class Consumer(AnyConsumer, Generic[Value]):
         except BaseException:
             self._session.close()
             raise
+        if self.config.telemetry is not None:
+            self.config.telemetry.opened(self)
 
     # What to read
 
@@ -146,9 +148,12 @@ class Consumer(AnyConsumer, Generic[Value]):
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit <= 0:
             raise InvalidArgument(f"the most records of a poll must be above zero, not {limit}")
-        return self._handover.waiting(limit) or self._handover.ready(
-            self._await(lambda: self._core.take(limit), timeout_ms) or []
-        )
+        if waiting := self._handover.waiting(limit):
+            return waiting
+        began_ms = self._session.clock.monotonic_ms()
+        taken = self._await(lambda: self._core.take(limit), timeout_ms) or []
+        self._tell_received(taken, self._session.clock.monotonic_ms() - began_ms)
+        return self._handover.ready(taken)
 
     @named_timeout
     def batches(self, *, timeout_ms: float | None = None) -> Iterator[RecordBatch]:
@@ -296,6 +301,8 @@ class Consumer(AnyConsumer, Generic[Value]):
             if self._session.is_own_process():
                 self._session.links.say_last(self._core.farewells())
             self._session.close()
+            if self.config.telemetry is not None:
+                self.config.telemetry.closed(self)
 
     def _leave(self, group: "GroupCore", timeout_ms: float) -> None:
         owned = group.owned()

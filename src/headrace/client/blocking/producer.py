@@ -29,12 +29,12 @@ from headrace.client.producing import (
     serialized,
 )
 from headrace.client.serializers import serializer
+from headrace.client.telemetry import Headers
 from headrace.client.timeouts import named_timeout
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 from headrace.model.ids import TopicPartition
 
 T = TypeVar("T")
-Headers = Sequence[tuple[str, bytes | None]]
 
 CLOSE_TIMEOUT_MS = 30_000
 THREAD_JOIN_MS = 5_000
@@ -80,6 +80,7 @@ class Producer(AnyProducer):
         """Operations that the producer's thread is to begin."""
         self._key_serializer = serializer(self.config.key_serializer)
         self._value_serializer = serializer(self.config.value_serializer)
+        self._telemetry = self.config.telemetry
         self._is_closing = False
         self._is_calling = False
         """Callbacks of deliveries run, or are about to."""
@@ -95,6 +96,8 @@ class Producer(AnyProducer):
         self._changed.teller = self._thread
         _unclosed[id(self)] = self
         self._thread.start()
+        if self._telemetry is not None:
+            self._telemetry.opened(self)
 
     def send(
         self,
@@ -120,16 +123,27 @@ class Producer(AnyProducer):
             check_timestamp(timestamp)
         if os.getpid() != self._process_id:
             self._check_usable()  # Before the lock: a fork may have come while the producer's thread had it.
-        with self._lock:
-            appended = self._append(topic, value, key, headers, partition, timestamp)
-            if appended is None:
-                appended = self._wait_for(topic, lambda: self._append(topic, value, key, headers, partition, timestamp))
-            wakes = appended.due_ms < self._wakeup_ms
-            if wakes:
-                self._wakeup_ms = appended.due_ms
+        sending = None if self._telemetry is None else self._sending(topic, key, value, partition, headers)
+        sent = headers if sending is None else sending.headers
+        try:
+            with self._lock:
+                appended = self._append(topic, value, key, sent, partition, timestamp)
+                if appended is None:
+                    appended = self._wait_for(
+                        topic, lambda: self._append(topic, value, key, sent, partition, timestamp)
+                    )
+                wakes = appended.due_ms < self._wakeup_ms
+                if wakes:
+                    self._wakeup_ms = appended.due_ms
+        except BaseException as error:
+            if sending is not None:
+                sending.failed(error)
+            raise
         if wakes:
             self._session.network.wake()
         delivery = Delivery(self._changed, appended.batch, appended.place, timestamp)
+        if sending is not None:
+            delivery.add_done_callback(lambda each: sending.ended(each.outcome()))
         if on_delivery is not None:
             delivery.add_done_callback(on_delivery)
         return delivery
@@ -324,6 +338,8 @@ class Producer(AnyProducer):
             self._say_what_was_given_up()
             with self._changed:  # Those who wait for an operation are told of its end.
                 self._session.close()
+            if self._telemetry is not None:
+                self._telemetry.closed(self)
 
     def __enter__(self) -> Self:
         return self

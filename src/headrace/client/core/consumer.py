@@ -136,9 +136,15 @@ class ConsumerCore:
 
     def lag(self, partition: TopicPartition) -> int | None:
         """How many offsets are between the position and the end that the last answer told of."""
-        reading = self._readings[partition]
-        end = reading.last_stable_offset if self._is_committed else reading.high_watermark
-        return max(0, end - reading.position) if end >= 0 and reading.position is not None else None
+        return self._lag(self._readings[partition])
+
+    def lags(self) -> dict[TopicPartition, int | None]:
+        """The lag of each partition; another thread may read on meanwhile."""
+        return {partition: self._lag(reading) for partition, reading in list(self._readings.items())}
+
+    def _lag(self, reading: Reading) -> int | None:
+        end, position = reading.last_stable_offset if self._is_committed else reading.high_watermark, reading.position
+        return max(0, end - position) if end >= 0 and position is not None else None
 
     def awaiting_committed(self) -> tuple[TopicPartition, ...]:
         """The partitions that begin where their group committed, which is not known yet."""

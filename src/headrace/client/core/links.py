@@ -127,7 +127,7 @@ class Links:
         }
 
     def in_flight(self) -> int:
-        return sum(link.calls() for link in self._links.values()) + len(self._replies)
+        return sum(link.calls() for link in list(self._links.values())) + len(self._replies)
 
     def turn(self, wait_ms: float) -> None:
         """Wait at most that long for the network, then hand out what has come."""
