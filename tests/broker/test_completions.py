@@ -20,7 +20,7 @@ DEPTH_MAX = 2
 """Faults are put into the functions that a completion calls, and into those that these call."""
 RELEASES = {"unpin", "next_turn", "after", "_later", "raise_failures"}
 """Calls that are the release of a slot themselves."""
-PARTS = {"done", "written", "_event", "_work_off", "_pass_ended", "read_piece"}
+PARTS = {"done", "written", "_event", "_work_off", "_pass_ended", "read_piece", "begin"}
 """Functions that are a part of a completion rather than called by it: they count as the completion itself."""
 KINDS = (
     "headrace.broker.api.gather.Gathering.add_later.<locals>.completed",

@@ -318,3 +318,33 @@ def test_a_checkpoint_that_could_not_be_written_is_tried_again() -> None:
     assert not disk.faults.is_planned
     checkpoint = disk.open("data/cleaner-offset-checkpoint")
     assert decode_offsets(disk.read(checkpoint, 1000, 0)) == {TopicPartition(TOPIC, 0): table.log.active.base_offset}
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENOSPC])
+@pytest.mark.parametrize(("operation", "skip"), [("sync_directory", n) for n in range(6)] + [("rename", 0)])
+def test_an_exchange_that_lacks_room_or_descriptors_is_finished_later(operation: str, skip: int, code: int) -> None:
+    """Its helper may have renamed some of the files by then: the partition is read on meanwhile."""
+    table = Table(11, configs={"min.cleanable.dirty.ratio": "1"}, backoff_ms=600_000)
+    table.write_many(40)
+    table.world.run_until(lambda: not table.virtual.machine.spawner.in_flight())
+    spawner, faults = table.virtual.machine.spawner, table.virtual.machine.disk.faults
+    spawner.hold(name_contains="swap_work")
+    table.ask_for_a_pass()
+    table.world.run_until(lambda: any("swap_work" in name for name in spawner.waiting_names()))
+    faults.fail(operation, code=code, path_contains=f"data/{TOPIC}-0", skip=skip, times=3)
+    spawner.release()
+    table.world.run_until(lambda: bool(faults.raised))
+    assert len(table.read()) > KEYS
+    table.world.run_until(lambda: not table.compactor._passes)
+    assert not table.log.failed
+    faults.heal()
+    table.ask_for_a_pass("again")  # the process that cleans may have met the same
+    table.await_passes(1)
+    table.world.run_until(lambda: table.produce(TOPIC, b"key-0", b"later") == 0)
+    table.written.append((b"key-0", b"later"))
+    assert dict(table.written) == {key: value for _, key, value in table.read()}
+    table.virtual.stop()
+    table.virtual.boot()
+    table.connect()
+    table.client.await_high_watermark(TOPIC, len(table.written))
+    assert dict(table.written) == {key: value for _, key, value in table.read()}

@@ -1,6 +1,10 @@
 """What happens around an exchange: readers with slices, logs that changed meanwhile, and when a pass is due."""
 
+from contextlib import suppress
 from dataclasses import replace
+from errno import EMFILE, ENOSPC
+
+import pytest
 
 from headrace.log.compaction.plan import cleanable
 from headrace.log.compaction.swap import discard_work, swap_work
@@ -130,3 +134,27 @@ def test_a_checkpoint_outside_the_log_means_nothing() -> None:
     for clean_offset in (-1, 61, 1000):
         found = cleanable(log, clean_offset=clean_offset, stable_offset=60, wall_ms=NOW_MS)
         assert found.dirty_from == 0
+
+
+@pytest.mark.parametrize("at", range(12))
+def test_an_exchange_goes_on_where_it_stopped(at: int) -> None:
+    disk = virtual_disk()
+    log = filled(disk, ROWS)
+    log.roll()
+    flush(log)
+    plan = planned(log)
+    assert plan is not None
+    group = next(iter(cleaned_groups(disk, plan)))
+    work = swap_work(log, group, wall_ms=NOW_MS)
+    assert work is not None
+    disk.faults.fail("rename", code=ENOSPC, skip=at)
+    disk.faults.fail("sync_directory", code=EMFILE, skip=at % 4)
+    for _ in range(2):
+        with suppress(OSError):
+            work.run()
+    work.done(work.run(), None)
+    assert len(pairs(log)) < 60
+    assert {key: value for _, key, value in pairs(log)} == dict(ROWS)
+    live = sorted(name for name in disk.list_directory(FOLDER) if name.endswith(".log"))
+    assert live == [segment.log.path.rpartition("/")[2] for segment in log.segments]
+    assert not [name for name in disk.list_directory(FOLDER) if name.endswith((".swap", ".cleaned"))]

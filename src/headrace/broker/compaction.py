@@ -210,7 +210,12 @@ class Compactor:
             self._asked.pop(partition, None)
             return
         begun = CompactionPass(
-            partition, plan, spawner=self._ports.spawner, clock=self._ports.clock, ended=self._pass_ended
+            partition,
+            plan,
+            spawner=self._ports.spawner,
+            clock=self._ports.clock,
+            later=self._timers.after,
+            ended=self._pass_ended,
         )
         self._passes[partition] = begun
         begun.start(max(config.bytes_per_second / self._passes_max, BYTES_PER_SECOND_MIN))

@@ -19,6 +19,9 @@ from headrace.log.work import NotStarted
 from headrace.ports.clock import Clock
 from headrace.ports.spawner import RunningJob, Spawner
 
+SWAP_RETRY_MS = 1_000
+"""How long an exchange waits that met a full device, or no file descriptor."""
+
 
 class CompactionPass:
     def __init__(
@@ -28,6 +31,7 @@ class CompactionPass:
         *,
         spawner: Spawner,
         clock: Clock,
+        later: Callable[[float, Callable[[], None]], object],
         ended: "Callable[[CompactionPass], None]",
     ) -> None:
         self.partition = partition
@@ -44,6 +48,7 @@ class CompactionPass:
         """When the pass began, or last heard from a helper."""
         self._spawner = spawner
         self._clock = clock
+        self._later = later
         self._ended = ended
         self._job: RunningJob | None = None
         self._job_ended = False
@@ -81,8 +86,8 @@ class CompactionPass:
     @contextmanager
     def _event(self) -> Iterator[None]:
         """Something came from a helper. If what is done about it fails, the pass fails, and the loop reports why."""
-        self.progressed_ms = self._clock.monotonic_ms()
         try:
+            self.progressed_ms = self._clock.monotonic_ms()
             yield
         except Exception as error:
             self.failure = self.failure or error
@@ -126,6 +131,10 @@ class CompactionPass:
         run, exchanged = work
 
         def done(result: object, error: BaseException | None) -> None:
+            if passes(error) and not log.closed and not log.failed:
+                # Some files may have their new names already: the exchange is finished as soon as it can be.
+                self._later(SWAP_RETRY_MS, begin_again)
+                return
             self._swapping = False
             with self._event():
                 exchanged(result, error)
@@ -135,13 +144,20 @@ class CompactionPass:
                 self._count(group, size)
                 self._go_on()
 
+        def begin() -> None:
+            try:
+                self._spawner.submit(run, done)
+            except Exception:
+                self._swapping = False
+                exchanged(None, NotStarted())
+                raise
+
+        def begin_again() -> None:
+            with self._event():
+                begin()
+
         self._swapping = True
-        try:
-            self._spawner.submit(run, done)
-        except Exception:
-            self._swapping = False
-            exchanged(None, NotStarted())
-            raise
+        begin()
 
     def _discard(self, group: CleanedGroup) -> None:
         work = discard_work(self.partition.log, group)

@@ -39,7 +39,7 @@ GROUP_SEGMENTS_MAX = 50
 """Small segments become one; as many as this, because a swap holds the files of all of them open."""
 SPENT_BYTES = 256 << 10
 """How often a cleaning says how much it has read, so that it can be slowed down."""
-PROGRESS_BYTES = 64 << 20
+PROGRESS_BYTES = 8 << 20
 """How often the broker hears that a cleaning goes on, when no group ends before."""
 
 

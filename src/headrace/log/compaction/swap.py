@@ -3,8 +3,13 @@
 The names change in an order that a crash at any point cannot betray: cleaned, swap (from here on it is decided), the
 old ones deleted, live; the directory is synced between. The loop keeps the old files open all the while, so a reader
 never opens new bytes by an old place; they are unlinked later, like those that retention takes.
+
+An exchange that meets a full device, or no file descriptor, stops where it is; run again, it goes on from there.
 """
 
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headrace.ports.disk import Disk
@@ -24,7 +29,10 @@ if TYPE_CHECKING:
 
 
 def swap_work(log: "PartitionLog", group: CleanedGroup, *, wall_ms: int) -> Work | None:
-    """The exchange, for a helper; None if the log is not as it was, and the cleaned files are of no use."""
+    """The exchange, for a helper; None if the log is not as it was, and the cleaned files are of no use.
+
+    When `run` raises an error that passes, run it again before `done` is called.
+    """
     files = group.files
     old = source_segments(log, group.sources) if not (log.failed or log.closed) else None
     if files is None or old is None or log.names_generation % 2:
@@ -35,7 +43,7 @@ def swap_work(log: "PartitionLog", group: CleanedGroup, *, wall_ms: int) -> Work
         log.files.pin(handle)
     log.names_generation += 1
     log.being_replaced = tuple(old)
-    disk, folder, bases = log.disk, log.path, [segment.base_offset for segment in old]
+    exchange = Exchange(log.disk, log.path, files, [segment.base_offset for segment in old])
 
     def done(_result: object, error: BaseException | None) -> None:
         log.names_generation += 1
@@ -48,7 +56,7 @@ def swap_work(log: "PartitionLog", group: CleanedGroup, *, wall_ms: int) -> Work
             log.segments_replaced(old, new)
             log.retire(old, wall_ms + log.config.file_delete_delay_ms)
 
-    return Work(lambda: exchange(disk, folder, files, bases), done)
+    return Work(lambda: exchange.run(), done)
 
 
 def discard_work(log: "PartitionLog", group: CleanedGroup) -> Work | None:
@@ -64,26 +72,47 @@ def discard_work(log: "PartitionLog", group: CleanedGroup) -> Work | None:
     return Work(lambda: remove_cleaned(disk, folder, files.base_offset, files.unique), done)
 
 
-def exchange(disk: Disk, folder: str, files: CleanedFiles, old_bases: list[int]) -> None:
+class Exchange:
+    """The steps of an exchange, in order; those that were done are not done again."""
+
+    def __init__(self, disk: Disk, folder: str, files: CleanedFiles, old_bases: list[int]) -> None:
+        self._steps = deque(_steps(disk, folder, files, old_bases))
+
+    def run(self) -> None:
+        while self._steps:
+            self._steps[0]()
+            self._steps.popleft()
+
+
+def _steps(disk: Disk, folder: str, files: CleanedFiles, old_bases: list[int]) -> Iterator[Callable[[], object]]:
     stem = names.segment_stem(folder, files.base_offset)
-    if not disk.exists(f"{folder}/{names.COMPACTED}"):
-        create_empty(disk, f"{folder}/{names.COMPACTED}")  # from now on a missing offset is no sign of damage
+    sync = partial(disk.sync_directory, folder)
+    yield partial(_mark_compacted, disk, folder)
     for suffix in names.INDEXES:
-        disk.rename(names.cleaned(stem + suffix, files.unique), stem + suffix + names.SWAP)
-    disk.sync_directory(folder)
-    disk.rename(names.cleaned(stem + names.LOG, files.unique), stem + names.LOG + names.SWAP)
-    disk.sync_directory(folder)
+        yield partial(disk.rename, names.cleaned(stem + suffix, files.unique), stem + suffix + names.SWAP)
+    yield sync
+    yield partial(disk.rename, names.cleaned(stem + names.LOG, files.unique), stem + names.LOG + names.SWAP)
+    yield sync
     for base_offset in old_bases:
         gone = REPLACED_FILES if base_offset == files.base_offset else (*REPLACED_FILES, names.SNAPSHOT)
         for suffix in gone:
-            path = names.segment_stem(folder, base_offset) + suffix
-            if disk.exists(path):
-                disk.rename(path, path + names.DELETED)
+            yield partial(_retire, disk, names.segment_stem(folder, base_offset) + suffix)
     for suffix in names.INDEXES:
-        disk.rename(stem + suffix + names.SWAP, stem + suffix)
-    disk.sync_directory(folder)  # a log without its index of aborted transactions would show what they wrote
-    disk.rename(stem + names.LOG + names.SWAP, stem + names.LOG)
-    disk.sync_directory(folder)
+        yield partial(disk.rename, stem + suffix + names.SWAP, stem + suffix)
+    yield sync  # a log without its index of aborted transactions would show what they wrote
+    yield partial(disk.rename, stem + names.LOG + names.SWAP, stem + names.LOG)
+    yield sync
+
+
+def _mark_compacted(disk: Disk, folder: str) -> None:
+    """From now on a missing offset is no sign of damage."""
+    if not disk.exists(f"{folder}/{names.COMPACTED}"):
+        create_empty(disk, f"{folder}/{names.COMPACTED}")
+
+
+def _retire(disk: Disk, path: str) -> None:
+    if disk.exists(path):
+        disk.rename(path, path + names.DELETED)
 
 
 def _segment(log: "PartitionLog", files: CleanedFiles, created_ms: int) -> Segment:
