@@ -161,6 +161,24 @@ def test_pauses(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
         assert consumer.metrics()["records-consumed-total"] == 2
 
 
+def test_a_pause_within_an_iteration(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
+    """What was fetched and not given yet is held back too, and given after the pause."""
+    for number in range(10):
+        producer.send(topic, b"%d" % number, partition=number % 2)
+    producer.flush(timeout_ms=WAIT_MS)
+    with Consumer(
+        topic, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest", fetch_max_wait_ms=50
+    ) as consumer:
+        first = next(consumer)
+        consumer.pause([(topic, first.partition)])
+        others = [next(consumer) for _ in range(5)]
+        assert {record.partition for record in others} == {1 - first.partition}
+        assert consumer.poll(timeout_ms=20) == []
+        assert consumer.position((topic, first.partition)) == 1
+        consumer.resume([(topic, first.partition)])
+        assert [next(consumer).offset for _ in range(4)] == [1, 2, 3, 4]
+
+
 def test_latest_sees_only_what_comes_later(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
     producer.send(topic, b"old", partition=0).result(timeout_ms=WAIT_MS)
     with Consumer(topic, bootstrap_servers=broker.bootstrap_servers) as consumer:

@@ -162,6 +162,8 @@ def fill(broker: EmbeddedBroker, topic: str, draw: random.Random) -> list[list[b
     return expected
 
 
+@pytest.mark.process
+@pytest.mark.record_integrity
 @pytest.mark.usefixtures("front")
 @pytest.mark.parametrize("seed", range(2))
 def test_members_that_read_a_few_records_each_read_the_topic(

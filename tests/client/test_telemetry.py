@@ -25,7 +25,7 @@ from headrace.testing import EmbeddedBroker
 
 WAIT_MS = 60_000
 
-pytestmark = pytest.mark.usefixtures("front")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front")]
 
 
 class Observed(NamedTuple):

@@ -49,6 +49,7 @@ def test_completion_shows_what_there_is_to_use() -> None:
         _ = headrace.Konsumer
 
 
+@pytest.mark.process
 def test_importing_the_package_does_not_import_the_client() -> None:
     program = (
         "import sys, headrace; dir(headrace); print('headrace.client' in sys.modules, 'TYPE_CHECKING' in dir(headrace))"
@@ -67,11 +68,13 @@ def test_keywords_that_work_are_in_the_types(config: type[ClientConfig], options
         assert known[alias.replace(".", "_")] == known[name]
 
 
+@pytest.mark.process
 def test_a_producer_takes_kafkas_names() -> None:
     with headrace.Producer("127.0.0.1:1", compression_type="zstd", enable_idempotence=False) as producer:
         assert (producer.config.compression, producer.config.idempotent) == ("zstd", False)
 
 
+@pytest.mark.process
 def test_values_have_the_type_of_their_deserializer() -> None:
     with EmbeddedBroker() as broker:
         topic, servers = broker.create_topic("orders"), broker.bootstrap_servers

@@ -18,6 +18,7 @@ from .fronts import EVERY_FRONT, LoopFront
 WAIT_MS = 60_000
 POLLS_MAX = WAIT_MS // 20
 FRONTS = EVERY_FRONT
+pytestmark = pytest.mark.process
 GROUPS: dict[str, dict[str, Any]] = {
     "alone": {},
     "classic": {"group_id": "waiting", "heartbeat_interval_ms": 100},

@@ -119,11 +119,14 @@ class Handover:
         held = {place: OffsetAndMetadata(offset) for place, offset in self.held().items()}
         return {**group.uncommitted(), **held}
 
-    def give_back(self, core: ConsumerCore) -> None:
-        """Who goes on with whole batches gets from the core what was taken and is not given yet."""
+    def give_back(self, core: ConsumerCore, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Have the core give again, of these partitions or all, the records that the application does not have yet."""
         held = self.held()
-        self.forget()
-        for place in held.keys() & frozenset(core.assignment()):
+        chosen = held.keys() if partitions is None else held.keys() & frozenset(partitions)
+        if not chosen:
+            return
+        self.forget(chosen)
+        for place in chosen & frozenset(core.assignment()):
             core.seek(place, held[place])
 
     def forget(self, partitions: Iterable[TopicPartition] | None = None) -> None:

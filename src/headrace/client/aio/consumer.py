@@ -127,7 +127,9 @@ class Consumer(AnyConsumer, Generic[Value]):
 
     def pause(self, partitions: Iterable[Place]) -> None:
         """Give nothing of these until they are resumed; the group sees no difference."""
-        self._core.pause(self._parts.chosen(partitions))
+        chosen = self._parts.chosen(partitions)
+        self._handover.give_back(self._core, chosen)
+        self._core.pause(chosen)
 
     def resume(self, partitions: Iterable[Place]) -> None:
         self._core.resume(self._parts.chosen(partitions))

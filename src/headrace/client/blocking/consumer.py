@@ -133,6 +133,7 @@ class Consumer(AnyConsumer, Generic[Value]):
         """Give nothing of these until they are resumed; the group sees no difference."""
         chosen = self._assigned(partitions)
         with self._driver:
+            self._handover.give_back(self._core, chosen)
             self._core.pause(chosen)
 
     def resume(self, partitions: Iterable[Place]) -> None:
