@@ -1,23 +1,28 @@
 """Offsets of many partitions as Spark's checkpoint keeps them: the Kafka connector's JSON, and what we add to it.
 
-    {"orders": {"0": 23, "1": 42}, "hr:ids": {"orders": "..."}, "hr:start": {"orders": {"1": 40}}, "hr:source": "sales"}
+    {"orders": {"0": 23, "1": 42}, "hr:cluster:NkU3OE": {}, "hr:id:orders:6f1e...": {}, "hr:start:orders:1:40": {}}
 
-`hr:ids` are the ids of the topics, so that one made anew is noticed. `hr:start` says where partitions begin that the
-offset before does not have: all of them in the first batch, later those that were added. It is in the end of a batch,
-because Spark asks for the initial offset more than once and keeps none of the answers; so a replay begins where the
-first try did. `hr:source` is the name of the stream, where it was given one: Spark's log has the offsets of several
-streams without their names, and of one that is used twice two times. No topic is called so: their names have no colons.
+Every addition is a name without partitions, so that a program which knows the Kafka connector's JSON reads it as it is:
+the progress of a query shows these offsets. No topic is called so: their names have no colons.
+
+`hr:id` are the ids of the topics, so that one made again is noticed, and `hr:cluster` that of their cluster. `hr:start`
+says where partitions begin that the offset before does not have: all of them in the first batch, later those that were
+added. It is in the end of a batch, because Spark asks for the initial offset more than once and keeps none of the
+answers; so a replay begins where the first try did. `hr:source` is the name of the stream, where it was given one:
+Spark's log has the offsets of several streams without their names, and of one that is used twice two times.
+
+Checkpoints of before had `hr:ids` and `hr:start` as mappings and `hr:source` as a text; they are read too.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.model.ids import TopicPartition
 
-IDS_KEY = "hr:ids"
-START_KEY = "hr:start"
-SOURCE_KEY = "hr:source"
+RESERVED = "hr:"
+ID_PREFIX, START_PREFIX, SOURCE_PREFIX, CLUSTER_PREFIX = "hr:id:", "hr:start:", "hr:source:", "hr:cluster:"
+OLD_IDS_KEY, OLD_START_KEY, OLD_SOURCE_KEY = "hr:ids", "hr:start", "hr:source"
 
 OffsetVector = Mapping[TopicPartition, int]
 
@@ -32,11 +37,12 @@ class StreamOffset:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     starts: OffsetVector = field(default_factory=dict)
     source: str | None = None
+    cluster: str | None = None
 
 
 def initial_offset() -> dict[str, Any]:
     """Stands for "not decided yet": the same at each call."""
-    return {START_KEY: {}}
+    return {OLD_START_KEY: {}}
 
 
 def is_initial(tree: object) -> bool:
@@ -46,28 +52,43 @@ def is_initial(tree: object) -> bool:
 def to_json(offset: StreamOffset) -> dict[str, Any]:
     """In one order, for Spark compares offsets by their text."""
     tree: dict[str, Any] = _by_topic(offset.ends)
-    if offset.topic_ids:
-        tree[IDS_KEY] = dict(sorted(offset.topic_ids.items()))
-    if offset.starts:
-        tree[START_KEY] = _by_topic(offset.starts)
-    if offset.source is not None:
-        tree[SOURCE_KEY] = offset.source
-    return tree
+    names = [f"{ID_PREFIX}{topic}:{each}" for topic, each in sorted(offset.topic_ids.items())]
+    names += [
+        f"{START_PREFIX}{place.topic}:{place.partition}:{begin}" for place, begin in sorted(offset.starts.items())
+    ]
+    names += [] if offset.source is None else [SOURCE_PREFIX + offset.source]
+    names += [] if offset.cluster is None else [CLUSTER_PREFIX + offset.cluster]
+    return tree | {name: {} for name in names}
 
 
 def from_json(tree: Mapping[str, Any]) -> StreamOffset:
     """Also what Spark's Kafka connector wrote."""
     try:
-        ids = {str(topic): str(each) for topic, each in dict(tree.get(IDS_KEY, {})).items()}
-        starts = _vector(tree.get(START_KEY, {}))
-        own = (IDS_KEY, START_KEY, SOURCE_KEY)
-        ends = _vector({topic: inner for topic, inner in tree.items() if topic not in own})
+        ids = {str(topic): str(each) for topic, each in dict(tree.get(OLD_IDS_KEY, {})).items()}
+        for rest in _after(tree, ID_PREFIX):
+            topic, ids[topic] = rest.split(":")
+        starts = _vector(tree.get(OLD_START_KEY, {}))
+        for rest in _after(tree, START_PREFIX):
+            topic, partition, begin = rest.split(":")
+            starts[TopicPartition(topic, int(partition))] = int(begin)
+        ends = _vector({topic: inner for topic, inner in tree.items() if not topic.startswith(RESERVED)})
     except (TypeError, ValueError, AttributeError):
         raise CheckpointError(
             f"the checkpoint has an offset that is not one of topics: {str(tree)[:200]}; is it the checkpoint of "
             'another query? give this one its own "checkpointLocation"'
         ) from None
-    return StreamOffset(ends=ends, topic_ids=ids, starts=starts, source=tree.get(SOURCE_KEY))
+    cluster = next(_after(tree, CLUSTER_PREFIX), None)
+    return StreamOffset(ends=ends, topic_ids=ids, starts=starts, source=source_of(tree), cluster=cluster)
+
+
+def source_of(tree: Mapping[str, Any]) -> str | None:
+    """The name of the stream that an offset is of; None where it was given none."""
+    found: str | None = tree.get(OLD_SOURCE_KEY)
+    return found if found is not None else next(_after(tree, SOURCE_PREFIX), None)
+
+
+def _after(tree: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    return (name.removeprefix(prefix) for name in tree if name.startswith(prefix))
 
 
 def ranges_text(ranges: Iterable[tuple[TopicPartition, int, int]]) -> str:

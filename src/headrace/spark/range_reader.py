@@ -79,11 +79,11 @@ def read_range(
             raise DeadlineExceeded(f'{error} (option "kafkaConsumer.pollTimeoutMs" says how long)') from error
         except OffsetOutOfRange:
             first = _first_left(wanted, begin, options)
-            settle_loss(lost_text([(wanted.partition, begin, first)]), options.data_loss)
+            settle_loss(lost_text([(wanted.partition, begin, first)]), options)
             begin = first
         except TopicRecreated:
             why = "the topic was deleted and created again while they were read"
-            settle_loss(lost_text([(wanted.partition, begin, wanted.end)], why), options.data_loss)
+            settle_loss(lost_text([(wanted.partition, begin, wanted.end)], why), options)
             return
 
 

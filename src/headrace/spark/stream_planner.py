@@ -51,6 +51,8 @@ class StreamPlanner:
         """With the trigger availableNow: where the query ends."""
         self._newest: OffsetVector | None = None
         self._published: OffsetVector | None = None
+        self._cluster: str | None = None
+        """The id of the cluster; it cannot change while this object's topics stay the same ones."""
         self._triggered_ms = -inf
         """When a batch was planned last; the first one after a start does not wait."""
         self._planned: dict[str, Any] | None = None
@@ -78,6 +80,7 @@ class StreamPlanner:
             if each not in there or ids.get(each, "") not in ("", seen.topic_ids.get(each))
         }
         if gone:
+            self._settle_cluster(after)
             names = ", ".join(f'"{each}"' for each in sorted(gone))
             self._lose(
                 f"a batch that is replayed up to {ends_text(after.ends, gone)} cannot be read again, as {names} was "
@@ -132,7 +135,13 @@ class StreamPlanner:
         return self._end(seen, ends, starts)
 
     def _end(self, seen: TopicsSeen, ends: OffsetVector, starts: OffsetVector) -> dict[str, Any]:
-        return to_json(StreamOffset(ends=ends, topic_ids=seen.topic_ids, starts=starts, source=self._options.name))
+        if self._cluster is None:
+            self._cluster = self._view.cluster_id()
+        return to_json(
+            StreamOffset(
+                ends=ends, topic_ids=seen.topic_ids, starts=starts, source=self._options.name, cluster=self._cluster
+            )
+        )
 
     def _check_starts(self, bound: Bound, starts: OffsetVector) -> None:
         """Transactions that are open hide the end from readers of committed records; a start may be there."""
@@ -183,6 +192,8 @@ class StreamPlanner:
     # What is not as it was
 
     def _settle_losses(self, begun: "_Begun") -> None:
+        if begun.deleted() or begun.recreated():
+            self._settle_cluster(begun.before)
         self._settle_deleted(begun)
         self._settle_recreated(begun)
         self._settle_backwards(begun)
@@ -198,13 +209,11 @@ class StreamPlanner:
         if gone:
             places = ", ".join(f"{each} from offset {begun.starts[each]} on" for each in gone)
             if any(self._options.selection.has(each) for each in gone):
-                why = "cannot be read any more, as the topic or partition was deleted"
+                self._lose(f"{places} cannot be read any more, as the topic or partition was deleted")
             else:
-                why = (
-                    "is in the checkpoint, and the options do not name it: is it the checkpoint of another query? give "
-                    'this one its own "checkpointLocation"'
-                )
-            self._lose(f"{places} {why}")
+                own = 'its own "checkpointLocation"' if self._options.name is None else "a `checkpoint` of its own"
+                why = "is in the checkpoint, and the options do not name it: is it the checkpoint of another query?"
+                self._lose(f"{places} {why}", f"give this one {own}")
             begun.forget(gone)
 
     def _settle_recreated(self, begun: "_Begun") -> None:
@@ -244,15 +253,30 @@ class StreamPlanner:
             self._lose(f"records are passed over to go on behind them: {ranges_text(passed)}")
         return last
 
-    def _lose(self, text: str) -> None:
-        settle_loss(text, self._options.data_loss)
+    def _settle_cluster(self, before: StreamOffset) -> None:
+        """Topics that are not the same may be those of another cluster: then it is that which is to be said."""
+        now = self._view.cluster_id()
+        if before.cluster in (None, now):
+            return
+        if self._options.name is None:
+            advice = 'point option "kafka.bootstrap.servers" at that cluster, or begin with a new checkpoint'
+        else:
+            advice = "point `bootstrap` (or --bootstrap) at that cluster, or give the pipeline another `checkpoint`"
+        self._lose(
+            f"the brokers at {self._view.servers} are another cluster ({now}) than the one that the checkpoint is of "
+            f"({before.cluster}), so nothing of what was to be read next is there",
+            advice,
+        )
+
+    def _lose(self, text: str, advice: str | None = None) -> None:
+        settle_loss(text, self._options, advice=advice)
 
 
 class _Begun:
     """Where the partitions of a batch begin: behind the batch before, but for those that are new or begin again."""
 
     def __init__(self, before: StreamOffset, seen: TopicsSeen) -> None:
-        self._before = before
+        self.before = before
         self._seen = set(seen.partitions)
         self._ids: Mapping[str, str] = seen.topic_ids
         self.starts: dict[TopicPartition, int] = dict(before.ends)
@@ -270,7 +294,7 @@ class _Begun:
 
     def recreated(self) -> list[TopicPartition]:
         """Of topics that have another id than the one in the checkpoint."""
-        known = self._before.topic_ids
+        known = self.before.topic_ids
         return sorted(each for each in self.starts if known.get(each.topic, "") not in ("", self._ids.get(each.topic)))
 
     def added(self) -> list[TopicPartition]:

@@ -40,6 +40,11 @@ class TopicView:
             servers=config.servers(), option="kafkaConsumer.pollTimeoutMs", limit_ms=options.poll_timeout_ms
         )
         self._selection = options.selection
+        self.servers = config.servers()
+
+    def cluster_id(self) -> str | None:
+        """None where the brokers do not say."""
+        return self._patience.ask(self._admin.cluster).cluster_id
 
     def topics(self) -> TopicsSeen:
         selection = self._selection

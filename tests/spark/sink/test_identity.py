@@ -1,4 +1,4 @@
-"""Who a task writes for, by what Spark tells it: in a query, in a batch job, and on Spark Connect."""
+"""The identity that a task writes under, by what Spark tells it: in a query, a batch job, and on Spark Connect."""
 
 from typing import Any
 

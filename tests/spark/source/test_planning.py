@@ -1,5 +1,7 @@
 """Plans from vectors of offsets: nothing is left out or read twice, and the same question has the same answer."""
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,21 +61,40 @@ def test_bytes_limit_offsets(vector: dict, bytes_max: int) -> None:
     assert (count_between(starts, reduced) > 0) == (count_between(starts, ends) > 0)
 
 
-@given(vector=vectors, others=vectors, source=st.none() | st.text(min_size=1))
-def test_offsets_survive_the_checkpoint(vector: dict, others: dict, source: str | None) -> None:
+@given(
+    vector=vectors,
+    others=vectors,
+    source=st.none() | st.text(min_size=1),
+    cluster=st.none() | st.text(min_size=1),
+)
+def test_offsets_survive_the_checkpoint_and_look_like_kafkas(
+    vector: dict, others: dict, source: str | None, cluster: str | None
+) -> None:
     offset = StreamOffset(
         ends=starts_and_ends(vector)[1],
         topic_ids={each.topic: "1-2-3" for each in vector},
         starts=starts_and_ends(others)[0],
         source=source,
+        cluster=cluster,
     )
-    assert from_json(to_json(offset)) == offset
-    assert not is_initial(to_json(offset))
+    tree = to_json(offset)
+    assert from_json(json.loads(json.dumps(tree))) == offset
+    assert not is_initial(tree)
+    read = {
+        TopicPartition(topic, int(number)): end for topic, numbers in tree.items() for number, end in numbers.items()
+    }
+    assert read == dict(offset.ends)
 
 
 def test_the_initial_offset_is_always_the_same() -> None:
     assert initial_offset() == initial_offset()
     assert is_initial(initial_offset())
+
+
+def test_an_offset_of_an_older_checkpoint_is_read() -> None:
+    tree = {"t": {"0": 7}, "hr:ids": {"t": "1-2"}, "hr:start": {"t": {"0": 5}}, "hr:source": "a"}
+    place = TopicPartition("t", 0)
+    assert from_json(tree) == StreamOffset(ends={place: 7}, topic_ids={"t": "1-2"}, starts={place: 5}, source="a")
 
 
 def test_an_offset_of_the_kafka_connector_is_read() -> None:

@@ -286,11 +286,51 @@ def test_a_checkpoint_of_a_query_of_other_topics_is_told(broker: EmbeddedBroker,
     produce(broker, topic, [b"v"] * 3, partition=0)
     end = planning().end()
     other = broker.create_topic(broker.unused_topic_name("other"))
-    with pytest.raises(DataLost, match=f"{topic}-0 from offset 3 on, .* is it the checkpoint of another query"):
+    with pytest.raises(DataLost, match=f"{topic}-0 from offset 3 on, .* is it the checkpoint of another query") as told:
         planning(subscribe=other).end(end)
+    assert str(told.value).endswith('; give this one its own "checkpointLocation"')
     with pytest.raises(CheckpointError, match="is it the checkpoint of another query"):
         planning().end({"logOffset": 3})
     broker.delete_topic(other)
+
+
+def test_another_cluster_at_the_address_is_named_as_such(broker: EmbeddedBroker, topic: str, planning: Any) -> None:
+    produce(broker, topic, [b"v"] * 3, partition=0)
+    end = planning().end()
+    with EmbeddedBroker() as second:
+        for is_there in (False, True):
+            if is_there:
+                second.create_topic(topic, partitions=2)
+            address = {"kafka.bootstrap.servers": second.bootstrap_servers}
+            with pytest.raises(
+                DataLost, match=f"the brokers at {second.bootstrap_servers} are another cluster"
+            ) as told:
+                planning(**address).end(end)
+            assert str(told.value).endswith(
+                '; point option "kafka.bootstrap.servers" at that cluster, or begin with a new checkpoint'
+            )
+            with pytest.raises(DataLost, match="point `bootstrap`"):
+                planning(**address, sourceName="input").end(end)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("", 'set option "dataLossPolicy" to skip-and-report (or "failOnDataLoss" to false)'),
+        ("input", "set `source.options.dataLossPolicy` of pipeline.yml to skip-and-report to"),
+        ("left", "set `sources.left.options.dataLossPolicy` of pipeline.yml to skip-and-report to"),
+    ],
+)
+def test_the_advice_names_what_the_user_can_set(
+    broker: EmbeddedBroker, topic: str, planning: Any, source: str, said: str
+) -> None:
+    produce(broker, topic, [b"v"] * 3, partition=0)
+    named = {"sourceName": source} if source else {}
+    end = planning(**named).end()
+    broker.delete_topic(topic)
+    with pytest.raises(DataLost) as told:
+        planning(**named).end(end)
+    assert said in str(told.value)
 
 
 def test_brokers_that_stay_away_are_told_with_the_option(planning: Any) -> None:

@@ -178,7 +178,9 @@ def test_progress_names_offsets_as_the_connector_does(
     query = run_available(frame, tmp_path, Collected().take)
     source = query.recentProgress[-1].sources[0]
     expected = {"startOffset": 3, "endOffset": 4, "latestOffset": 4}
-    assert json.loads(getattr(source, wanted))[topic] == {"0": 0, "1": expected[wanted]}
+    told = json.loads(getattr(source, wanted))
+    # A listener of the connector's offsets goes through topics and their partitions: what is added has none.
+    assert {name: found for name, found in told.items() if found != {}} == {topic: {"0": 0, "1": expected[wanted]}}
 
 
 def _places(topic: str) -> list[TopicPartition]:

@@ -1,4 +1,4 @@
-"""Which dead letters were sent again: the offset below which none is left, and a map of those sent above it.
+"""The dead letters that were sent again: the offset below which none is left, and a map of those sent above it.
 
 The offset is the committed one of the replay's group. Letters that a replay did not choose stay behind, so letters
 above the offset may be sent too: those are bits of a map, a record for each chunk of offsets in a compacted topic. Both

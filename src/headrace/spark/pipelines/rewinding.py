@@ -7,7 +7,7 @@ from typing import Any
 from headrace.client import EARLIEST, LATEST, Admin, TopicPartition
 from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
-from headrace.spark.offset_vectors import SOURCE_KEY
+from headrace.spark.offset_vectors import source_of
 from headrace.spark.pipelines.checkpoints import Batch, Checkpoint, CheckpointError, Vector, offsets_of
 from headrace.spark.pipelines.definition import Pipeline, ReadAs, Source
 
@@ -100,7 +100,7 @@ def _start_behind(admin: Admin, source: Source, ends: Sequence[Mapping[str, Any]
     Ends without a name may be those of another source on the same topic: then the smaller offset counts, as rows that
     are read again are better than rows that never are.
     """
-    own = [offsets_of(end) for end in ends if end is not None and end.get(SOURCE_KEY, source.name) == source.name]
+    own = [offsets_of(end) for end in ends if end is not None and source_of(end) in (None, source.name)]
     if not own:
         raise CheckpointError(f'batch {number} has nothing of source "{source.name}": rewind to a time instead')
     starts: dict[str, dict[str, int]] = {}

@@ -1,4 +1,4 @@
-"""What all batches of a run did together: counts that only grow, for alerts and for `status`."""
+"""Totals of all batches of a run: counts that only grow, for alerts and for `status`."""
 
 from collections.abc import Mapping
 from typing import Any
