@@ -12,6 +12,7 @@ import pytest
 
 from headrace.broker.coordinators.replay import Replays
 from headrace.model.errors import ErrorCode
+from headrace.ports.spawner import Lane
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import create_topics, delete_topics, incremental_alter_configs, list_offsets
 from tests.broker.virtual import LONG_MS, VirtualBroker, new_topic
@@ -23,11 +24,11 @@ RELEASES = {"unpin", "next_turn", "after", "_later", "raise_failures"}
 PARTS = {"done", "written", "_event", "_work_off", "_pass_ended", "read_piece", "begin"}
 """Functions that are a part of a completion rather than called by it: they count as the completion itself."""
 KINDS = (
-    "headrace.broker.api.gather.Gathering.add_later.<locals>.completed",
     "headrace.broker.cluster.controller_host.ControllerHost._sync.<locals>.completed",
     "headrace.broker.compaction_pass.CompactionPass._cleaned",
     "headrace.broker.compaction_pass.CompactionPass._completed",
     "headrace.broker.compaction_pass.CompactionPass._swap.<locals>.done",
+    "headrace.broker.lookups.Lookups._begin.<locals>.completed",
     "headrace.broker.partitions.opening.Opener._open_later.<locals>.done",
     "headrace.broker.scrub.Scrubber._go_on.<locals>.done",
     "headrace.broker.storage.StorageWatch._look.<locals>.done",
@@ -77,8 +78,8 @@ class Faults:
         self.is_exhausted = False
         submit, start_job = spawner.submit, spawner.start_job
 
-        def submit_wrapped(operation, completed):
-            submit(operation, self._wrapped(completed))
+        def submit_wrapped(operation, completed, lane=Lane.OTHER):
+            submit(operation, self._wrapped(completed), lane)
 
         def start_job_wrapped(job, each, completed, **options):
             return start_job(job, self._wrapped(each), self._wrapped(completed), **options)
@@ -184,6 +185,7 @@ class BusyBroker(VirtualBroker):
             "compaction passes": len(compactor._passes),
             "compaction checkpoint": len(compactor._writing),
             "a look for compaction": compactor._looking,
+            "lookups": node.broker.lookups._under_way,
             "opener": table.opener._busy,
             "metadata sync": node.broker.controller._sync_in_flight,
             "metadata snapshot": node.broker.controller._log._snapshot_in_flight,

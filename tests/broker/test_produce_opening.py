@@ -202,13 +202,13 @@ def test_above_the_limits_requests_are_refused_for_now_and_none_gets_ahead(broke
     assert client.wait(refused).responses[0].partition_responses[0].error_code == E.NOT_ENOUGH_REPLICAS
 
 
-def test_helpers_that_are_full_refuse_for_now(broker, monkeypatch):
+def test_a_request_whose_helper_failed_is_refused_for_now(broker, monkeypatch):
     client = broker.client()
 
-    def full(_operation, completed):
-        completed(None, RuntimeError("full"))
+    def fail(_operation, completed, _lane):
+        completed(None, RuntimeError("failed"))
 
-    monkeypatch.setattr(broker.machine.spawner, "submit", full, raising=True)
+    monkeypatch.setattr(broker.machine.spawner, "submit", fail, raising=True)
     assert client.produce_error("t", 0, large(client)) == E.NOT_ENOUGH_REPLICAS
     assert settled(broker)
 

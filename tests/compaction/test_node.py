@@ -275,7 +275,7 @@ def test_offsets_by_time_while_segments_are_exchanged() -> None:
     table.write_many(60)
     wall_ms = table.virtual.machine.clock.wall_ms()
     spawner = table.virtual.machine.spawner
-    spawner.hold(name_contains="first_at_or_after")
+    spawner.hold(name_contains="TimeSearch")
     request = list_offsets.ListOffsetsRequest(
         replica_id=-1,
         topics=(

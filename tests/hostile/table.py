@@ -32,6 +32,7 @@ ATTACKS = {
     "a_hundred_thousand_topic_names": "100,000 topic names (refused)",
     "millions_of_elements_of_two_bytes": "4 million empty names (refused)",
     "millions_of_empty_topics_in_a_produce_request": "2.7 million empty topics (refused)",
+    "forty_connections_that_keep_asking": "40 connections that ask for offsets by time",
     "scrapes_of_thousands_of_partitions": "scrapes of thousands of partitions",
 }
 """By the name of the test, or of one of its cases."""

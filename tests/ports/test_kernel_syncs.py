@@ -72,7 +72,7 @@ def run(spawner, network, disk, files, failed=None):
 
 def test_it_ends_on_the_loop_without_a_thread(spawner, network, file):
     assert run(spawner, network, RealDisk(), [file]) == [(None, None)]
-    assert spawner._threads == []
+    assert not any(line.threads for line in spawner._lines)
 
 
 def test_more_than_the_kernel_is_given_go_to_threads(spawner, network, file):

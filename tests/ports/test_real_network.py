@@ -4,11 +4,12 @@ import selectors
 import signal
 import socket
 import threading
+from contextlib import closing
 
 import pytest
 
 from headrace.ports.disk import Slice
-from headrace.ports.network import BROKEN, READABLE, WRITABLE
+from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE
 from headrace.ports.real import network as network_module
 from headrace.ports.real.network import RealNetwork
 from headrace.ports.real.waiters import EpollWaiter, SelectorWaiter
@@ -100,6 +101,16 @@ def test_end_of_stream_is_readable_and_zero(network, pair):
     assert transport.recv_into(memoryview(bytearray(1))) == 0
     transport.send(b"still heard")
     assert client.recv(100) == b"still heard"
+
+
+def test_a_peer_that_leaves_is_seen_before_what_it_sent_is_read(pair):
+    with closing(RealNetwork(waiter=EpollWaiter())) as network:
+        transport, client = pair
+        client.sendall(b"not read")
+        network.watch(transport.token, HANGUP)
+        assert network.poll(0) == []
+        client.close()
+        assert network.poll(POLL_MS) == [(transport.token, BROKEN)]
 
 
 def test_a_reset_is_seen(network, pair):

@@ -4,7 +4,8 @@ import threading
 import pytest
 
 from headrace.ports.real.network import RealNetwork
-from headrace.ports.real.spawner import SpawnerFull, ThreadSpawner
+from headrace.ports.real.spawner import ThreadSpawner
+from headrace.ports.spawner import LANE_HELPERS, Lane
 
 pytestmark = pytest.mark.process
 
@@ -41,8 +42,13 @@ def run_until(spawner, wakes, count):
         count -= spawner.run_completions()
 
 
+def helpers(spawner):
+    """Its threads, by their names."""
+    return [thread.name for line in spawner._lines for thread in line.threads]
+
+
 def test_no_thread_before_the_first_operation(spawner):
-    assert spawner._threads == []
+    assert helpers(spawner) == []
     assert spawner.run_completions() == 0
     assert spawner.in_flight() == 0
 
@@ -85,34 +91,62 @@ def test_one_thread_until_more_are_needed(spawner, wakes):
     for _ in range(3):
         spawner.submit(lambda: None, lambda result, error: None)
         run_until(spawner, wakes, 1)
-    assert len(spawner._threads) == 1
+    assert helpers(spawner) == ["headrace-other-0"]
     hold = threading.Event()
     for _ in range(5):
         spawner.submit(hold.wait, lambda result, error: None)
-    assert len(spawner._threads) == 2
+    assert helpers(spawner) == ["headrace-other-0", "headrace-other-1"]
     hold.set()
     run_until(spawner, wakes, 5)
 
 
-def test_a_full_queue_is_an_error_of_a_later_turn(wakes):
-    spawner = ThreadSpawner(wakes, threads=1, in_flight_max=2)
-    hold = threading.Event()
-    seen = []
-    for name in "abc":
-        spawner.submit(hold.wait, lambda result, error, name=name: seen.append((name, result, error)))
-    assert seen == []
-    assert spawner.run_completions() == 1
-    ((name, result, error),) = seen
-    assert (name, result) == ("c", None)
-    assert isinstance(error, SpawnerFull)
+@pytest.mark.parametrize("held", Lane)
+def test_no_lane_waits_for_another(spawner, wakes, held):
+    hold, seen = threading.Event(), []
+    for _ in range(200):
+        spawner.submit(hold.wait, lambda result, error: seen.append(held), held)
+    for lane in Lane:
+        if lane is not held:
+            spawner.submit(lambda: None, lambda result, error, lane=lane: seen.append(lane), lane)
+    run_until(spawner, wakes, len(Lane) - 1)
+    assert sorted(seen) == sorted(set(Lane) - {held})
+    assert len(helpers(spawner)) == len(Lane) - 1 + LANE_HELPERS[held]
     hold.set()
-    run_until(spawner, wakes, 2)
-    assert [name for name, _, _ in seen] == ["c", "a", "b"]
-    spawner.close()
+    run_until(spawner, wakes, 200)
+
+
+def test_no_operation_is_refused_however_many_there_are(spawner, wakes):
+    """A queue that was full once told a flush of it, which counted as a failed disk."""
+    count, hold, errors = 70_000, threading.Event(), []
+    for _ in range(count):
+        spawner.submit(hold.wait, lambda result, error: errors.append(error), Lane.SYNC)
+    assert spawner.run_completions() == 0
+    hold.set()
+    run_until(spawner, wakes, count)
+    assert set(errors) == {None}
+
+
+def test_the_state_of_a_lane_tells_of_what_is_under_way_and_waits(spawner, wakes):
+    assert {state[1:] for state in spawner.lanes()} == {(0, 0.0)}
+    begun, hold = threading.Event(), threading.Event()
+
+    def operation():
+        begun.set()
+        hold.wait()
+
+    for _ in range(3):
+        spawner.submit(operation, lambda result, error: None, Lane.LOOKUP)
+    assert begun.wait(WAIT_SECONDS)
+    first, second = (spawner.lanes()[Lane.LOOKUP] for _ in range(2))
+    assert (first.lane, first.in_flight) == (Lane.LOOKUP, 3)
+    assert 0 < first.longest_ms < second.longest_ms
+    hold.set()
+    run_until(spawner, wakes, 3)
+    assert {state[1:] for state in spawner.lanes()} == {(0, 0.0)}
 
 
 def test_close_waits_for_the_running_and_drops_the_queued(wakes):
-    spawner = ThreadSpawner(wakes, threads=1)
+    spawner = ThreadSpawner(wakes)
     begun, closing, ran = threading.Event(), threading.Event(), []
 
     def first():
@@ -122,8 +156,8 @@ def test_close_waits_for_the_running_and_drops_the_queued(wakes):
             os.sched_yield()
         ran.append("first")
 
-    spawner.submit(first, lambda result, error: ran.append("completed"))
-    spawner.submit(lambda: ran.append("second"), lambda result, error: None)
+    spawner.submit(first, lambda result, error: ran.append("completed"), Lane.LOOKUP)
+    spawner.submit(lambda: ran.append("second"), lambda result, error: None, Lane.LOOKUP)
     assert begun.wait(WAIT_SECONDS)
     closing.set()
     spawner.close()

@@ -13,6 +13,7 @@ from headrace.broker.coordinators.host import Runtime
 from headrace.broker.coordinators.replay import Replays
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.logs import NodeLogger
+from headrace.broker.lookups import Lookups
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.fetch_sessions import FetchSessions
 from headrace.broker.partitions.leader import LedPartition
@@ -28,6 +29,7 @@ from headrace.model.configs.values import BrokerConfig
 from headrace.model.ids import NodeId
 from headrace.ports.bundle import Ports
 from headrace.ports.disk import Slice
+from headrace.ports.spawner import Lane
 
 
 class Broker:
@@ -73,6 +75,7 @@ class Broker:
         self.scans = ScanLeases(self)
         self.held_produces = HeldProduces(self)
         self.openings = Openings(self)
+        self.lookups = Lookups(ports.spawner, timers)
         partitions.on_led = self._partition_led
 
     @property
@@ -127,7 +130,7 @@ class Broker:
                 self.unpin(slices)
 
         self.pin(slices)  # the hot ones have to wait as well
-        self.spawner.submit(read_ahead, done)
+        self.spawner.submit(read_ahead, done, Lane.READ)
 
     def pin(self, slices: Sequence[Slice]) -> None:
         """Keep the files open that an answer will be sent from, while it is not an answer yet."""

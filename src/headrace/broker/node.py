@@ -22,6 +22,7 @@ from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.compaction import Compactor
 from headrace.broker.config_warnings import ConfigWarnings
 from headrace.broker.descriptors import UNLIMITED, DescriptorShares, shares
+from headrace.broker.helper_lanes import LaneWatch
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Family, Metrics
@@ -204,6 +205,7 @@ class Node:
             logger=self.logger,
             on_no_room=lambda: self._housekeeping.make_room(),
         )
+        self._lanes = LaneWatch(spawner=ports.spawner, timers=self._timers, logger=self.logger)
         self._scrubber = Scrubber(
             table=partitions,
             disk=ports.disk,
@@ -322,6 +324,7 @@ class Node:
         warnings.started(self.config.layers.static)
         self.broker.controller.subscribe(warnings.image_changed)
         self._storage.start()
+        self._lanes.start()
         self._scrubber.start()
         self._housekeeping.start()
         self.compactor.start()
@@ -428,6 +431,8 @@ class Node:
         yield from broker.scans.families()
         yield from self.compactor.families()
         yield from self._storage.families()
+        yield from self._lanes.families()
+        yield from broker.lookups.families()
         yield from self._scrubber.families()
         yield Family("headrace_fetch_sessions", "gauge", "Open fetch sessions.", (((), len(broker.fetch_sessions)),))
         yield Family(

@@ -7,7 +7,9 @@ from pathlib import Path
 from headrace.broker.access import OPEN_LISTENER, OPEN_LISTENER_ADVICE, open_listeners
 from headrace.cli.console import count_text, size_text
 from headrace.cli.findings import Finding, note, ok, problem, warning
+from headrace.cli.health_checks import health_findings
 from headrace.cli.machine_checks import DISK_FREE_BYTES_ADVISED
+from headrace.cli.metrics_address import METRICS_CONFIG
 from headrace.cli.topic_details import topic_configs
 from headrace.client import Admin
 from headrace.client.errors import ClientError
@@ -53,12 +55,13 @@ def check_broker(
         for broker in cluster.brokers:
             yield address_finding(broker, bootstrap)
         try:
-            yield from _check_contents(admin, expected_folders)
+            hosts = {broker.node_id: broker.host for broker in cluster.brokers}
+            yield from _check_contents(admin, expected_folders, hosts)
         except ClientError as error:
             yield problem("broker", f"does not answer every question: {error}", "look at its log")
 
 
-def _check_contents(admin: Admin, expected_folders: Sequence[Path]) -> Iterator[Finding]:
+def _check_contents(admin: Admin, expected_folders: Sequence[Path], hosts: Mapping[int, str]) -> Iterator[Finding]:
     topics = admin.topics()
     yield from partition_findings(topics)
     yield from config_findings(topics, topic_configs(admin, [topic.name for topic in topics]))
@@ -67,6 +70,7 @@ def _check_contents(admin: Admin, expected_folders: Sequence[Path]) -> Iterator[
     configs = broker_configs(admin, {folder.node_id for folder in folders})
     for node_id, values in configs.items():
         yield from listener_findings(node_id, values.get("listeners", ""))
+        yield from health_findings(node_id, hosts.get(node_id, ""), values.get(METRICS_CONFIG, ""))
     yield from log_dir_findings(
         folders, {node_id: int(values.get(FREE_BYTES_MIN, "0")) for node_id, values in configs.items()}
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.console import COLUMN_GAP, clean, count_text, print_json, size_text
+from headrace.cli.metrics_address import METRICS_CONFIG, metrics_address
 from headrace.cli.options import bootstrap_option, json_option
 from headrace.cli.top_samples import GroupRow, NodeRow, TopicRow, View, take_sample, view_of
 from headrace.client import Admin
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 INTERVAL_SECONDS = 2.0
 INTERVAL_SECONDS_MIN = 0.1
-METRICS_CONFIG = "headrace.metrics.listen"
-EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104
-"""Addresses that listen on all interfaces and name none."""
-
 PAGE_LINES = 8
 """Of the head, the headings and the gaps; the rest of a screen is for rows."""
 
@@ -71,8 +68,7 @@ def _metrics_address(admin: Admin) -> tuple[str, int] | None:
         entries = admin.describe_configs([resource]).get(resource, ())
         listen = next((entry.value for entry in entries if entry.name == METRICS_CONFIG), None)
         if listen:
-            host, port = parse_address(listen)
-            return (broker.host if host in EVERYWHERE else host), port
+            return metrics_address(broker.host, listen)
     return None
 
 

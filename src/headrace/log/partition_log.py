@@ -35,7 +35,7 @@ from .producers import ProducerStates
 from .recovery import Loader, RecoveryReport, claim_folder
 from .retirement import Retirement
 from .segment import BatchPlace, Segment
-from .times import TimestampedOffset
+from .times import TimeSearch
 from .transactions import LogTransactions
 from .uptime import Uptime
 from .work import Work
@@ -370,11 +370,11 @@ class PartitionLog:
 
     # Offsets by time and by epoch
 
-    def offset_at_time(self, timestamp_ms: int, below: int) -> Callable[[], TimestampedOffset | None]:
+    def offset_at_time(self, timestamp_ms: int, below: int) -> TimeSearch:
         """For a helper: the first record at or after the time, if it is below `below`."""
         return times.first_at_or_after(self, timestamp_ms, below)
 
-    def max_timestamp_offset(self) -> Callable[[], TimestampedOffset | None]:
+    def max_timestamp_offset(self) -> TimeSearch:
         """For a helper: the record with the newest timestamp, the first of several."""
         return times.newest(self)
 

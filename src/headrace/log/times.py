@@ -33,7 +33,8 @@ class TimestampedOffset(NamedTuple):
     leader_epoch: int
 
 
-Search = Callable[[], TimestampedOffset | None]
+class SearchCancelled(Exception):
+    """The answer of a search is not wanted any more."""
 
 
 class _Place(NamedTuple):
@@ -53,6 +54,7 @@ class _Search:
     def __init__(self, log: "PartitionLog", segments: Iterable[Segment]) -> None:
         self.start_offset = log.start_offset
         self.files = OpenFiles(log.disk)
+        self.cancelled = False
         self.places = [
             _Place(
                 segment.log.path,
@@ -100,7 +102,7 @@ class _Search:
 
     def _first_in_batch(self, batch: bytes, base_offset: int, timestamp_ms: int) -> tuple[int, int] | None:
         if base_offset >= self.start_offset:
-            return first_record_at_or_after(batch, timestamp_ms)
+            return first_record_at_or_after(batch, timestamp_ms, between=self._check)
         for record in records(batch):
             if record.offset >= self.start_offset and record.timestamp >= timestamp_ms:
                 return record.offset, record.timestamp
@@ -118,36 +120,53 @@ class _Search:
                 position = begin[1]
         walk = BatchWalk(disk, file, position=position, end=place.size, next_offset=first_offset)
         for at, fields in walk:
+            self._check()
             yield at, fields, walk
 
+    def _check(self) -> None:
+        if self.cancelled:
+            raise SearchCancelled
 
-def first_at_or_after(log: "PartitionLog", timestamp_ms: int, below: int) -> Search:
+
+class TimeSearch:
+    """A search for a helper to run, once. It may be cancelled meanwhile, from any thread."""
+
+    def __init__(self, search: _Search, find: Callable[[], TimestampedOffset | None]) -> None:
+        self._search = search
+        self._find = find
+
+    def __call__(self) -> TimestampedOffset | None:
+        try:
+            return self._find()
+        finally:
+            self._search.files.close_all()
+
+    def cancel(self) -> None:
+        """End it with `SearchCancelled` at the next batch, or within one after a few records."""
+        self._search.cancelled = True
+
+
+def first_at_or_after(log: "PartitionLog", timestamp_ms: int, below: int) -> TimeSearch:
     due = (segment for segment in _held(log) if segment.max_timestamp >= timestamp_ms)
     search = _Search(log, islice(due, SEGMENTS_SEARCHED_MAX))
 
-    def run() -> TimestampedOffset | None:
-        try:
-            found = search.first_at_or_after(timestamp_ms)
-        finally:
-            search.files.close_all()
+    def find() -> TimestampedOffset | None:
+        found = search.first_at_or_after(timestamp_ms)
         return found if found is not None and found.offset < below else None
 
-    return run
+    return TimeSearch(search, find)
 
 
-def newest(log: "PartitionLog") -> Search:
+def newest(log: "PartitionLog") -> TimeSearch:
     """The newest record is in the first segment, or in the first of the others that reaches their newest time."""
     held = list(_held(log))
     search = _Search(log, (*held[:1], *sorted(held[1:], key=lambda segment: -segment.max_timestamp)[:1]))
 
-    def run() -> TimestampedOffset | None:
-        try:
-            timestamp_ms = search.newest_timestamp()
-            return search.first_at_or_after(timestamp_ms) if timestamp_ms is not None else None
-        finally:
-            search.files.close_all()
+    def find() -> TimestampedOffset | None:
+        timestamp_ms = search.newest_timestamp()
+        return search.first_at_or_after(timestamp_ms) if timestamp_ms is not None else None
 
-    return run
+    return TimeSearch(search, find)
 
 
 def _held(log: "PartitionLog") -> Iterator[Segment]:

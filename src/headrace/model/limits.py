@@ -90,3 +90,27 @@ FETCH_WAIT_MS_MAX = 300_000
 
 PRODUCE_WAIT_MS_MAX = 300_000
 """The longest wait for acknowledgements, whatever a request allows."""
+
+LOOKUPS_PER_REQUEST_MAX = 10_000
+"""Partitions of one ListOffsets request that are looked up by time; the others are to be asked for again."""
+
+LOOKUPS_PER_CONNECTION_MAX = 10_000
+"""Offsets by time that one connection may wait for; more are refused for now."""
+
+LOOKUPS_MAX = 20_000
+"""Offsets by time that all connections may wait for. Above it a connection is refused more than its share."""
+
+LOOKUPS_SHARE_MIN = 16
+"""The share of a connection, however many they are."""
+
+LOOKUPS_AT_ONCE_MAX = 4
+"""Handed to the helpers; the other lookups wait where connections take turns."""
+
+LOOKUPS_GIVEN_UP_PER_TURN_MAX = 100
+"""Lookups that waited too long and are refused in one turn; the rest follow in later turns."""
+
+LOOKUP_MS_MAX = 30_000
+"""How long a lookup may wait, and how long it may take once a helper has it; then it is refused for now."""
+
+LANE_STUCK_MS = 30_000
+"""A helper that works on one operation for so long is stuck, or its disk is."""

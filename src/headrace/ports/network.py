@@ -16,6 +16,8 @@ Token = NewType("Token", int)
 READABLE = 1
 WRITABLE = 2
 BROKEN = 4
+HANGUP = 8
+"""As an interest: the peer's end of its stream shows as BROKEN, though bytes before it were not read."""
 
 
 class Transport(Protocol):
@@ -55,7 +57,7 @@ class Network(Protocol):
         """Begin a connection; WRITABLE tells when it stands."""
 
     def watch(self, token: Token, interest: int) -> None:
-        """Begin or change which of READABLE | WRITABLE is awaited; 0 mutes the token but keeps it known."""
+        """Begin or change which of READABLE | WRITABLE | HANGUP is awaited; 0 mutes the token but keeps it known."""
 
     def forget(self, token: Token) -> None:
         """Stop watching; called before close."""

@@ -4,15 +4,66 @@
 handles and immutable values, never the node's state. `completed` runs on the loop, in a later turn, and gets the
 result or the exception.
 
+Operations are queued in lanes. A lane has helpers of its own, so that work of one kind never waits for work of another:
+what clients can make slow must not hold up a sync. A lane refuses nothing. Its queue is bounded where the work comes
+from: one flush of a partition at a time, 32 unanswered requests of a connection, and the named limits of
+`broker/lookups.py` and `broker/api/produce_opening.py`.
+
 A job is work that computes for long: in production it runs in a process of its own, at a low priority, because a
 thread would take the interpreter away from the loop. It is a picklable function of ports and immutable values that
 yields its results one by one.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import IntEnum
 from typing import NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Lane(IntEnum):
+    OTHER = 0
+    """Deletions, checkpoints, exchanges of compaction, the scrub, reads of coordinators."""
+    SYNC = 1
+    """Flushes of partitions, and the space that is allocated ahead of them."""
+    METADATA = 2
+    """Commits of metadata."""
+    CREATION = 3
+    """New partitions."""
+    READ = 4
+    """Cold pages that consumers wait for."""
+    LOOKUP = 5
+    """Offsets by time."""
+    RECORDS = 6
+    """Records of Produce requests that are opened or compressed."""
+    REQUEST = 7
+    """What other requests ask of the disk: room of directories, files for scans."""
+
+    @property
+    def label(self) -> str:
+        """For metrics and logs."""
+        return self.name.lower()
+
+
+LANE_HELPERS = {
+    Lane.OTHER: 2,
+    Lane.SYNC: 2,
+    Lane.METADATA: 1,
+    Lane.CREATION: 1,
+    Lane.READ: 2,
+    Lane.LOOKUP: 1,
+    Lane.RECORDS: 1,
+    Lane.REQUEST: 1,
+}
+"""How many operations of a lane are under way at once. One where they compute: that takes the loop's interpreter."""
+
+
+class LaneState(NamedTuple):
+    lane: Lane
+    in_flight: int
+    """Operations whose completion has not run yet."""
+    longest_ms: float
+    """How long the oldest of those that are under way has been; 0 when there is none."""
 
 
 def raise_failures(failures: list[Exception]) -> None:
@@ -50,7 +101,12 @@ class RunningJob(Protocol):
 
 
 class Spawner(Protocol):
-    def submit(self, operation: Callable[[], T], completed: Callable[[T | None, BaseException | None], None]) -> None:
+    def submit(
+        self,
+        operation: Callable[[], T],
+        completed: Callable[[T | None, BaseException | None], None],
+        lane: Lane = Lane.OTHER,
+    ) -> None:
         """Queue `operation`; exactly one of the two arguments of `completed` tells how it ended."""
 
     def run_completions(self) -> int:
@@ -71,6 +127,9 @@ class Spawner(Protocol):
 
     def in_flight(self) -> int:
         """Jobs and operations submitted whose completion has not run yet."""
+
+    def lanes(self) -> Sequence[LaneState]:
+        """The state of every lane, for metrics."""
 
     def close(self) -> None:
         """Wait for running operations; drop queued ones that have not started."""

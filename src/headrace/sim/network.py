@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from headrace.ports.disk import Buffer, Slice
-from headrace.ports.network import BROKEN, READABLE, WRITABLE, Listener, Token, Transport
+from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, Listener, Token, Transport
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.streams import WHOLE_EIGHTHS, Stream
@@ -96,10 +96,10 @@ class VirtualTransport:
             self._network.let_go(self.token)
             self._endpoint.leave()
 
-    def ready(self) -> int:
+    def ready(self, *, hangup: bool = False) -> int:
         """A peer that closed shows as the end of the stream; only a reset is BROKEN before a send has met it."""
         incoming, outgoing = self._endpoint.incoming, self._endpoint.outgoing
-        if incoming.is_reset:
+        if incoming.is_reset or (hangup and incoming.end_is_here()):
             return READABLE | WRITABLE | BROKEN
         events = READABLE if incoming.waiting() or incoming.at_end() else 0
         return events | (WRITABLE if outgoing.is_reset or outgoing.room() > 0 else 0)
@@ -143,7 +143,7 @@ class VirtualListener:
             endpoint.reset()
         self.backlog.clear()
 
-    def ready(self) -> int:
+    def ready(self, *, hangup: bool = False) -> int:
         return READABLE if self.backlog else 0
 
 
@@ -293,7 +293,7 @@ class VirtualNetwork:
         ready = [
             (token, events)
             for token, interest in self._interests.items()
-            if (events := self._sources[token].ready() & (interest | BROKEN))
+            if (events := self._sources[token].ready(hangup=bool(interest & HANGUP)) & (interest | BROKEN))
         ]
         self._shuffle(ready)
         return ready[:EVENTS_MAX]

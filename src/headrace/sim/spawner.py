@@ -5,13 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from headrace.ports.spawner import Spent, raise_failures
+from headrace.ports.spawner import LANE_HELPERS, Lane, LaneState, Spent, raise_failures
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.jobs import VirtualJob, VirtualJobs
 from headrace.sim.trace import Trace
 
-HELPERS = 2
-"""How many operations are under way at once, as in production: so many may overtake one another."""
 DELAY_TURNS_MAX = 3
 LONG_DELAY_TURNS_MAX = 200
 METADATA_COMMIT = "metadata commit"
@@ -19,7 +17,7 @@ LATER_ANSWERS = {
     METADATA_COMMIT: ("sync_metadata",),
     "sync": ("DataSync", "_sync.<locals>.run"),
     "read of cold pages": ("read_ahead",),
-    "offset by time": ("first_at_or_after",),
+    "offset by time": ("TimeSearch",),
 }
 """What clients wait for, and parts of the names of the operations that answer it in a later turn."""
 OTHER_WORK = "other work"
@@ -33,6 +31,7 @@ T = TypeVar("T")
 @dataclass(slots=True, eq=False)
 class _Work:
     name: str
+    lane: Lane
     operation: Callable[[], Any]
     completed: Callable[[Any, BaseException | None], None]
     turns_left: int
@@ -43,6 +42,7 @@ class _Work:
     result: Any = None
     failure: BaseException | None = None
     has_run: bool = False
+    began_ms: float = 0.0
 
     def run(self) -> None:
         self.has_run = True
@@ -62,12 +62,20 @@ class VirtualSpawner:
     those that somebody waits for whose completion never comes.
     """
 
-    def __init__(self, entropy: SeededEntropy, trace: Trace, *, delay_turns_max: int = DELAY_TURNS_MAX) -> None:
+    def __init__(
+        self,
+        entropy: SeededEntropy,
+        trace: Trace,
+        *,
+        delay_turns_max: int = DELAY_TURNS_MAX,
+        now_ms: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self.delay_turns_max = delay_turns_max
         self.long_delays_one_in = 0
         self.losses_one_in = 0
         self._entropy = entropy
         self._trace = trace
+        self._now_ms = now_ms
         self._jobs = VirtualJobs(entropy, trace)
         self._queued: list[_Work] = []
         self._running: list[_Work] = []
@@ -76,10 +84,16 @@ class VirtualSpawner:
         self._held: list[str] = []
         self._lost = 0
 
-    def submit(self, operation: Callable[[], T], completed: Callable[[T | None, BaseException | None], None]) -> None:
+    def submit(
+        self,
+        operation: Callable[[], T],
+        completed: Callable[[T | None, BaseException | None], None],
+        lane: Lane = Lane.OTHER,
+    ) -> None:
         name = _name(operation)
         work = _Work(
             name=name,
+            lane=lane,
             operation=operation,
             completed=completed,
             turns_left=self._drawn_delay(name),
@@ -119,6 +133,17 @@ class VirtualSpawner:
 
     def in_flight(self) -> int:
         return len(self._queued) + len(self._running) + self._lost + len(self._jobs)
+
+    def lanes(self) -> list[LaneState]:
+        works, now_ms = (*self._running, *self._queued), self._now_ms()
+        return [
+            LaneState(
+                lane,
+                sum(work.lane is lane for work in works),
+                max((now_ms - work.began_ms for work in self._running if work.lane is lane), default=0.0),
+            )
+            for lane in Lane
+        ]
 
     @property
     def lost(self) -> int:
@@ -174,9 +199,18 @@ class VirtualSpawner:
     # Inside
 
     def _start(self) -> None:
-        while self._queued and sum(not self._is_held(work) for work in self._running) < HELPERS:
-            work = self._queued.pop(0)
+        """As many of each lane as it has helpers, in the order in which they came: so many may overtake one another."""
+        free = dict(LANE_HELPERS)
+        for work in self._running:
+            free[work.lane] -= not self._is_held(work)
+        waiting, self._queued = self._queued, []
+        for work in waiting:
+            if free[work.lane] <= 0:
+                self._queued.append(work)
+                continue
             self._running.append(work)
+            work.began_ms = self._now_ms()
+            free[work.lane] -= not self._is_held(work)
             if work.runs_first and not self._is_held(work):
                 work.run()
 

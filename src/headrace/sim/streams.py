@@ -60,6 +60,10 @@ class Stream:
     def at_end(self) -> bool:
         return self.finished and not self.on_the_way and not self._arrived
 
+    def end_is_here(self) -> bool:
+        """Whether the end has arrived, though what came before it may not have been taken."""
+        return self.finished and not self.on_the_way
+
     def is_moving(self) -> bool:
         return bool(self.on_the_way) and not self.stalled
 

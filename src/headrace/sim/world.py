@@ -59,7 +59,9 @@ class Machine:
         boot = self.entropy.branch(f"boot {self.boots}")
         self.network = VirtualNetwork(self._world.fabric, self.disk, boot.branch("network"))
         self._networks.append(self.network)
-        self.spawner = VirtualSpawner(boot.branch("spawner"), self._world.trace)
+        self.spawner = VirtualSpawner(
+            boot.branch("spawner"), self._world.trace, now_ms=lambda: self.clock.monotonic_ms()
+        )
 
     def boot(self, start: Callable[["Machine"], NodeT]) -> NodeT:
         """Start a process: `start` composes a node from this machine's ports."""

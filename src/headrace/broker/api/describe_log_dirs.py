@@ -8,6 +8,7 @@ from headrace.broker.partitions.leader import LedPartition
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.ports.disk import Disk
+from headrace.ports.spawner import Lane
 from headrace.wire.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -24,29 +25,33 @@ def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogD
     if request.topics is not None:
         wanted = {topic.topic: frozenset(topic.partitions) for topic in request.topics}
     gathering: Gathering[DescribeLogDirsResponseResult] = Gathering(ctx)
-    disk = ctx.broker.disk
     for directory, partitions in ctx.broker.partitions.by_directory():
-        topics = _topics(partitions, wanted)
-
-        def result(
-            space: tuple[int, int] | None,
-            error: BaseException | None,
-            directory: str = directory,
-            topics: tuple[DescribeLogDirsResponseTopic, ...] = topics,
-        ) -> DescribeLogDirsResponseResult:
-            if space is None:
-                return DescribeLogDirsResponseResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory)
-            total_bytes, usable_bytes = space
-            return DescribeLogDirsResponseResult(
-                log_dir=directory, topics=topics, total_bytes=total_bytes, usable_bytes=usable_bytes
-            )
-
-        gathering.add_later(_space(disk, directory), result)
+        _ask_room(ctx, directory, _topics(partitions, wanted), gathering.later())
     for failed in ctx.broker.partitions.failed_directories:
         gathering.add(DescribeLogDirsResponseResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=failed))
     return gathering.response(
         lambda results: DescribeLogDirsResponse(throttle_time_ms=ctx.throttle_time_ms, results=tuple(results))
     )
+
+
+def _ask_room(
+    ctx: RequestContext,
+    directory: str,
+    topics: tuple[DescribeLogDirsResponseTopic, ...],
+    fill: Callable[[DescribeLogDirsResponseResult], None],
+) -> None:
+    def completed(space: tuple[int, int] | None, _error: BaseException | None) -> None:
+        if space is None:
+            fill(DescribeLogDirsResponseResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory))
+        else:
+            total_bytes, usable_bytes = space
+            fill(
+                DescribeLogDirsResponseResult(
+                    log_dir=directory, topics=topics, total_bytes=total_bytes, usable_bytes=usable_bytes
+                )
+            )
+
+    ctx.broker.spawner.submit(_space(ctx.broker.disk, directory), completed, Lane.REQUEST)
 
 
 def _space(disk: Disk, directory: str) -> Callable[[], tuple[int, int]]:

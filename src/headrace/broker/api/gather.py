@@ -1,4 +1,4 @@
-"""One response from many results, some of which a helper has to look up first."""
+"""One response from many results, some of which come in later turns."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar, cast
@@ -6,7 +6,7 @@ from typing import Generic, TypeVar, cast
 from headrace.broker.api.context import Parked, RequestContext
 
 Result = TypeVar("Result")
-Found = TypeVar("Found")
+Response = TypeVar("Response")
 
 
 class Gathering(Generic[Result]):
@@ -22,35 +22,22 @@ class Gathering(Generic[Result]):
     def add(self, result: Result) -> None:
         self._results.append(result)
 
-    def add_later(
-        self,
-        operation: Callable[[], Found],
-        result_of: Callable[[Found | None, BaseException | None], Result],
-        *,
-        repeated: Callable[[], Callable[[], Found] | None] = lambda: None,
-    ) -> None:
-        """Run `operation` away from the loop; `result_of` makes the result of what it gave or raised.
-
-        `repeated` is asked first: if what the operation relied on has changed, it gives the operation to run instead.
-        """
+    def later(self) -> Callable[[Result], None]:
+        """Take the next place for a result of a later turn: call what this gives with it."""
         place = len(self._results)
         self._results.append(None)
         self._missing += 1
 
-        def completed(found: Found | None, error: BaseException | None) -> None:
-            again = repeated()
-            if again is not None:
-                self._ctx.broker.spawner.submit(again, completed)
-                return
-            self._results[place] = result_of(found, error)
+        def fill(result: Result) -> None:
+            self._results[place] = result
             self._missing -= 1
-            if not self._missing and self._parked is not None:
+            if not self._missing and self._parked is not None and not self._parked.abandoned():
                 assert self._respond is not None
                 self._parked.complete(self._respond(cast(list[Result], self._results)))
 
-        self._ctx.broker.spawner.submit(operation, completed)
+        return fill
 
-    def response(self, respond: Callable[[list[Result]], Found]) -> Found | Parked:
+    def response(self, respond: Callable[[list[Result]], Response]) -> Response | Parked:
         """The response, or the place it will be put in."""
         if not self._missing:
             return respond(cast(list[Result], self._results))

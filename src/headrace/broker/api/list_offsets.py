@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.gather import Gathering
+from headrace.broker.lookups import LookupRefused
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.reader import READ_COMMITTED
-from headrace.log.partition_log import PartitionLog
-from headrace.log.times import TimestampedOffset
+from headrace.log.times import TimeSearch, TimestampedOffset
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
+from headrace.model.limits import LOOKUPS_PER_REQUEST_MAX
 from headrace.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsRequestPartition,
@@ -33,12 +34,15 @@ SPECIAL_TIMESTAMPS_FROM = {
 }
 """The version each came with; a client that speaks an older one means something else by it."""
 
+NOT_AVAILABLE_FROM = 5
+"""The version OFFSET_NOT_AVAILABLE came with (KIP-207)."""
+
 _NO_LEADER_EPOCH = -1
 
 
 def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse | Parked:
     """Offsets by time may read the disk and open a batch, so those are looked up by a helper."""
-    gathering: Gathering[ListOffsetsResponsePartition] = Gathering(ctx)
+    asking = _Asking(ctx, request.isolation_level)
     names: list[tuple[str, int]] = []
     seen: set[tuple[str, int]] = set()
     for topic in request.topics:
@@ -48,18 +52,18 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
         for asked in topic.partitions:
             key = (topic.name, asked.partition_index)
             if key in seen:
-                gathering.add(_error(asked, ErrorCode.INVALID_REQUEST))
+                asking.add(_error(asked, ErrorCode.INVALID_REQUEST))
                 continue
             seen.add(key)
             found = ctx.broker.partitions.partition_of(led, asked.partition_index)
             if ctx.version < SPECIAL_TIMESTAMPS_FROM.get(asked.timestamp, 0):
-                gathering.add(_error(asked, ErrorCode.UNSUPPORTED_VERSION))
+                asking.add(_error(asked, ErrorCode.UNSUPPORTED_VERSION))
             elif not allowed:
-                gathering.add(_error(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                asking.add(_error(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif isinstance(found, ErrorCode):
-                gathering.add(_error(asked, found))
+                asking.add(_error(asked, found))
             else:
-                _look_up(gathering, found, asked, request.isolation_level)
+                asking.look_up(found, asked)
 
     def respond(results: list[ListOffsetsResponsePartition]) -> ListOffsetsResponse:
         remaining = iter(results)
@@ -71,68 +75,76 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
             ),
         )
 
-    return gathering.response(respond)
+    return asking.gathering.response(respond)
 
 
-def _look_up(
-    gathering: Gathering[ListOffsetsResponsePartition],
-    partition: LedPartition,
-    asked: ListOffsetsRequestPartition,
-    isolation_level: int,
-) -> None:
-    error = partition.check_leader_epoch(asked.current_leader_epoch)
-    leader, log = partition.leader, partition.log
-    below = leader.last_stable_offset if isolation_level == READ_COMMITTED else leader.high_watermark
-    if error is not ErrorCode.NONE:
-        gathering.add(_error(asked, error))
-    elif asked.timestamp == LATEST:
-        if leader.knows_latest_offset:
-            gathering.add(_found(asked, -1, below, leader.leader_epoch))
+class _Asking:
+    """One request as it is answered."""
+
+    def __init__(self, ctx: RequestContext, isolation_level: int) -> None:
+        self._ctx = ctx
+        self._isolation_level = isolation_level
+        self._lookups_left = LOOKUPS_PER_REQUEST_MAX
+        self.gathering: Gathering[ListOffsetsResponsePartition] = Gathering(ctx)
+        self.add = self.gathering.add
+
+    def look_up(self, partition: LedPartition, asked: ListOffsetsRequestPartition) -> None:
+        error = partition.check_leader_epoch(asked.current_leader_epoch)
+        leader, log = partition.leader, partition.log
+        below = leader.last_stable_offset if self._isolation_level == READ_COMMITTED else leader.high_watermark
+        if error is not ErrorCode.NONE:
+            self.add(_error(asked, error))
+        elif asked.timestamp == LATEST:
+            if leader.knows_latest_offset:
+                self.add(_found(asked, -1, below, leader.leader_epoch))
+            else:
+                self.add(_error(asked, ErrorCode.OFFSET_NOT_AVAILABLE))
+        elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
+            epoch = log.epochs.epoch_at(log.start_offset)
+            self.add(_found(asked, -1, log.start_offset, epoch))
+        elif asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            self.add(_found(asked, -1, -1, _NO_LEADER_EPOCH))  # nothing is tiered
+        elif asked.timestamp == MAX_TIMESTAMP:
+            self._search(partition, asked, below, log.max_timestamp_offset)
+        elif asked.timestamp < 0:
+            self.add(_error(asked, ErrorCode.INVALID_REQUEST))
         else:
-            gathering.add(_error(asked, ErrorCode.OFFSET_NOT_AVAILABLE))
-    elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
-        epoch = log.epochs.epoch_at(log.start_offset)
-        gathering.add(_found(asked, -1, log.start_offset, epoch))
-    elif asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        gathering.add(_found(asked, -1, -1, _NO_LEADER_EPOCH))  # nothing is tiered
-    elif asked.timestamp == MAX_TIMESTAMP:
-        _search(gathering, log, log.max_timestamp_offset, _by_time(asked, partition, below))
-    elif asked.timestamp < 0:
-        gathering.add(_error(asked, ErrorCode.INVALID_REQUEST))
-    else:
-        _search(gathering, log, lambda: log.offset_at_time(asked.timestamp, below), _by_time(asked, partition, below))
+            self._search(partition, asked, below, lambda: log.offset_at_time(asked.timestamp, below))
+
+    def _search(
+        self,
+        partition: LedPartition,
+        asked: ListOffsetsRequestPartition,
+        below: int,
+        make_search: Callable[[], TimeSearch],
+    ) -> None:
+        version = self._ctx.version
+        self._lookups_left -= 1
+        if self._lookups_left < 0:
+            self._ctx.broker.lookups.refused += 1
+            self.add(_error(asked, _refusal(version)))
+            return
+        fill = self.gathering.later()
+
+        def done(found: TimestampedOffset | None, error: BaseException | None) -> None:
+            if isinstance(error, LookupRefused):
+                fill(_error(asked, _refusal(version)))
+            elif partition.offline:
+                fill(_error(asked, partition.offline_error))
+            elif error is not None:
+                fill(_error(asked, ErrorCode.KAFKA_STORAGE_ERROR))
+            elif found is None or found.offset >= below:
+                fill(_found(asked, -1, -1, _NO_LEADER_EPOCH))
+            else:
+                fill(_found(asked, found.timestamp, found.offset, partition.log.epochs.epoch_at(found.offset)))
+
+        if not self._ctx.broker.lookups.add(self._ctx.connection, partition.log, make_search, done):
+            fill(_error(asked, _refusal(version)))
 
 
-def _search(
-    gathering: Gathering[ListOffsetsResponsePartition],
-    log: PartitionLog,
-    make_search: Callable[[], Callable[[], TimestampedOffset | None]],
-    result_of: Callable[[TimestampedOffset | None, BaseException | None], ListOffsetsResponsePartition],
-) -> None:
-    """A search opens segments by name, so it is made again if compaction exchanged some of them meanwhile."""
-    generation = log.names_generation
-
-    def repeated() -> Callable[[], TimestampedOffset | None] | None:
-        nonlocal generation
-        if generation == log.names_generation and not generation % 2:
-            return None
-        generation = log.names_generation
-        return make_search()
-
-    gathering.add_later(make_search(), result_of, repeated=repeated)
-
-
-def _by_time(
-    asked: ListOffsetsRequestPartition, partition: LedPartition, below: int
-) -> Callable[[TimestampedOffset | None, BaseException | None], ListOffsetsResponsePartition]:
-    def result(found: TimestampedOffset | None, error: BaseException | None) -> ListOffsetsResponsePartition:
-        if error is not None:
-            return _error(asked, ErrorCode.KAFKA_STORAGE_ERROR)
-        if found is None or found.offset >= below:
-            return _found(asked, -1, -1, _NO_LEADER_EPOCH)
-        return _found(asked, found.timestamp, found.offset, partition.log.epochs.epoch_at(found.offset))
-
-    return result
+def _refusal(version: int) -> ErrorCode:
+    """The error that makes a client ask again after a while."""
+    return ErrorCode.OFFSET_NOT_AVAILABLE if version >= NOT_AVAILABLE_FROM else ErrorCode.LEADER_NOT_AVAILABLE
 
 
 def _found(

@@ -18,6 +18,7 @@ from headrace.broker.partitions.codecs import Stored, is_recompressed_on_loop, s
 from headrace.broker.partitions.keys import OPENED_ON_LOOP_RECORDS_MAX, keyless_on_loop, keyless_places
 from headrace.broker.partitions.leader import NOTHING_OPENED, LedPartition
 from headrace.model.errors import ErrorCode
+from headrace.ports.spawner import Lane
 from headrace.wire.errors import InflationLimit
 from headrace.wire.produce import TOPIC_IDS_FROM, OpenedRecords, ProduceRequest, copied
 from headrace.wire.records.compression import Compression
@@ -30,7 +31,7 @@ OPENING_BYTES_MAX = 64 << 20
 """Of all requests held here together. Above it they are refused for now, and their producers send them again."""
 OPENING_PER_CONNECTION_MAX = 64
 OPENED_AT_ONCE_MAX = 1
-"""Requests that helpers work on. The threads that do it are few, and the disk needs them too."""
+"""Requests that helpers work on."""
 OPENED_ON_LOOP_SETS_MAX = 4
 """Compressed record sets of one request that are opened on the loop, and such as are compressed there."""
 
@@ -140,7 +141,7 @@ class Openings:
             finally:
                 self._open_next()
 
-        self._broker.spawner.submit(open_records, completed)
+        self._broker.spawner.submit(open_records, completed, Lane.RECORDS)
 
     def _opened(self, opening: _Opening, opened: dict[int, OpenedRecords] | None) -> None:
         made = sum(map(_bytes_made, (opened or NOTHING_OPENED).values()))

@@ -35,7 +35,7 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId, TopicId
 from headrace.ports.clock import Clock
 from headrace.ports.entropy import Entropy
-from headrace.ports.spawner import Spawner, call_all
+from headrace.ports.spawner import Lane, Spawner, call_all
 
 PROPOSALS_PENDING_MAX = 10_000
 
@@ -277,7 +277,7 @@ class ControllerHost:
         self._controller = Controller(replay.image, self._settings)
 
     def _fail_later(self, proposal: Proposal[Any], failure: ProposalFailed) -> None:
-        self._spawner.submit(_nothing, lambda _result, _error: proposal.complete(failure))
+        self._spawner.submit(_nothing, lambda _result, _error: proposal.complete(failure), Lane.METADATA)
 
     # Commits
 
@@ -307,7 +307,7 @@ class ControllerHost:
                 self._sync_in_flight = False
                 self._synced(log, end_offset, error)
 
-        self._spawner.submit(_nothing if work is None else work.run, completed)
+        self._spawner.submit(_nothing if work is None else work.run, completed, Lane.METADATA)
 
     def _sync_later(self, log: MetadataLog) -> None:
         """What a sync needs is not there just now: proposals wait, unless the log failed over it."""
@@ -323,7 +323,7 @@ class ControllerHost:
         self.later(again)
 
     def _in_a_later_turn(self, call: Callable[[], None]) -> None:
-        self._spawner.submit(_nothing, lambda _result, _error: call())
+        self._spawner.submit(_nothing, lambda _result, _error: call(), Lane.METADATA)
 
     def _synced(self, log: MetadataLog, end_offset: int, error: BaseException | None) -> None:
         if isinstance(error, OSError):

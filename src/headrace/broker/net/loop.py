@@ -28,7 +28,7 @@ from headrace.model.limits import (
 )
 from headrace.ports.clock import Clock
 from headrace.ports.disk import Disk, FileHandle, Slice
-from headrace.ports.network import BROKEN, READABLE, WRITABLE, Listener, Network, Token
+from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, Listener, Network, Token
 from headrace.ports.spawner import Spawner
 from headrace.wire.errors import ProtocolError
 
@@ -317,8 +317,10 @@ class Loop:
         """A peer that does not take its answers, or owes us patience, is not read."""
         if connection.unsent:
             interest = WRITABLE
-        elif connection.muted or connection.starved or connection.is_full(self._held_bytes_max):
+        elif connection.muted or connection.starved:
             interest = 0
+        elif connection.is_full(self._held_bytes_max):
+            interest = HANGUP  # a client that has left takes no answers, so none need be made for it
         else:
             interest = READABLE
             if connection.interest != READABLE and connection.rest is not None:

@@ -8,7 +8,7 @@ from functools import partial
 
 from headrace.broker.partitions.leader import LedPartition
 from headrace.log.work import Work
-from headrace.ports.spawner import Spawner
+from headrace.ports.spawner import Lane, Spawner
 
 FLUSHES_AT_ONCE_MAX = 8
 """While more log files are open than there should be."""
@@ -29,7 +29,7 @@ class Flushes:
             return
         work = partition.log.flush_work()
         if work is not None:
-            self._spawner.submit(*work)
+            self._spawner.submit(*work, Lane.SYNC)
 
     def _go_on(self) -> None:
         while self._waiting and self._counted < FLUSHES_AT_ONCE_MAX:
@@ -37,7 +37,7 @@ class Flushes:
             del self._waiting[partition]
             work = partition.log.flush_work()
             if work is not None:
-                self._spawner.submit(work.run, partial(self._ended, work))
+                self._spawner.submit(work.run, partial(self._ended, work), Lane.SYNC)
                 self._counted += 1
 
     def _ended(self, work: Work, result: object, error: BaseException | None) -> None:

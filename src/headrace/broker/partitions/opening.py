@@ -23,7 +23,7 @@ from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.ports.clock import Clock
-from headrace.ports.spawner import Spawner, raise_failures
+from headrace.ports.spawner import Lane, Spawner, raise_failures
 
 PARTITIONS_PER_TURN = 50
 """Of those that come or go by one change of metadata."""
@@ -215,7 +215,7 @@ class Opener:
             self._work_off(self._end_each(led, image, zip(added, homes, outcomes, strict=True), unsynced))
 
         def begin() -> None:
-            self._spawner.submit(open_logs, done)
+            self._spawner.submit(open_logs, done, Lane.CREATION)
             self._busy = True
 
         self.when_ready(begin)
@@ -263,7 +263,7 @@ class Opener:
             ended(result, error)
 
         def begin() -> None:
-            self._spawner.submit(operation, completed)
+            self._spawner.submit(operation, completed, Lane.CREATION)
             self._busy = True
 
         self.when_ready(begin)

@@ -13,6 +13,7 @@ from headrace.broker.partitions.held_segments import HeldPartition, look_at
 from headrace.broker.partitions.leader import LedPartition
 from headrace.log.scan_links import link_files, remove_folder, scan_folder
 from headrace.model.errors import ErrorCode
+from headrace.ports.spawner import Lane
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
@@ -137,7 +138,7 @@ class ScanLeases:
                 lease.partitions[held.topic, held.partition] = held
                 done(held)
 
-        self._broker.spawner.submit(lambda: link_files(disk, source, destination, file_names), linked)
+        self._broker.spawner.submit(lambda: link_files(disk, source, destination, file_names), linked, Lane.REQUEST)
 
     # Ends
 

@@ -25,7 +25,7 @@ from headrace.model.configs.values import BrokerConfig, TopicConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId, Offset, TopicPartition
 from headrace.ports.clock import Clock
-from headrace.ports.spawner import Spawner, raise_failures
+from headrace.ports.spawner import Lane, Spawner, raise_failures
 
 PREALLOCATION_BYTES_MIN = 4 << 20
 
@@ -307,7 +307,7 @@ class PartitionTable:
                 self.flush(partition)
             work = None if partition.space.full else log.preallocation_work()
             if work is not None:
-                self._spawner.submit(*work)
+                self._spawner.submit(*work, Lane.SYNC)
         touched.clear()
 
     def flush(self, partition: LedPartition) -> None:

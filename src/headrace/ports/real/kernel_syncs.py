@@ -10,6 +10,7 @@ import os
 import struct
 from collections.abc import Callable
 from functools import partial
+from time import monotonic
 
 IN_FLIGHT_MAX = 128
 """Syncs under way; more of them go to threads."""
@@ -45,7 +46,8 @@ class KernelSyncs:
         self._events = ctypes.create_string_buffer(IN_FLIGHT_MAX * _EVENT.size)
         self._take = partial(self._call, take, self._context)
         self._free = list(range(IN_FLIGHT_MAX))
-        self._under_way: dict[int, tuple[Completed, Callable[[], None]]] = {}
+        self._under_way: dict[int, tuple[Completed, Callable[[], None], float]] = {}
+        """By slot, the oldest first: whom to tell, and when it began."""
 
     def _submit_of(self, submit: ctypes.c_long, slot: int) -> Callable[[], int]:
         block = ctypes.c_void_p(ctypes.addressof(self._blocks) + slot * _CONTROL_BLOCK.size)
@@ -53,6 +55,10 @@ class KernelSyncs:
 
     def __len__(self) -> int:
         return len(self._under_way)
+
+    def oldest_began(self) -> float:
+        """When the oldest sync under way began, on the clock of `time.monotonic`; there must be one."""
+        return next(iter(self._under_way.values()))[2]
 
     def begin(self, file: int, on_failure: Callable[[], None], completed: Completed) -> bool:
         """HOT where acknowledgements wait for a sync. False: there is no room, or it is not for this kind of file."""
@@ -78,7 +84,7 @@ class KernelSyncs:
         if self._submits[slot]() != 1:
             self._free.append(slot)
             return False
-        self._under_way[slot] = completed, on_failure
+        self._under_way[slot] = completed, on_failure, monotonic()
         return True
 
     def ended(self) -> list[tuple[Completed, None, BaseException | None]]:
@@ -100,7 +106,7 @@ class KernelSyncs:
         for at in range(0, count * _EVENT.size, _EVENT.size):
             slot, _block, result, _second = _EVENT.unpack_from(self._events, at)
             self._free.append(slot)
-            completed, on_failure = self._under_way.pop(slot)
+            completed, on_failure, _began = self._under_way.pop(slot)
             error = None
             if result < 0:
                 on_failure()

@@ -4,7 +4,7 @@ import select
 import selectors
 from typing import Protocol
 
-from headrace.ports.network import BROKEN, READABLE, WRITABLE
+from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE
 
 POLL_EVENTS_MAX = 1024
 """Events taken by one wait; what is left is still ready at the next."""
@@ -27,10 +27,13 @@ class EpollWaiter:
         self._epoll = select.epoll()
         self._interests: dict[int, int] = {}
         self._masks = [
-            (select.EPOLLIN if interest & READABLE else 0) | (select.EPOLLOUT if interest & WRITABLE else 0)
-            for interest in range((READABLE | WRITABLE) + 1)
+            (select.EPOLLIN if interest & READABLE else 0)
+            | (select.EPOLLOUT if interest & WRITABLE else 0)
+            | (select.EPOLLRDHUP if interest & HANGUP else 0)
+            for interest in range((READABLE | WRITABLE | BROKEN | HANGUP) + 1)
         ]
         known = select.EPOLLIN | select.EPOLLOUT | select.EPOLLERR | select.EPOLLHUP | select.EPOLLPRI
+        known |= select.EPOLLRDHUP
         self._events_by_mask = [_events_of_mask(mask) for mask in range(known + 1)]
 
     def watch(self, token: int, interest: int) -> None:
@@ -59,13 +62,13 @@ def _events_of_mask(mask: int) -> int:
     events = READABLE if mask & (select.EPOLLIN | select.EPOLLPRI) else 0
     if mask & select.EPOLLOUT:
         events |= WRITABLE
-    if mask & (select.EPOLLERR | select.EPOLLHUP):
+    if mask & (select.EPOLLERR | select.EPOLLHUP | select.EPOLLRDHUP):
         events |= BROKEN
     return events
 
 
 class SelectorWaiter:
-    """Systems without epoll. A broken connection shows as ready, and its next call raises."""
+    """Systems without epoll. A broken connection shows as ready, and its next call raises; HANGUP is as no interest."""
 
     __slots__ = ("_interests", "_selector")
 
@@ -75,6 +78,7 @@ class SelectorWaiter:
 
     def watch(self, token: int, interest: int) -> None:
         previous = self._interests.get(token, 0)
+        interest &= READABLE | WRITABLE
         if previous and not interest:
             self._selector.unregister(token)
         elif interest and not previous:

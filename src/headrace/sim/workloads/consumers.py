@@ -216,7 +216,9 @@ class Consumer(Client):
     def _check_found(self, partition: PartitionHistory, timestamp: int, part: Any) -> None:
         if part.error_code:
             error = ErrorCode(part.error_code)
-            honest = error is ErrorCode.KAFKA_STORAGE_ERROR and self.excused
+            # A lookup that waits too long, or whose node stops, is to be asked for again.
+            honest = error is ErrorCode.OFFSET_NOT_AVAILABLE
+            honest = honest or (error is ErrorCode.KAFKA_STORAGE_ERROR and self.excused)
             require(honest, HONEST_ERRORS, f"{error.name} for an offset by time of {partition}")
         elif part.offset >= 0:
             batch = partition.entries.get(part.offset)

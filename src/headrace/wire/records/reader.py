@@ -4,8 +4,9 @@ Nothing here trusts a length: every count is checked against the bytes that rema
 `CorruptBatch`. Timestamps are those a consumer sees, so a batch stamped by the log gives its one time to all records.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
+from itertools import islice
 from struct import Struct
 from typing import NamedTuple
 
@@ -42,6 +43,9 @@ _VARINT_BITS_MAX = 63
 _INT64 = 1 << 63
 RECORD_BYTES_MIN = 7
 """A record without key, value and headers: its length and six fields of a byte each."""
+
+RECORDS_BETWEEN = 512
+"""How many records are walked before a search may end for another reason."""
 
 ONE_BYTE_NUMBERS = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
 """What each one-byte zigzag encoding stands for."""
@@ -139,14 +143,21 @@ def records(batch: bytes | bytearray | memoryview, *, inflated_bytes_max: int = 
 
 
 def first_at_or_after(
-    batch: bytes | bytearray | memoryview, timestamp_ms: int, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
+    batch: bytes | bytearray | memoryview,
+    timestamp_ms: int,
+    *,
+    inflated_bytes_max: int = INFLATED_BYTES_MAX,
+    between: Callable[[], object] = lambda: None,
 ) -> OffsetAndTime | None:
-    """The first record of the batch that is not older than the time."""
+    """The first record of the batch that is not older than the time; `between` is called after every few records."""
     if HEADER.unpack_from(batch)[MAX_TIMESTAMP] < timestamp_ms:
         return None
-    for place in _places(batch, inflated_bytes_max):
-        if place[1] >= timestamp_ms:
-            return OffsetAndTime(*place)
+    places = _places(batch, inflated_bytes_max)
+    while few := tuple(islice(places, RECORDS_BETWEEN)):
+        for place in few:
+            if place[1] >= timestamp_ms:
+                return OffsetAndTime(*place)
+        between()
     return None
 
 

@@ -1,0 +1,56 @@
+"""Findings of `headrace doctor` on the metrics page of a broker: helper threads and compaction that are stuck."""
+
+from collections.abc import Iterator
+
+from headrace.bench.errors import BenchError
+from headrace.bench.metrics_page import MetricsPage, read_page, total
+from headrace.cli.console import count_text
+from headrace.cli.findings import Finding, note, ok, problem, warning
+from headrace.cli.metrics_address import METRICS_CONFIG, metrics_address
+
+COMPACTION_IDLE_SECONDS_MAX = 300
+"""A pass of compaction that makes no progress for longer is stuck."""
+
+
+def health_findings(node_id: int, host: str, listen: str) -> Iterator[Finding]:
+    """`host` is where clients reach the broker, `listen` what its config says of the metrics page."""
+    about = f"health of broker {node_id}"
+    if not listen:
+        seen = "stuck helper threads and compaction cannot be seen without a metrics page"
+        yield note(about, seen, f"start the broker with {METRICS_CONFIG}=127.0.0.1:9644 to have them checked")
+        return
+    try:
+        page = read_page(*metrics_address(host, listen))
+    except BenchError as error:
+        yield warning(about, str(error), f"see whether {METRICS_CONFIG} can be reached from here")
+        return
+    found = [*lane_findings(about, page), *compaction_findings(about, page)]
+    yield from found or [ok(about, "no helper thread and no compaction is stuck")]
+
+
+def lane_findings(about: str, page: MetricsPage) -> Iterator[Finding]:
+    seconds = {labels.get("lane"): value for labels, value in page.get("headrace_helper_longest_seconds", ())}
+    waiting = {labels.get("lane"): value for labels, value in page.get("headrace_helper_operations", ())}
+    for labels, is_stuck in page.get("headrace_helper_stuck", ()):
+        lane = labels.get("lane")
+        if is_stuck:
+            operations = count_text(int(waiting.get(lane, 0)), "operation")
+            seen = f"helper threads for {lane} are stuck: {operations}, the oldest for {seconds.get(lane, 0):.0f} s"
+            yield problem(
+                about, seen, "see in the system's log whether the disk answers; restart the broker if it does"
+            )
+
+
+def compaction_findings(about: str, page: MetricsPage) -> Iterator[Finding]:
+    idle_seconds = total(page, "headrace_compaction_idle_seconds_max")
+    if idle_seconds > COMPACTION_IDLE_SECONDS_MAX:
+        seen = f"a pass of compaction has made no progress for {idle_seconds:.0f} s"
+        yield problem(about, seen, "look at the broker's log; restart the broker if it stays so")
+    given_up = int(total(page, "headrace_compaction_uncleanable_partitions"))
+    if given_up:
+        seen = f"compaction gave up on {count_text(given_up, 'partition')}"
+        yield problem(about, seen, "the broker's log says why; `headrace log verify` finds damaged files")
+    failing = int(total(page, "headrace_compaction_failing_partitions")) - given_up
+    if failing > 0:
+        seen = f"compaction of {count_text(failing, 'partition')} failed and is tried again"
+        yield warning(about, seen, "the broker's log says why")
