@@ -24,6 +24,7 @@ from headrace.core.controller.commands import NewTopic
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.settings import ControllerSettings
+from headrace.core.coordination.machine import Now
 from headrace.log.open_files import OpenFiles
 from headrace.model.configs.values import BrokerConfig
 from headrace.model.ids import NodeId
@@ -50,6 +51,8 @@ class Broker:
         self.clock = ports.clock
         self.turn_wall_ms = self.clock.wall_ms()
         """The wall clock at the begin of this turn, which all of its produce requests go by."""
+        self.turn_now: Now | None = None
+        """The time of this turn for coordinators, once one of them was asked (`now_of_turn`)."""
         self.disk = ports.disk
         self.entropy = ports.entropy
         self.spawner = ports.spawner
@@ -151,8 +154,14 @@ class Broker:
         self.transactions.begin_stop()
         self.scans.begin_stop()
 
+    def now_of_turn(self) -> Now:
+        """One time for all commits of this turn, which is cheaper than one for each."""
+        now = self.turn_now = Now(self.clock.monotonic_ms(), self.turn_wall_ms)
+        return now
+
     def begin_turn(self) -> None:
         self.turn_wall_ms = self.clock.wall_ms()
+        self.turn_now = None
         if len(self._files) > self._files.far_above:
             self.on_many_files()
 

@@ -16,7 +16,6 @@ from headrace.broker.coordinators.groups import GroupHost
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.acknowledgements import CoordinatorAnswer
 from headrace.broker.partitions.leader import ACKS_ALL
-from headrace.core.coordination.machine import Now
 from headrace.core.groups.commands import Commit
 from headrace.core.groups.commit_batches import CommitBatch, differing_runs
 from headrace.model.errors import ErrorCode
@@ -141,10 +140,9 @@ class CommitShapes:
         machine, partition = host.machine, host.partition
         if machine is None or partition.offline or not partition.leader.acks_all_allowed:
             return False
+        now = broker.turn_now or broker.now_of_turn()
         offsets, epochs = fields[1::3], fields[2::3]
-        if not machine.commit_again(
-            shape.command, shape.places, offsets, epochs, Now(broker.clock.monotonic_ms(), wall_ms)
-        ):
+        if not machine.commit_again(shape.command, shape.places, offsets, epochs, now):
             return False
         batch, header = shape.batch.of(offsets, epochs, wall_ms), shape.batch.header(len(offsets), wall_ms)
         end_offset = host.append_batch(batch, header, wall_ms)

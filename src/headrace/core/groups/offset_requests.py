@@ -25,6 +25,7 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TIMESTAMP
 
 _NONE = ErrorCode.NONE
+_new = tuple.__new__
 
 
 class OffsetRequests(GroupTables):
@@ -70,8 +71,11 @@ class OffsetRequests(GroupTables):
         if self._commit_error(command, now) is not _NONE or self._is_full(command):
             return False
         group, wall_ms = command.member.group, now.wall_ms
-        for (topic, partition, metadata), offset, epoch in zip(places, offsets, leader_epochs, strict=True):
-            self.apply(OffsetRecord(group, topic, partition, CommittedOffset(offset, epoch, metadata, wall_ms)))
+        for place, (topic, partition, metadata) in enumerate(places):
+            # HOT: as by their names, which takes three times as long.
+            values = (offsets[place], leader_epochs[place], metadata, wall_ms, NO_TIMESTAMP)
+            committed = _new(CommittedOffset, values)
+            self.apply(_new(OffsetRecord, (group, topic, partition, committed)))
         return True
 
     def _pending_outcome(self, producer: Producer) -> Effects:
