@@ -4,6 +4,9 @@ import errno
 
 import pytest
 
+from headrace.wire.apis import ApiKey
+from headrace.wire.messages import create_topics
+from tests.broker.virtual import LONG_MS, new_topic
 from tests.disks.virtual_disks import DiskBroker
 
 
@@ -36,3 +39,28 @@ def test_a_deletion_is_answered_although_its_names_cannot_be_synced_for_now():
     assert client.delete_topic("t") == 0
     assert len(broker.directories) == 1
     assert client.produce_error("other") == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_last_work_of_a_deleted_topic_leaves_nothing_in_its_successor(seed):
+    """A flush under way writes small files by their path, and the next topic of that name has the same path."""
+    broker = DiskBroker(seed=seed).with_topic("t", segment_bytes=1_000)
+    client = broker.client()
+    broker.hold_syncs()
+    for number in range(10):
+        content = client.batch(bytes(300), producer_id=7, producer_epoch=0, base_sequence=number)
+        assert client.produce_error("t", content=content) == 0
+    assert client.delete_topic("t") == 0
+    created = client.send(
+        ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest(topics=(new_topic("t"),), timeout_ms=LONG_MS)
+    )
+    broker.steps()
+    broker.release_syncs()
+    assert client.wait(created).topics[0].error_code == 0
+    broker.steps(200)
+    left = {name for name in broker.disk.list_directory("data/t-0") if name.endswith((".snapshot", "-checkpoint"))}
+    assert left == set()
+    assert client.produce_error("t", content=client.batch(b"new")) == 0
+    broker.machine.kill()
+    broker.boot()
+    assert broker.client().values("t") == [b"new"]

@@ -517,6 +517,13 @@ class PartitionLog:
                 self.files.retire(file)
         self._retirement.close()
 
+    @property
+    def has_work(self) -> bool:
+        """Whether a helper works on this log; that may go on after the log was closed."""
+        is_exchanging = bool(self.names_generation % 2)
+        busy = self._flusher.in_flight or self._retirement.in_flight or self._preallocation.segment is not None
+        return busy or is_exchanging
+
     def is_preallocating(self, segment: Segment) -> bool:
         return self._preallocation.segment is segment
 

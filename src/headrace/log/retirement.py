@@ -29,12 +29,12 @@ class Retirement:
         """Out of the log, and not known to be renamed yet."""
         self._waiting: list[tuple[int, Segment]] = []
         """When each renamed segment may be unlinked, oldest first."""
-        self._in_flight = False
+        self.in_flight = False
 
     def work(self, wall_ms: int, high_watermark: int, *, hurry: bool) -> Work | None:
         """`hurry`: room is needed, so nothing waits before it is unlinked; who reads it has it open."""
         log = self._log
-        if self._in_flight or log.failed or log.closed:
+        if self.in_flight or log.failed or log.closed:
             return None
         self._taken += self._take_due(wall_ms, high_watermark)
         delay_ms = 0 if hurry else log.config.file_delete_delay_ms
@@ -43,7 +43,7 @@ class Retirement:
         taken, due_ms = tuple(self._taken), wall_ms + delay_ms
         if not taken and not expired:
             return None
-        self._in_flight = True
+        self.in_flight = True
         snapshot = self._flusher.take_snapshot(log.bases[0]) if taken else None
         disk, folder = log.disk, log.path
         taken_stems = [segment.stem for segment in taken]
@@ -55,7 +55,7 @@ class Retirement:
             return written
 
         def done(written: bool | None, error: BaseException | None) -> None:
-            self._in_flight = False
+            self.in_flight = False
             if snapshot is not None and not written:
                 self._flusher.return_snapshot(snapshot)
             if error is not None:

@@ -28,6 +28,9 @@ from headrace.ports.spawner import Lane, Spawner, raise_failures
 PARTITIONS_PER_TURN = 50
 """Of those that come or go by one change of metadata."""
 
+LEAVING_LOOK_MS = 10
+"""How often a new partition looks whether helpers still work on a deleted one of its name."""
+
 REOPEN_INTERVAL_MS = 1_000
 """How long a partition that found no room or no file descriptors waits before it is tried again."""
 
@@ -81,6 +84,8 @@ class Opener:
         self._closed: dict[tuple[bytes, int], _Closed] = {}
         self._retrying: set[tuple[bytes, int]] = set()
         self._tries_again = False
+        self._leaving: dict[TopicPartition, PartitionLog] = {}
+        """Logs of deleted topics that helpers still work on, by the paths of their folders."""
         self._busy = False
         self._going_on = False
         self._left_of_turn = PARTITIONS_PER_TURN
@@ -101,6 +106,18 @@ class Opener:
     def released(self, home: LogDirectory) -> None:
         """A partition left that directory."""
         self._held[home.path] -= 1
+
+    def leaves(self, log: PartitionLog) -> None:
+        """A log of a deleted topic was closed: no other takes over its path before the last work on it has ended."""
+        if log.has_work:
+            self._leaving[log.topic_partition] = log
+
+    def _is_left(self, topic_partition: TopicPartition) -> bool:
+        log = self._leaving.get(topic_partition)
+        if log is None or log.has_work:
+            return log is None
+        del self._leaving[topic_partition]
+        return True
 
     # At the start
 
@@ -215,8 +232,16 @@ class Opener:
             self._work_off(self._end_each(led, image, zip(added, homes, outcomes, strict=True), unsynced))
 
         def begin() -> None:
-            self._spawner.submit(open_logs, done, Lane.CREATION)
+            if all(self._is_left(TopicPartition(led.name, index)) for index, _ in added):
+                self._spawner.submit(open_logs, done, Lane.CREATION)
+            else:
+                self._timers.after(LEAVING_LOOK_MS, begin_again)
             self._busy = True
+
+        def begin_again() -> None:
+            self._busy = False
+            self._waiting.appendleft(begin)
+            self._go_on()
 
         self.when_ready(begin)
 

@@ -253,6 +253,7 @@ class PartitionTable:
             self.active.pop(partition, None)
             self._recovered.discard(partition)
             partition.log.close(clean=False)
+            self.opener.leaves(partition.log)
             delay_ms = 0 if directory.space.full else partition.config.file_delete_delay_ms
             self._delete_folder(partition.log.topic_partition, directory, delay_ms=delay_ms)
 
