@@ -13,6 +13,8 @@ from headrace.spark.pipelines.records import RunRecord, State
 from headrace.spark.pipelines.scrape import serving
 from headrace.spark.pipelines.totals import DRIFTED_FIELDS_MAX, OTHER_FIELDS, no_totals, totals_of_run, with_batch
 
+pytestmark = pytest.mark.process
+
 RECORD = RunRecord(pipeline="p", run="r", state=State.STARTING, host="h", process_id=1, started_ms=0)
 
 

@@ -16,6 +16,7 @@ from headrace.cli.console import clean
 from headrace.cli.ending import end_in_order
 from headrace.cli.failures import Failure, unwritable
 from headrace.cli.options import bootstrap_option
+from headrace.cli.pipeline_log import RunLog
 from headrace.cli.pipeline_metrics import serving_metrics
 from headrace.cli.pipeline_places import (
     Target,
@@ -120,14 +121,20 @@ def _supervise(
     from headrace.spark.pipelines.claims import new_run
     from headrace.spark.pipelines.supervision import Supervisor
 
+    log = RunLog(pipeline.checkpoint)
+
+    def told(line: str) -> None:
+        click.echo(line, err=True)
+        log.add(line)
+
     supervisor = Supervisor(
         command=_command(target, mode),
         record=new_run(pipeline.name),
         settings=target.settings,
         policy=pipeline.restart,
         on_output=click.echo,
-        on_error=lambda line: click.echo(line, err=True),
-        on_state=lambda text: click.echo(clean(text), err=True),
+        on_error=told,
+        on_state=lambda text: told(clean(text)),
     )
     with suppress(ValueError):  # not in the main thread, which alone gets signals
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.console import count_text
-from headrace.cli.failures import EXIT_FAILED, Failure
+from headrace.cli.failures import EXIT_FAILED, Failure, unwritable
 from headrace.cli.pipeline_places import load, pipeline_argument, told_failures
 from headrace.cli.pipeline_session import LOG_FILE, spark_session
+from headrace.model.nearest_names import guess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,19 +25,26 @@ DIFFERENCES_SHOWN = 20
 
 @click.command("test")
 @pipeline_argument
+@click.option("--update", is_flag=True, help="Write what comes out to expected/ instead of comparing it.")
 @click.pass_context
-def test(ctx: click.Context, place: Path) -> None:
+def test(ctx: click.Context, place: Path, update: bool) -> None:
     """Run a pipeline on the records in fixtures/ and compare what comes out with expected/.
 
     `fixtures/TOPIC.jsonl` has the records of a topic, one JSON object per line with key, value, headers, timestamp and
     partition, all optional. `expected/TOPIC.jsonl` has what must be in a topic at the end, in any order; for a parquet
-    or delta sink it is called like the last part of its path, and the value is the row. Nothing outside of a temporary
-    folder is read or written: the broker is one of its own.
+    or delta sink it is called like the last part of its path, and the value is the row. Every sink is looked at, with
+    dead letters and quarantine. Nothing outside of a temporary folder is read or written but by --update: the broker is
+    one of its own.
     """
     pipeline = load(place)
     click.echo("starting Spark", err=True)
     with told_failures(), tempfile.TemporaryDirectory(prefix="headrace-test-") as folder:
-        found = compare(pipeline, lambda: spark_session(pipeline, None, Path(folder, LOG_FILE)))
+        log = Path(folder, LOG_FILE)
+        if update:
+            for file, count in write_expected(pipeline, lambda: spark_session(pipeline, None, log)):
+                click.echo(f"wrote {file} ({count_text(count, 'record')})")
+            return
+        found = compare(pipeline, lambda: spark_session(pipeline, None, log))
     for name, lines in found.items():
         click.echo(f"{name}: {'as expected' if not lines else count_text(len(lines), 'difference')}")
         for line in lines[:DIFFERENCES_SHOWN]:
@@ -46,20 +54,106 @@ def test(ctx: click.Context, place: Path) -> None:
 
 
 def compare(pipeline: "Pipeline", make_session: Any) -> dict[str, list[str]]:
-    """The differences by what is expected of which topic or table."""
-    from headrace.spark.pipelines.example import EXPECTED_FOLDER, FIXTURES_FOLDER
-    from headrace.spark.pipelines.fixtures import differences, fixture_of, read_lines
+    """The differences by topic or table, of every sink; without a file, nothing may come out of it."""
+    from headrace.spark.pipelines.example import EXPECTED_FOLDER
+    from headrace.spark.pipelines.fixtures import differences, read_lines
+
+    folder = pipeline.folder / EXPECTED_FOLDER
+    expected = {file.stem: read_lines(file) for file in sorted(folder.glob("*.jsonl"))}
+    fixtures = read_fixtures(pipeline)
+    if not expected:
+        raise Failure(
+            f"{folder} has no *.jsonl, so there is nothing to compare with: `headrace pipeline test --update` writes "
+            "what comes out, for you to look through"
+        )
+    _refuse_unknown(pipeline, folder, expected)
+    actual = run_on_fixtures(pipeline, make_session, fixtures, expected)
+    found = {}
+    for name in sorted(actual):
+        found[name] = differences(expected.get(name, []), actual[name])
+        if name not in expected and found[name]:
+            found[name].insert(0, f"{folder / name}.jsonl is missing: write it, or have --update write it")
+    return found
+
+
+def write_expected(pipeline: "Pipeline", make_session: Any) -> list[tuple[Path, int]]:
+    """Write the files of all sinks from what comes out; the files and how many records each has."""
+    from headrace.spark.pipelines.example import EXPECTED_FOLDER
+    from headrace.spark.pipelines.fixtures import expected_text
+
+    folder = pipeline.folder / EXPECTED_FOLDER
+    known = [file.stem for file in folder.glob("*.jsonl")]
+    _refuse_unknown(pipeline, folder, known)
+    actual = run_on_fixtures(pipeline, make_session, read_fixtures(pipeline), known)
+    written = []
+    try:
+        folder.mkdir(exist_ok=True)
+        for name, entries in sorted(actual.items()):
+            file = folder / f"{name}.jsonl"
+            file.write_text(expected_text(entries), encoding="utf-8")
+            written.append((file, len(entries)))
+    except OSError as error:
+        raise unwritable(error.filename or folder, error) from None
+    return written
+
+
+def read_fixtures(pipeline: "Pipeline") -> dict[str, list[dict[str, Any]]]:
+    """The records by topic; every topic that the pipeline names to be read must have some."""
+    from headrace.core.groups.topic_patterns import TopicPattern
+    from headrace.spark.pipelines.example import FIXTURES_FOLDER
+    from headrace.spark.pipelines.fixtures import read_lines
+
+    folder = pipeline.folder / FIXTURES_FOLDER
+    found = {file.stem: read_lines(file) for file in sorted(folder.glob("*.jsonl"))}
+    wanted = [topic for source in pipeline.sources for topic in source.topics]
+    missing = [f"{folder / topic}.jsonl" for topic in wanted if topic not in found]
+    patterns = [source.pattern for source in pipeline.sources if source.pattern is not None]
+    matched = {name for pattern in patterns for name in TopicPattern(pattern).matching(list(found))}
+    if patterns and not matched:
+        missing.append(f"{folder}/TOPIC.jsonl for a topic that matches {patterns[0]}")
+    if missing:
+        raise Failure(
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: write the records of the topic "
+            'there, one {"key": ..., "value": ...} per line'
+        )
+    strange = [name for name in found if name not in wanted and name not in matched]
+    if strange:
+        raise Failure(
+            f"{folder / strange[0]}.jsonl is of a topic that the pipeline does not read: {guess(strange[0], wanted)}"
+        )
+    return found
+
+
+def _refuse_unknown(pipeline: "Pipeline", folder: Path, expected: Iterable[str]) -> None:
+    """A file that belongs to no sink would never be looked at; where rows name their topic, any may be one."""
+    from headrace.spark.pipelines.definition import TopicSink
+
+    known = output_names(pipeline)
+    if any(isinstance(sink, TopicSink) and sink.topic_from is not None for sink in pipeline.sinks):
+        return
+    for name in expected:
+        if name not in known:
+            raise Failure(f"{folder / name}.jsonl belongs to no sink of the pipeline: {guess(name, known)}")
+
+
+def output_names(pipeline: "Pipeline") -> list[str]:
+    """The topics and tables that a pipeline writes, by the names of their files in expected/."""
+    from headrace.spark.pipelines.definition import DeltaSink, ParquetSink
+    from headrace.spark.pipelines.reading import written_topics
+
+    tables = [Path(sink.path).name for sink in pipeline.sinks if isinstance(sink, ParquetSink | DeltaSink)]
+    return list(dict.fromkeys([*(topic for _, topic in written_topics(pipeline)), *tables]))
+
+
+def run_on_fixtures(
+    pipeline: "Pipeline", make_session: Any, fixtures: Mapping[str, list[dict[str, Any]]], more: Iterable[str]
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Run the pipeline once; what came out of every sink, and of the topics `more`."""
+    from headrace.spark.pipelines.fixtures import fixture_of
     from headrace.spark.pipelines.records import State
     from headrace.spark.pipelines.running import Runner
     from headrace.testing import EmbeddedBroker
 
-    fixtures = {file.stem: read_lines(file) for file in sorted((pipeline.folder / FIXTURES_FOLDER).glob("*.jsonl"))}
-    expected = {file.stem: read_lines(file) for file in sorted((pipeline.folder / EXPECTED_FOLDER).glob("*.jsonl"))}
-    if not fixtures or not expected:
-        raise Failure(
-            f"{pipeline.folder} has no {FIXTURES_FOLDER}/*.jsonl or no {EXPECTED_FOLDER}/*.jsonl: "
-            "`headrace pipeline init` shows how they look"
-        )
     with tempfile.TemporaryDirectory(prefix="headrace-test-") as folder, EmbeddedBroker() as broker:
         tried = _moved(pipeline, Path(folder))
         for topic, entries in fixtures.items():
@@ -70,11 +164,8 @@ def compare(pipeline: "Pipeline", make_session: Any) -> dict[str, list[str]]:
         if outcome.state is not State.DONE:
             raise Failure(f'pipeline "{pipeline.name}" failed on its fixtures: {outcome.message}')
         tables = _tables(tried, make_session())
-        found = {}
-        for name, entries in expected.items():
-            actual = tables.get(name) if name in tables else _read(broker.bootstrap_servers, name)
-            found[name] = differences(entries, actual or [])
-        return found
+        names = dict.fromkeys([*output_names(pipeline), *more])
+        return {name: tables[name] if name in tables else _read(broker.bootstrap_servers, name) for name in names}
 
 
 def _moved(pipeline: "Pipeline", folder: Path) -> "Pipeline":

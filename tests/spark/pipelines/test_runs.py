@@ -152,6 +152,18 @@ def test_the_example_of_init_is_as_expected(
     first, missing, unexpected, *_ = done.stdout.splitlines()
     assert first == "orders-clean: 2 differences"
     assert ('missing: {"key": "1"' in missing, 'not expected: {"key": "1"' in unexpected) == (True, True), done.stdout
+    (folder / "expected" / "orders-dead.jsonl").unlink()
+    done = CliRunner().invoke(cli, ["pipeline", "test", str(folder)], catch_exceptions=False)
+    assert "orders-dead: 3 differences" in done.stdout
+    assert f"{folder}/expected/orders-dead.jsonl is missing: write it, or have --update write it" in done.stdout
+    updated = CliRunner().invoke(cli, ["pipeline", "test", str(folder), "--update"], catch_exceptions=False)
+    assert updated.stdout.splitlines() == [
+        f"wrote {folder}/expected/orders-clean.jsonl (2 records)",
+        f"wrote {folder}/expected/orders-dead.jsonl (2 records)",
+        f"wrote {folder}/expected/orders-quarantine.jsonl (1 record)",
+    ]
+    done = CliRunner().invoke(cli, ["pipeline", "test", str(folder)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
 
 
 def test_a_run_is_told_and_stopped_from_elsewhere(

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from headrace.client import EARLIEST, Admin, Consumer, NewTopic, Producer, TopicPartition
+from headrace.client.blocking.delivery import Delivery
 from headrace.client.config_options import EXISTING_TOPICS
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
@@ -40,10 +41,10 @@ class Bulletin:
         self._consumer.assign([PARTITION])
         self._consumer.seek(PARTITION, EARLIEST)
 
-    def tell(self, message: tuple[str, bytes]) -> None:
+    def tell(self, message: tuple[str, bytes]) -> Delivery:
         """Handed over and not waited for; what is told again soon may get lost."""
         key, value = message
-        self._producer.send(TOPIC, value, key=key.encode())
+        return self._producer.send(TOPIC, value, key=key.encode())
 
     def tell_now(self, message: tuple[str, bytes]) -> None:
         """In the topic when this returns."""

@@ -18,6 +18,8 @@ from headrace.spark.pipelines.records import HEARTBEAT_MS, LEASE_MS, RunRecord, 
 from headrace.spark.pipelines.spark_process import SparkDied
 
 POLL_MS = 100
+ANSWER_MS_MAX = 5_000
+"""A broker that takes longer to take a sign of life is away."""
 STOPPED_EARLY = "stopped before it started"
 
 
@@ -53,12 +55,16 @@ def new_run(pipeline: str) -> RunRecord:
 class Claim:
     bulletin: Bulletin
     record: RunRecord
+    on_outage: Callable[[str], None] = lambda _text: None
+    """Called in a thread of the claim's own."""
     is_overtaken: bool = False
     """This run was silent for so long that another has taken the pipeline."""
     _over: threading.Event = field(default_factory=threading.Event)
     _telling: threading.Lock = field(default_factory=threading.Lock)
     """An older state is not told after a newer one."""
     _keeper: threading.Thread | None = None
+    _away_since: float | None = None
+    """When the broker was found not to answer."""
 
     def take(self) -> None:
         """From here to the end the run gives signs of life, also while Spark starts or a restart is awaited."""
@@ -87,7 +93,27 @@ class Claim:
 
     def _give_signs(self) -> None:
         while not self._over.wait(HEARTBEAT_MS / 1000):
-            self._tell()
+            self._note_answer(is_there=self._is_heard())
+
+    def _is_heard(self) -> bool:
+        try:
+            with self._telling:
+                delivery = self.bulletin.tell(run_message(self.record))
+            delivery.result(timeout_ms=ANSWER_MS_MAX)
+        except ClientError:
+            return False
+        return True
+
+    def _note_answer(self, *, is_there: bool) -> None:
+        """Say when the broker goes away and when it is back, once each."""
+        now = time.monotonic()
+        if not is_there and self._away_since is None:
+            self._away_since = now
+            self.on_outage(f"the broker has not answered for {ANSWER_MS_MAX / 1000:g} s: the run waits for it")
+        elif is_there and self._away_since is not None:
+            away_s = now - self._away_since + ANSWER_MS_MAX / 1000
+            self._away_since = None
+            self.on_outage(f"the broker answers again, after about {away_s:.0f} s")
 
     def _tell(self) -> None:
         with suppress(ClientError), self._telling:
@@ -137,11 +163,12 @@ def run_claimed(
     work: Callable[[Claim], Outcome],
     *,
     is_supervised: bool = False,
+    on_outage: Callable[[str], None] = lambda _text: None,
 ) -> Outcome:
     """Do the work of a run while it has its pipeline, and tell how it ended; a supervisor tells the death of Spark."""
     make_topic(admin)
     with opened(settings) as bulletin:
-        claim = Claim(bulletin=bulletin, record=record)
+        claim = Claim(bulletin=bulletin, record=record, on_outage=on_outage)
         claim.take()
         try:
             outcome = work(claim)

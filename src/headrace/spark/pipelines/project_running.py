@@ -86,7 +86,13 @@ class ProjectRunner:
     def run(self) -> Outcome:
         settings = client_settings(self.bootstrap)
         with Checkpoint(self.project.state).locked(), Admin(config=settings) as admin:
-            return run_claimed(admin, settings, new_run(self.project.name), lambda claim: self._work(claim, admin))
+            return run_claimed(
+                admin,
+                settings,
+                new_run(self.project.name),
+                lambda claim: self._work(claim, admin),
+                on_outage=self.on_state,
+            )
 
     def _work(self, claim: Claim, admin: Admin) -> Outcome:
         self.on_state("starting Spark")

@@ -100,6 +100,7 @@ class Runner:
                 self._record,
                 lambda claim: self._work(checkpoint, claim, admin),
                 is_supervised=self.supervised_as is not None,
+                on_outage=self.on_state,
             )
 
     # The query
