@@ -6,9 +6,9 @@ from headrace.broker.partitions import syncs
 from headrace.broker.partitions.syncs import SYNC_WAIT_MS_MAX
 from headrace.model.errors import ErrorCode
 from tests.epochs.test_epoch_apis import ALREADY, DONE, settle
-from tests.epochs.wire import EpochClient
+from tests.epochs.wire import OWNER, EpochClient
 from tests.transactions.test_transactions import committed, stable_offset
-from tests.transactions.wire import transaction_broker, wait_loaded
+from tests.transactions.wire import machine_of, transaction_broker, wait_loaded
 
 NONE = ErrorCode.NONE
 PARTITIONS = range(3)
@@ -177,3 +177,66 @@ def test_rows_of_a_deleted_topic_hold_up_no_commit():
     assert task.write(b"lost", topic="gone") is NONE
     driver.delete_topic("gone")
     assert driver.commit_epoch(task) == DONE
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_that_were_lost_before_the_commit_are_not_committed(seed):
+    """The driver lives, the tasks were acknowledged, and the power takes what nothing has synced yet."""
+    broker = transaction_broker(seed=seed, settings=SETTINGS)
+    tasks = [written(broker, b"row %d" % number, attempt=number) for number in range(2)]
+    power_cut(broker)
+    driver = EpochClient(broker)
+    assert driver.commit_epoch(*tasks) == (ErrorCode.TRANSACTION_ABORTABLE, False)
+    late = EpochClient(broker, tasks[0].transactional_id)
+    late.producer_id, late.producer_epoch, late.sequence = tasks[0].producer_id, tasks[0].producer_epoch, 1
+    late.write(b"more")  # taken or not, it belongs to what is being aborted
+    assert driver.commit_epoch(*tasks)[0] is ErrorCode.TRANSACTION_ABORTABLE
+    broker.run_until(lambda: broker.world.time.advance(1_000) or not open_members(broker))
+    settle(broker)
+    again = [written(broker, b"again %d" % number, attempt=10 + number) for number in range(2)]
+    assert driver.commit_epoch(*again) == DONE
+    settle(broker)
+    for partition in PARTITIONS:
+        assert committed(broker, partition=partition) == [b"again 0", b"again 1"]
+        assert stable_offset(broker, partition=partition) == broker.partition("t", partition).log.end_offset
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_that_was_replaced_stays_so_after_a_cut(seed, tasks):
+    """The newer run has begun its tasks, and written nothing yet."""
+    broker = transaction_broker(seed=seed, settings=SETTINGS)
+    old = written(broker, b"old", run="1", attempt=0)
+    for attempt in range(tasks):
+        EpochClient(broker).begun(run="2", attempt=attempt)
+    power_cut(broker)
+    assert EpochClient(broker).commit_epoch(old, run="1") == (ErrorCode.PRODUCER_FENCED, False)
+
+
+def open_members(broker):
+    return machine_of(broker, OWNER).epochs.pools.of(OWNER).open
+
+
+@pytest.mark.parametrize("ends", ["kill", "stop"])
+def test_a_batch_goes_on_when_only_the_broker_ended(ends):
+    broker = transaction_broker(settings=SETTINGS)
+    task = written(broker, b"row", attempt=0)
+    (broker.machine.kill if ends == "kill" else broker.stop)()
+    broker.boot()
+    wait_loaded(broker)
+    assert EpochClient(broker).commit_epoch(task) == DONE
+    settle(broker)
+    assert committed(broker) == [b"row"]
+
+
+def test_an_attempt_that_asks_again_after_a_cut_gets_another_id_when_its_first_is_aborted():
+    broker = transaction_broker(settings=SETTINGS)
+    written(broker, b"lost", attempt=0)
+    power_cut(broker)
+    task = EpochClient(broker)
+    assert task.begin(attempt=0).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    broker.run_until(lambda: broker.world.time.advance(1_000) or not task.begin(attempt=0).error_code)
+    assert task.write(b"row") is NONE
+    assert EpochClient(broker).commit_epoch(task) == DONE
+    settle(broker)
+    assert committed(broker) == [b"row"]

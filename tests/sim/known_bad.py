@@ -360,6 +360,18 @@ def forget_owners_by_the_wall_clock_alone(patch):
     patch.setattr(TransactionCoordinator, "is_unused_for_long", by_wall_clock)
 
 
+def commit_rows_before_they_are_synced(patch):
+    patch.setattr(Transactions, "_written_by", lambda transactions, command: set())
+
+
+def commit_rows_that_the_power_took(patch):
+    patch.setattr(epochs.Epochs, "may_have_lost_rows", lambda members, transaction: False)
+
+
+def end_members_before_their_markers_are_synced(patch):
+    patch.setattr(Transactions, "_complete_member", lambda transactions, ending: transactions._complete(ending))
+
+
 OF_THE_LOG = (
     forget_producers_by_the_wall_clock_alone,
     skip_the_checksum_of_produced_batches,
@@ -392,6 +404,9 @@ OF_TRANSACTIONS = (
 )
 OF_EPOCHS = (
     forget_owners_by_the_wall_clock_alone,
+    commit_rows_before_they_are_synced,
+    commit_rows_that_the_power_took,
+    end_members_before_their_markers_are_synced,
     send_markers_before_the_outcome_is_committed,
     fence_no_runs,
     forget_which_batch_is_committed,

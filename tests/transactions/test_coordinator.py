@@ -38,6 +38,7 @@ TRANSACTIONS = st.builds(
     member=st.none() | st.builds(Member, st.text(max_size=20), NUMBERS, NUMBERS),
     updated_uptime_ms=NUMBERS,
     started_uptime_ms=NUMBERS,
+    boot_id=st.text(max_size=20),
 )
 
 

@@ -139,6 +139,9 @@ class MemoryDisk:
     def sync_directory(self, path: str) -> None:
         pass
 
+    def boot_id(self) -> str:
+        return "boot"
+
     def free_bytes(self, path: str) -> int:
         return 1 << 40
 

@@ -74,6 +74,9 @@ class Disk(Protocol):
         """An empty one."""
 
     def sync_directory(self, path: str) -> None: ...
+    def boot_id(self) -> str:
+        """Name the run of the operating system: while it stays the same, what was written and not synced is there."""
+
     def free_bytes(self, path: str) -> int: ...
     def total_bytes(self, path: str) -> int:
         """The size of the file system that holds `path`."""

@@ -49,6 +49,7 @@ class VirtualDisk:
         self._open: dict[int, _OpenFile] = {}
         self._next_handle = FIRST_HANDLE
         self._used_bytes = 0
+        self._crashes = 0
 
     # Ends of the process and of the power
 
@@ -61,6 +62,7 @@ class VirtualDisk:
 
     def crash(self, entropy: SeededEntropy) -> None:
         """The power goes: what no sync covered is kept, lost or torn as `entropy` draws."""
+        self._crashes += 1
         self.kill()
         self._names.lose_power(entropy, self._trace)
         self._used_bytes = 0
@@ -263,6 +265,9 @@ class VirtualDisk:
         self._begin("sync_directory", path)
         self._names.sync(self._directory(path))
         self._trace.record(f"disk sync directory {path}")
+
+    def boot_id(self) -> str:
+        return f"boot {self._crashes}"
 
     def free_bytes(self, path: str) -> int:
         self._existing(path)

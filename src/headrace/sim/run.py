@@ -131,7 +131,7 @@ class Run:
             habits=self.play.habits,
             losses_factor=self.play.losses_factor,
             torn=self.play.torn,
-            with_power_cuts=self.play.is_synced,
+            with_power_cuts=self.play.with_power_cuts,
         )
         end_ms = self.world.time.now_ms + self._duration_ms
         while self.world.time.now_ms < end_ms:
@@ -180,7 +180,7 @@ class Run:
 
     def _cut_once_more(self) -> None:
         """The last power cut comes without warning; the start after it must find everything that was synced."""
-        if self.play.is_synced:
+        if self.play.with_power_cuts:
             self.operator.cut_power()
         else:
             self.operator.kill()

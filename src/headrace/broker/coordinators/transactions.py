@@ -63,11 +63,13 @@ class Transactions:
     def __init__(self, broker: "Broker", runtime: Runtime) -> None:
         self._broker = broker
         self._timers = runtime.timers
-        self._settings = TransactionSettings.of(broker.config)
+        self._settings = replace(TransactionSettings.of(broker.config), boot_id=broker.disk.boot_id())
         self.markers = MarkerSender(broker, runtime)
         self._syncs = EpochSyncs(broker)
         self._marked: set[tuple[str, Producer, int]] = set()
         """Endings whose markers are on their way."""
+        self._entering: dict[str, str] = {}
+        """Owners whose newest run is not known to be synced, with that run; each has a request that waits for it."""
         self.timed_out = 0
         self.epochs_committed = 0
         self.topic: CoordinatedTopic[TransactionCoordinator, CoordinatorRecord] = CoordinatedTopic(
@@ -191,7 +193,26 @@ class Transactions:
         ) -> TransactionDecision:
             return machine.epochs.begin(_with_fresh_id(command, fresh), ticket, now)
 
-        return self._with_producer_id(command.owner, decide)
+        host = self.topic.host_of(command.owner)
+        owner = None if host is None or host.machine is None else host.machine.epochs.owners.get(command.owner)
+        if owner is None or owner.run != command.run:
+            self._entering[command.owner] = command.run
+        begun = self._with_producer_id(command.owner, decide)
+        if self._entering.get(command.owner) != command.run:
+            return begun
+        return self._entered(command, self._held(command.owner, begun))
+
+    def _entered(self, command: BeginMember, begun: Proposal[EpochResult]) -> Proposal[EpochResult]:
+        """A run is entered when that is synced: until then all of its members wait, and the run before is not over."""
+        answered: Proposal[EpochResult] = Proposal()
+
+        def known(outcome: EpochResult | ProposalFailed) -> None:
+            if self._entering.get(command.owner) == command.run:
+                del self._entering[command.owner]
+            answered.complete(outcome)
+
+        begun.then(known)
+        return answered
 
     def commit_epoch(self, command: CommitEpoch) -> Proposal[EpochResult]:
         """Sync the rows of the members, commit, sync the commit, answer."""

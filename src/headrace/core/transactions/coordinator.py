@@ -119,7 +119,8 @@ class TransactionCoordinator:
         self.epochs.loaded(now)
         for transactional_id, transaction in self.transactions.items():
             if steps.is_open_member(transaction):
-                self.await_end(transactional_id, transaction.timeout_ms, now)
+                wait_ms = 0 if self.epochs.may_have_lost_rows(transaction) else transaction.timeout_ms
+                self.await_end(transactional_id, wait_ms, now)
             elif transaction.state is _ONGOING:
                 spent_ms = min(self.uptime.at(now) - transaction.started_uptime_ms, transaction.timeout_ms)
                 self.await_end(transactional_id, transaction.timeout_ms - spent_ms, now)
@@ -157,7 +158,7 @@ class TransactionCoordinator:
             return
         if steps.is_open_member(transaction):
             left_ms = self.epochs.left_ms(owner_of(transactional_id), transaction, now)
-            if left_ms > 0:
+            if left_ms > 0 and not self.epochs.may_have_lost_rows(transaction):
                 self.await_end(transactional_id, left_ms, now)
                 return
         elif transaction.state is not _ONGOING:
@@ -281,6 +282,8 @@ class TransactionCoordinator:
         error = _refusal(before, command.producer)
         if before is None or error is not _NONE:
             return error
+        if before.member is not None and self.epochs.may_have_lost_rows(before):
+            return ErrorCode.PRODUCER_FENCED
         if before.member is not None:
             self.epochs.heard_of(owner_of(command.transactional_id), now)
         if before.state is _ONGOING and command.partitions <= before.partitions:

@@ -85,11 +85,13 @@ class Epochs:
         self._enter(command.owner, command.run, out, now)
         if command.batch_id <= self.owners[command.owner].committed_batch_id:
             return _ALREADY
-        pool = self.pools.of(command.owner)
+        machine, pool = self._machine, self.pools.of(command.owner)
         member = Member(command.run, command.batch_id, command.task_attempt_id)
         known = pool.attempts.get(member)
         if known is not None:
             lent = member_id(command.owner, known)
+            if self.may_have_lost_rows(machine.transactions[lent]):
+                return EpochResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the member is being aborted: try again")
         elif len(pool.open) >= EPOCH_MEMBERS_MAX:
             return EpochResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{EPOCH_MEMBERS_MAX} members are open already")
         else:
@@ -98,7 +100,7 @@ class Epochs:
                 return outcome
             lent = outcome
         self.heard_ms[command.owner] = now.monotonic_ms
-        transaction = self._machine.transactions[lent]
+        transaction = machine.transactions[lent]
         producer = Producer(transaction.producer_id, transaction.producer_epoch)
         return EpochResult(_NONE, transactional_id=lent, producer=producer, timeout_ms=transaction.timeout_ms)
 
@@ -142,7 +144,7 @@ class Epochs:
         else:
             assert fresh is not None
             after = steps.created_in_pool(fresh, member, timeout_ms, now.wall_ms)
-        machine.write(out, lent, after, now)
+        machine.write(out, lent, after._replace(boot_id=machine.settings.boot_id), now)
         machine.await_end(lent, timeout_ms, now)
         return lent
 
@@ -220,6 +222,8 @@ class Epochs:
             return False
         of_owner = owner_of(named.transactional_id) == command.owner
         is_current = named.producer == Producer(transaction.producer_id, transaction.producer_epoch)
+        if self.may_have_lost_rows(transaction):
+            return False
         return of_owner and is_current and transaction.member[:2] == (command.run, command.batch_id)
 
     def _commit(self, command: CommitEpoch, out: Effects, now: Now) -> None:
@@ -297,6 +301,10 @@ class Epochs:
     def left_ms(self, name: str, transaction: Transaction, now: Now) -> float:
         """How much longer a member may wait: its time counts from the last that was heard of its run."""
         return self.heard_ms[name] + transaction.timeout_ms - now.monotonic_ms
+
+    def may_have_lost_rows(self, transaction: Transaction) -> bool:
+        """Whether the system was started again since the member was lent its id: rows are synced by the commit only."""
+        return transaction.boot_id != self._machine.settings.boot_id
 
     def has_room(self, name: str, more_partitions: int) -> bool:
         return self.pools.of(name).partition_count + more_partitions <= EPOCH_PARTITIONS_MAX

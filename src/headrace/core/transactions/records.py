@@ -53,6 +53,7 @@ _LAST_EPOCH_TAG = 10_000
 
 _MEMBER_TAG = 10_001
 _UPTIME_TAG = 10_002
+_BOOT_TAG = 10_003
 
 _TOPIC_BYTES_MIN = 2
 
@@ -98,6 +99,8 @@ class Transaction(NamedTuple):
     """The coordinator's uptime at `updated_at_ms`; 0 in records of releases that did not write it."""
     started_uptime_ms: int = 0
     """The coordinator's uptime at the start of the ongoing transaction."""
+    boot_id: str = ""
+    """The run of the operating system in which a member was lent the id."""
 
 
 class TransactionRecord(NamedTuple):
@@ -210,7 +213,15 @@ def _flexible_value(transaction: Transaction) -> bytes:
     if transaction.updated_uptime_ms or transaction.started_uptime_ms:
         uptimes = INT64.pack(transaction.updated_uptime_ms) + INT64.pack(transaction.started_uptime_ms)
         tags.append((_UPTIME_TAG, uptimes))
+    if transaction.boot_id:
+        tags.append((_BOOT_TAG, _boot_value(transaction.boot_id)))
     write_tags(write, tags)
+    return b"".join(value)
+
+
+def _boot_value(boot_id: str) -> bytes:
+    value: list[Buffer] = []
+    write_compact_string(value.append, boot_id)
     return b"".join(value)
 
 
@@ -290,4 +301,6 @@ def _with_tags(transaction: Transaction, value: bytes, position: int) -> Transac
             updated_ms, start = read_number(value, start, INT64)
             started_ms, _ = read_number(value, start, INT64)
             transaction = transaction._replace(updated_uptime_ms=updated_ms, started_uptime_ms=started_ms)
+        elif tag == _BOOT_TAG:
+            transaction = transaction._replace(boot_id=read_compact_string(value, start)[0])
     return transaction

@@ -52,6 +52,8 @@ class TransactionSettings:
     abort_interval_ms: int = 10_000
     """Timeouts are rounded up to it, so that many of them are one piece of work."""
     expiry_interval_ms: int = 3_600_000
+    boot_id: str = ""
+    """The run of the operating system: when another one begins, rows that were not synced may be lost."""
     server_version: int = 2
     """The level of transaction.version: what the coordinator goes by when it ends a transaction of its own accord."""
 

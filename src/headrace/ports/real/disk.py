@@ -22,9 +22,11 @@ READ_BEHIND_BYTES = 4 << 20
 IOV_MAX_FALLBACK = 16
 """What POSIX guarantees where the system does not say."""
 LOCK_OWNER_BYTES_MAX = 32
+BOOT_ID_PATH = "/proc/sys/kernel/random/boot_id"
 
 _CANNOT_ALLOCATE = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODEV, errno.ENOSYS})
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+_PROCESS_ID = os.urandom(16).hex()
 
 
 def raise_open_file_limit() -> int:
@@ -153,6 +155,14 @@ class RealDisk:
             os.fsync(directory)
         finally:
             os.close(directory)
+
+    def boot_id(self) -> str:
+        """Linux tells; elsewhere every process counts as a run of its own, which is always safe."""
+        try:
+            with open(BOOT_ID_PATH, encoding="ascii") as file:
+                return file.read().strip()
+        except OSError:
+            return _PROCESS_ID
 
     def free_bytes(self, path: str) -> int:
         status = os.statvfs(path)

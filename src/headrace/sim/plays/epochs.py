@@ -20,6 +20,11 @@ class EpochsPlay(TransactionsPlay):
     deed: ClassVar[str] = "batches committed as one"
     deeds_min: ClassVar[int] = 20
 
+    @property
+    def with_power_cuts(self) -> bool:
+        """Always: a commit is synced by itself."""
+        return True
+
     def __init__(self) -> None:
         super().__init__()
         self._queries: list[Query] = []

@@ -41,6 +41,11 @@ class Play:
     is_synced = True
     """Whether a power cut is promised to take nothing; if not, there is none."""
 
+    @property
+    def with_power_cuts(self) -> bool:
+        """Whether the nemesis cuts the power; otherwise it kills the node instead."""
+        return self.is_synced
+
     def must_meet(self) -> tuple[str, ...]:
         """What this run must have met in order to count."""
         return (self.torn, *self.needed)

@@ -51,6 +51,7 @@ class CommittedReader(Client):
         super().__init__(stage, name)
         self._targets = targets
         self._positions: dict[PartitionHistory, int] = {}
+        self._losses: dict[PartitionHistory, int] = {}
         self._waits = False
         self._next_ms = 0.0
         self._read = self._read_before = 0
@@ -63,6 +64,12 @@ class CommittedReader(Client):
 
     def has_progressed(self) -> bool:
         return self._read > self._read_before
+
+    def _is_behind_a_loss(self, partition: PartitionHistory) -> bool:
+        """Whether a power cut took markers or aborted rows, which nothing had synced, since this was asked last."""
+        is_fresh = partition.losses != self._losses.get(partition, 0)
+        self._losses[partition] = partition.losses
+        return is_fresh
 
     def work(self) -> None:
         targets = self._targets
@@ -82,6 +89,9 @@ class CommittedReader(Client):
             part = response.responses[0].partitions[0]
             if part.error_code:
                 error = ErrorCode(part.error_code)
+                if error is ErrorCode.OFFSET_OUT_OF_RANGE and self._is_behind_a_loss(partition):
+                    self._positions[partition] = min(offset, partition.known_end)
+                    return
                 honest = error is ErrorCode.KAFKA_STORAGE_ERROR and self.excused
                 require(honest, HONEST_ERRORS, f"{error.name} for a read of what is committed in {partition}")
                 return
