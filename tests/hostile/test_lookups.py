@@ -85,7 +85,7 @@ def test_syncs_and_new_topics_do_not_wait_for_lookups(timed: Ground) -> None:
             synced = NewTopic("synced", configs={"flush.messages": "1"})
             assert not admin.create_topics([synced])["synced"].error
             with Producer(bootstrap_servers=timed.broker.bootstrap_servers, acks="all") as producer:
-                producer.send("synced", b"value").result(timeout_ms=LOOK_S_MAX)
+                producer.send("synced", b"value").result(timeout_ms=LOOK_S_MAX * 1000)
             assert answers_so_far(attacker.socket) < PIPELINED, "the lookups were done first"
             admin.delete_topics(["synced"])
 
