@@ -1,6 +1,9 @@
+import math
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.client.core.calls import ANY_BROKER, Call
 from headrace.client.core.cluster import Cluster, fetch_metadata
@@ -135,6 +138,29 @@ def test_the_deadline_is_for_all_silent_addresses_together() -> None:
     assert "none of here:1, here:2, here:3 answered in time" in str(reply)
     assert 2_000 <= world.clock.now_ms - began_ms < 2_100
     assert world.network.connected_to == [1, 2, 3]
+
+
+@given(kinds=st.lists(st.sampled_from(("silent", "refusing", "garbled", "good")), min_size=1, max_size=6))
+def test_a_call_is_answered_whenever_one_address_is_good(kinds: list[str]) -> None:
+    peers: dict[str, Any] = {"silent": silent, "garbled": lambda chunk: b"\xff" * 8}
+    world = World(
+        {
+            port: answering().feed if kind == "good" else peers[kind]
+            for port, kind in enumerate(kinds, start=1)
+            if kind != "refusing"
+        },
+        ports=tuple(range(1, len(kinds) + 1)),
+    )
+    began_ms = world.clock.now_ms
+    reply = world.ask()
+    took_ms = world.clock.now_ms - began_ms
+    silences_ms = SILENCE_MS * kinds[: kinds.index("good")].count("silent") if "good" in kinds else math.inf
+    if silences_ms < 2_000:
+        assert reply == ANSWER
+        assert took_ms < silences_ms + 100
+    else:
+        assert isinstance(reply, ClientError)
+        assert took_ms < 2_100, "one deadline for all of them"
 
 
 def test_a_slow_broker_answers_after_a_further_one_was_tried() -> None:

@@ -81,6 +81,8 @@ class Link:
         """When the connection must be ready."""
         self.patience_ms = patience_ms
         """When calls for any broker are offered to a further address, if the connection is not ready."""
+        self.was_silent = False
+        """Whether they were: other addresses are preferred."""
         self.interest = 0
         self.secured: SecuredTransport | None = None
         self.muted_until_ms = 0.0

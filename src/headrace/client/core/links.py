@@ -178,6 +178,10 @@ class Links:
             link = self._links.get(Route(address, 0))
             if link is not None and link.connection.is_ready:
                 return address
+        for address in self._addresses.usable(now_ms):
+            link = self._links.get(Route(address, 0))
+            if link is None or not link.was_silent:
+                return address
         return self._addresses.next(now_ms)
 
     def _connect(self, route: Route, now_ms: float) -> Link:
@@ -319,7 +323,7 @@ class Links:
 
     def _try_next(self, lane: int, silent: Link, now_ms: float) -> None:
         """Offer the calls for any broker to a further address; the silent one may still answer, and then has them."""
-        silent.patience_ms = now_ms + SILENCE_MS
+        silent.patience_ms, silent.was_silent = now_ms + SILENCE_MS, True
         routes = (Route(address, lane) for address in self._addresses.usable(now_ms))
         route = next((each for each in routes if each not in self._links), None)
         if route is None:
