@@ -203,3 +203,13 @@ def test_the_open_file_limit_is_raised_to_the_hard_one():
         assert raise_open_file_limit() == before[1]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_the_boot_id_stays_while_the_system_runs(monkeypatch, tmp_path):
+    assert RealDisk().boot_id() == RealDisk().boot_id() != ""
+    known = tmp_path / "boot_id"
+    known.write_text("one boot\n")
+    monkeypatch.setattr(disk_module, "BOOT_ID_PATH", str(known))
+    assert RealDisk().boot_id() == "one boot"
+    known.unlink()
+    assert RealDisk().boot_id() == RealDisk().boot_id() != "one boot", "one that other processes do not share"
