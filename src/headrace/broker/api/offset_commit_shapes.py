@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from headrace.broker.coordinators.groups import GroupHost
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.acknowledgements import CoordinatorAnswer
-from headrace.broker.partitions.leader import ACKS_ALL
 from headrace.core.groups.commands import Commit
 from headrace.core.groups.commit_batches import CommitBatch, differing_runs
 from headrace.model.errors import ErrorCode
@@ -65,7 +64,6 @@ class CommitShape:
         "layout",
         "places",
         "version",
-        "wait_ms_max",
     )
 
     def __init__(
@@ -82,7 +80,6 @@ class CommitShape:
         self.command = command
         self.version = version
         self.image_version = broker.image.version
-        self.wait_ms_max = int(host.commit_wait_ms_max)
         self.is_used = False
         self.places = tuple((each.topic, each.partition, each.metadata) for each in command.offsets)
         self._take_request(body, numbers_at)
@@ -144,15 +141,14 @@ class CommitShapes:
         offsets, epochs = fields[1::3], fields[2::3]
         if not machine.commit_again(shape.command, shape.places, offsets, epochs, now):
             return False
-        batch, header = shape.batch.of(offsets, epochs, wall_ms), shape.batch.header(len(offsets), wall_ms)
-        end_offset = host.append_batch(batch, header, wall_ms)
         answer = CoordinatorAnswer(
             connection,
             shape.answer_layout.pack(shape.answer_size, correlation_id, shape.answer_rest),
             0,
             shape.errors_at,
         )
-        partition.confirm_later(answer, end_offset, ACKS_ALL, 0, shape.wait_ms_max)
+        batch = shape.batch
+        host.append_answered(batch.of(offsets, epochs, wall_ms), batch.header(len(offsets), wall_ms), wall_ms, answer)
         connection.answers.append(answer)
         if not connection.dirty:
             connection.mark_dirty()

@@ -14,6 +14,7 @@ from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.applying import Applying
 from headrace.broker.coordinators.replay import Replay, ReplayFailed, Replays
 from headrace.broker.logs import NodeLogger
+from headrace.broker.net.connection import Answer
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.timers import Timer, Timers
 from headrace.core.coordination.machine import (
@@ -76,7 +77,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
         new_machine: Callable[[], MachineT],
         record_format: RecordFormat[RecordT],
         runtime: Runtime,
-        commit_wait_ms_max: float,
+        commit_wait_ms_max: int,
         on_loaded: Callable[[MachineT], None] = lambda machine: None,
     ) -> None:
         self.partition = partition
@@ -151,13 +152,9 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
             batch = builder.build(**decision.producer._asdict(), transactional=True)
         self._appended_end = self.partition.append_own(batch, wall_ms)
 
-    def append_batch(self, batch: bytearray, fields: HeaderFields, wall_ms: int) -> int:
-        """HOT. Stage records that the machine has applied and the caller has encoded: the offset behind them.
-
-        The caller answers, by `confirm_later` of the partition.
-        """
-        self._appended_end = self.partition.append_own(batch, wall_ms, fields)
-        return self._appended_end
+    def append_answered(self, batch: bytearray, fields: HeaderFields, wall_ms: int, answer: Answer) -> None:
+        """HOT. Stage records that the machine has applied and the caller has encoded; the answer leaves with them."""
+        self._appended_end = self.partition.append_answered(batch, fields, wall_ms, answer, self.commit_wait_ms_max)
 
     # Transactions
 

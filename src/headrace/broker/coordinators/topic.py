@@ -31,7 +31,7 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
         record_format: RecordFormat[RecordT],
         new_topic: Callable[[], NewTopic],
         runtime: Runtime,
-        commit_wait_ms_max: float,
+        commit_wait_ms_max: int,
         on_loaded: Callable[[MachineT], None] = lambda machine: None,
     ) -> None:
         self.name = name
