@@ -33,6 +33,7 @@ ATTACKS = {
     "millions_of_elements_of_two_bytes": "4 million empty names (refused)",
     "millions_of_empty_topics_in_a_produce_request": "2.7 million empty topics (refused)",
     "forty_connections_that_keep_asking": "40 connections that ask for offsets by time",
+    "a_legal_request_as_a_weapon": "legal requests, pipelined on 8 connections",
     "scrapes_of_thousands_of_partitions": "scrapes of thousands of partitions",
 }
 """By the name of the test, or of one of its cases."""

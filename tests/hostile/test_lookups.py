@@ -1,10 +1,7 @@
 """Offsets by time, asked for as fast as a connection can: a legal request that takes a helper long to answer."""
 
 import socket
-import struct
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
@@ -20,6 +17,7 @@ from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.compression import Compression
 from tests.hostile import frames
 from tests.hostile.ground import ATTACK_S_MAX, LOOK_S_MAX, Ground
+from tests.hostile.pipeline import Pipelines
 
 pytestmark = pytest.mark.process
 
@@ -29,9 +27,7 @@ RECORDS = 20_000
 """Of the one batch in every partition: all of them are walked to find the last."""
 PIPELINED = 30
 CONNECTIONS = 40
-ASK_AGAIN_S = 0.05
 VERSION = 7
-LEAVE_WITH_RESET = struct.pack("ii", 1, 0)
 
 
 @pytest.fixture(scope="module")
@@ -99,21 +95,9 @@ def test_lookups_end_with_their_connection(timed: Ground) -> None:
 
 def test_forty_connections_that_keep_asking(timed: Ground) -> None:
     """They once filled the queue of the helpers, and that counted as a failed disk."""
-    request = lookups()
-    with ExitStack() as stack, timed.attacked() as goes_on:
-        attackers = [stack.enter_context(timed.connect()) for _ in range(CONNECTIONS)]
-        for attacker in attackers:
-            attacker.socket.setblocking(False)
-            # They leave with a reset: an end of the stream would wait behind what the broker does not read.
-            attacker.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LEAVE_WITH_RESET)
-        while goes_on():
-            for attacker in attackers:
-                try:
-                    attacker.socket.send(request * PIPELINED)
-                    attacker.socket.recv(1 << 16)
-                except BlockingIOError:
-                    pass  # it is not read any further
-            time.sleep(ASK_AGAIN_S)
+    with Pipelines(timed.connect, [lookups()] * CONNECTIONS) as attackers, timed.attacked() as goes_on:
+        while goes_on() or not attackers.has_begun:
+            attackers.go_on()
     found = timed.metrics()
     assert found["headrace_directories_offline"] == 0
     assert found["headrace_lookups_refused_total"] > 0
