@@ -88,3 +88,21 @@ def test_a_deleted_topic_is_not_waited_for() -> None:
     assert gauges(table)["uncleanable_partitions"] == 1
     table.delete()
     assert gauges(table)["uncleanable_partitions"] == gauges(table)["due_seconds_max"] == 0
+
+
+def test_segments_that_retention_takes_during_a_pass_are_no_failure() -> None:
+    """The process that cleans finds no file any more; the partition rests, and the slot serves another topic."""
+    configs = {"cleanup.policy": "compact,delete", "retention.bytes": "300", "file.delete.delay.ms": "0"}
+    table = Table(12, configs=configs, backoff_ms=600_000)
+    VirtualClient(table.world).create_topic(OTHER, CONFIGS)
+    for number in range(60):
+        table.write(b"key-%d" % (number % 3), b"value")
+        assert table.produce(OTHER, b"key-%d" % number, b"value") == 0
+    table.world.run_until(lambda: not table.virtual.machine.spawner.in_flight())
+    table.compactor._look()
+    table.world.run_until(lambda: bool(table.compactor._passes))
+    for _ in range(2):  # renamed, then unlinked
+        table.virtual.running._housekeeping._look_at_all()
+        table.world.step()
+    table.await_passes(1)
+    assert gauges(table)["failing_partitions"] == table.compactor.passes_failed == 0

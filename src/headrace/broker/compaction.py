@@ -101,6 +101,7 @@ class Compactor:
         if request and request != seen and partitions[0].config.cleanup_compact:
             for partition in partitions:
                 self._asked[partition] = partition.log.staged_end_offset
+                self._health.wake(partition)
             self._look()
 
     # Looking
@@ -165,7 +166,7 @@ class Compactor:
             and (found.is_overdue or found.dirty_ratio > partition.config.min_cleanable_dirty_ratio)
         )
         self._health.looked_at(partition, is_due=is_due)
-        is_wanted = asked or (is_due and not self._health.rests(partition))
+        is_wanted = is_due and not self._health.rests(partition)
         return [_Candidate(partition, found, asked)] if is_wanted else []
 
     def _is_ready(self, partition: LedPartition) -> bool:
@@ -226,10 +227,11 @@ class Compactor:
         self.bytes_read += ended.bytes_before
         self.bytes_written += ended.bytes_after
         self.records_removed += ended.records_removed
-        if ended.in_vain and ended.failure is None and not partition.offline:
-            return  # the log changed meanwhile: the next round looks at it again
         self._timers.next_turn(self._look)  # the next one, or the rest of this one if its keys did not fit
         if partition.offline:
+            return
+        if ended.met_a_change:
+            self._health.was_in_vain(partition)
             return
         if ended.failure is not None:
             self._pass_failed(partition, ended.failure)

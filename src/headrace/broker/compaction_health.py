@@ -1,11 +1,10 @@
 """The health of compaction: which partitions wait for a pass, which ones fail, and for how long, for operators.
 
 A partition whose pass failed rests before the next one, longer after each failure, so that it does not keep others from
-their passes.
+their passes. So does one whose segments retention took during the pass, which is no failure.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from headrace.broker.compaction_pass import CompactionPass
 from headrace.broker.metrics import Family
@@ -16,16 +15,13 @@ REST_MS_MAX = 600_000
 """How long a partition rests after a failed pass: twice as long after each failure, between these."""
 
 
-class _Failing(NamedTuple):
-    times: int
-    rests_until_ms: float
-
-
 class CompactionHealth:
     def __init__(self, now_ms: Callable[[], float]) -> None:
         self._now_ms = now_ms
         self._due_since: dict[LedPartition, float] = {}
-        self._failing: dict[LedPartition, _Failing] = {}
+        self._failing: dict[LedPartition, int] = {}
+        """How often in a row the passes of a partition have failed."""
+        self._rests_until_ms: dict[LedPartition, float] = {}
         self.uncleanable: dict[LedPartition, str] = {}
         """Partitions that compaction gave up on, and why."""
 
@@ -37,21 +33,29 @@ class CompactionHealth:
 
     def forget(self, partition: LedPartition) -> None:
         """A pass ended well, or none is wanted any more."""
-        for known in (self._due_since, self._failing, self.uncleanable):
+        for known in (self._due_since, self._failing, self._rests_until_ms, self.uncleanable):
             known.pop(partition, None)
 
     def failed(self, partition: LedPartition) -> None:
-        times = self._failing[partition].times if partition in self._failing else 0
-        rest_ms = min(REST_MS_MIN * 2 ** min(times, 16), REST_MS_MAX)
-        self._failing[partition] = _Failing(times + 1, self._now_ms() + rest_ms)
+        times = self._failing.get(partition, 0)
+        self._failing[partition] = times + 1
+        self._rests_until_ms[partition] = self._now_ms() + min(REST_MS_MIN * 2 ** min(times, 16), REST_MS_MAX)
+
+    def was_in_vain(self, partition: LedPartition) -> None:
+        """The log changed during the pass."""
+        self._rests_until_ms[partition] = self._now_ms() + REST_MS_MIN
+
+    def wake(self, partition: LedPartition) -> None:
+        """A pass is wanted at once."""
+        self._rests_until_ms.pop(partition, None)
 
     def rests(self, partition: LedPartition) -> bool:
-        """Whether the partition is not compacted for now because its last pass failed."""
-        return partition in self._failing and self._now_ms() < self._failing[partition].rests_until_ms
+        """Whether the partition is not compacted for now because its last pass achieved nothing."""
+        return self._now_ms() < self._rests_until_ms.get(partition, 0.0)
 
     def forget_offline(self) -> None:
         """Partitions that were deleted, or whose directory failed, are not waited for."""
-        for partition in {*self._due_since, *self._failing, *self.uncleanable}:
+        for partition in {*self._due_since, *self._failing, *self._rests_until_ms, *self.uncleanable}:
             if partition.offline:
                 self.forget(partition)
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from headrace.broker.partitions.leader import LedPartition
 from headrace.log.compaction.cleaning import CleanedGroup, CleaningProgress, clean
-from headrace.log.compaction.plan import CleaningPlan
+from headrace.log.compaction.plan import CleaningPlan, source_segments
 from headrace.log.compaction.swap import discard_work, swap_work
 from headrace.log.errors import passes
 from headrace.log.work import NotStarted
@@ -55,6 +55,14 @@ class CompactionPass:
         self._groups: deque[CleanedGroup] = deque()
         self._swapping = False
         self._over = False
+
+    @property
+    def met_a_change(self) -> bool:
+        """Whether the pass achieved nothing because the log is no longer the one it was planned for."""
+        if self.failure is None:
+            return self.in_vain
+        is_gone = source_segments(self.partition.log, self.plan.segments) is None
+        return isinstance(self.failure, FileNotFoundError) and is_gone
 
     def start(self, bytes_per_second: float) -> None:
         job = functools.partial(clean, self.partition.log.disk, self.plan)
