@@ -33,6 +33,7 @@ def test_a_stuck_lane_is_a_problem_that_names_it() -> None:
     ("values", "level", "seen"),
     [
         ({"compaction_idle_seconds_max": 301.0}, Level.PROBLEM, "no progress for 301 s"),
+        ({"compaction_due_seconds_max": 3_660.0}, Level.WARNING, "due for compaction for 61 minutes"),
         ({"compaction_uncleanable_partitions": 1}, Level.PROBLEM, "gave up on 1 partition"),
         ({"compaction_failing_partitions": 2}, Level.WARNING, "of 2 partitions failed"),
     ],
@@ -45,7 +46,12 @@ def test_compaction_that_does_not_go_on(values: dict[str, float], level: Level, 
 
 
 def test_a_page_without_trouble() -> None:
-    quiet = page(helper_stuck=0, compaction_idle_seconds_max=299.0, compaction_failing_partitions=0)
+    quiet = page(
+        helper_stuck=0,
+        compaction_idle_seconds_max=299.0,
+        compaction_due_seconds_max=3_599.0,
+        compaction_failing_partitions=0,
+    )
     assert [*lane_findings("broker", quiet), *compaction_findings("broker", quiet)] == []
 
 

@@ -10,6 +10,8 @@ from headrace.cli.metrics_address import METRICS_CONFIG, metrics_address
 
 COMPACTION_IDLE_SECONDS_MAX = 300
 """A pass of compaction that makes no progress for longer is stuck."""
+COMPACTION_DUE_SECONDS_MAX = 3_600
+"""A partition that is due for compaction for longer waits too long."""
 
 
 def health_findings(node_id: int, host: str, listen: str) -> Iterator[Finding]:
@@ -46,6 +48,11 @@ def compaction_findings(about: str, page: MetricsPage) -> Iterator[Finding]:
     if idle_seconds > COMPACTION_IDLE_SECONDS_MAX:
         seen = f"a pass of compaction has made no progress for {idle_seconds:.0f} s"
         yield problem(about, seen, "look at the broker's log; restart the broker if it stays so")
+    due_seconds = total(page, "headrace_compaction_due_seconds_max")
+    if due_seconds > COMPACTION_DUE_SECONDS_MAX:
+        seen = f"a partition has been due for compaction for {due_seconds / 60:.0f} minutes"
+        advice = "raise log.cleaner.threads or log.cleaner.io.max.bytes.per.second, and look at the broker's log"
+        yield warning(about, seen, advice)
     given_up = int(total(page, "headrace_compaction_uncleanable_partitions"))
     if given_up:
         seen = f"compaction gave up on {count_text(given_up, 'partition')}"
