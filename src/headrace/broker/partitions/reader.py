@@ -153,7 +153,7 @@ class RunningFetch:
         self._count = count
         self._wants: list[WantedRead] = []
         """Those of `count` that were read."""
-        self._bytes_min = min(bytes_min, max(bytes_max, 1))
+        self._bytes_min = bytes_min if bytes_min <= bytes_max or bytes_min <= 1 else max(bytes_max, 1)
         self._bytes_left = bytes_max
         self._isolation_level = isolation_level
         self._respond = respond
@@ -212,8 +212,11 @@ class RunningFetch:
             assert isinstance(partition, LedPartition), "it was read in this turn, without an error"
             self._places[partition] = place
             partition.add_waiter(self, stable=self._isolation_level == READ_COMMITTED)
-            self._limits_bytes += max(wanted.bytes_max, 0)
-            self._readable_bytes += bytes_readable(partition, wanted, self.results[place], self._isolation_level)
+            if wanted.bytes_max > 0:
+                self._limits_bytes += wanted.bytes_max
+            data = self.results[place]
+            if wanted.offset < data.high_watermark:
+                self._readable_bytes += bytes_readable(partition, wanted, data, self._isolation_level)
         self._watched = len(self._wants)
 
     def _park(self) -> None:
@@ -286,6 +289,7 @@ class RunningFetch:
                 self._bytes_left += earlier.length
             self.results[place] = self._read(self._wants[place])
         if count < FETCH_PARTITIONS_PER_SLICE:
+            self._connection.parked.pop(self, None)
             self._answer()
             return
         self._connection.parked[self] = None
@@ -293,6 +297,5 @@ class RunningFetch:
 
     def _answer(self) -> None:
         self.finished = True
-        self._connection.parked.pop(self, None)
         slices = [data.records for data in self.results if isinstance(data.records, Slice)]
         self._broker.when_hot(slices, lambda: self._respond(self._wants, self.results))
