@@ -140,7 +140,7 @@ def _supervise(
         for number in (signal.SIGINT, signal.SIGTERM):
             before = signal.signal(number, lambda number, _frame: supervisor.forward(number))
             ctx.call_on_close(partial(signal.signal, number, before))
-    with serving_metrics(metrics, supervisor.page):
+    with serving_metrics(metrics, supervisor.page), told_failures():
         status, said = supervisor.run()
     if said:
         raise Failure(_failed(pipeline, said))

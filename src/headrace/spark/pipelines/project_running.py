@@ -27,6 +27,7 @@ from headrace.spark.pipelines.project_failures import said
 from headrace.spark.pipelines.project_progress import Position, positions, run_report
 from headrace.spark.pipelines.projects import TABLES_FOLDER, Project
 from headrace.spark.pipelines.records import State
+from headrace.spark.pipelines.spark_process import java_death, java_of
 from headrace.spark.pipelines.topics import client_settings
 from headrace.spark.pipelines.totals import no_totals, with_batch
 
@@ -82,6 +83,8 @@ class ProjectRunner:
     stop: threading.Event = field(default_factory=threading.Event)
     """Set by anybody: the run that goes on is the last."""
     _totals: dict[str, Any] = field(default_factory=no_totals)
+    _java: "subprocess.Popen[bytes] | None" = None
+    """Of the server, where this process has started it."""
 
     def run(self) -> Outcome:
         settings = client_settings(self.bootstrap)
@@ -105,7 +108,8 @@ class ProjectRunner:
                 began, before = time.time(), positions(self.project.storage)
                 failure = self._round(claim, remote, is_first=not count)
                 if failure is not None:
-                    return Outcome(state=State.FAILED, message=failure, count=count)
+                    died = java_death(self._java, is_suspected="onnect" in failure)
+                    return Outcome(state=State.FAILED, message=died or failure, count=count)
                 self._report(claim, admin, number + count, began, before)
                 count += 1
                 if not self.is_once:
@@ -132,12 +136,14 @@ class ProjectRunner:
             return
         os.environ.setdefault(_TOKEN_VARIABLE, secrets.token_urlsafe())
         session = self.make_session(server_settings(self.project))
+        self._java = java_of(session)
         try:
             service: Any = getattr(session.sparkContext._jvm, _SERVICE)
             port = getattr(service, "MODULE$").localPort()  # as Spark's own client finds it
             yield f"{REMOTE_PREFIX}{SERVER_HOST}:{port}"
         finally:
-            session.stop()
+            if java_death(self._java, is_suspected=False) is None:
+                session.stop()
 
     def _round(self, claim: Claim, remote: str, *, is_first: bool) -> str | None:
         """One run to its end; what is wrong if it failed."""

@@ -27,7 +27,7 @@ from headrace.spark.pipelines.records import RunRecord, State
 from headrace.spark.pipelines.restarts import RestartBudget
 from headrace.spark.pipelines.rewinding import first_starts
 from headrace.spark.pipelines.sessions import own_session
-from headrace.spark.pipelines.spark_process import SparkDied, java_death, java_of
+from headrace.spark.pipelines.spark_process import SparkDied, is_lost_connection, java_death, java_of
 from headrace.spark.pipelines.topics import client_settings, needs_headers, other_partitions, prepare_topics, stream_of
 from headrace.spark.pipelines.totals import no_totals, totals_of_run, with_batch
 from headrace.spark.pipelines.user_code import stream_problem
@@ -115,7 +115,7 @@ class Runner:
             return self._run_queries(own_session(made, self.pipeline), checkpoint, claim, admin)
         except Exception as error:
             # Whatever fails in Python when Java is gone, its end is the reason.
-            died = java_death(java)
+            died = java_death(java, is_suspected=is_lost_connection(error))
             if died is None:
                 raise
             self._keep(checkpoint, str(error))

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 END_SECONDS_MAX = 5.0
-"""Python sees the connection close before the process is gone."""
+"""How long the process is waited for when its connection closed: Python sees that before the process is gone."""
 
 
 class SparkDied(Exception):
@@ -22,15 +22,22 @@ def java_of(spark: "SparkSession") -> "subprocess.Popen[bytes] | None":
     return found if isinstance(found, subprocess.Popen) else None
 
 
-def java_death(java: "subprocess.Popen[bytes] | None") -> str | None:
-    """Say how the process ended; None while it runs."""
+def java_death(java: "subprocess.Popen[bytes] | None", *, is_suspected: bool) -> str | None:
+    """Say how the process ended; None while it runs, for which one that is suspected to be dying is given a moment."""
     if java is None:
         return None
     try:
-        status = java.wait(END_SECONDS_MAX)
+        status = java.wait(END_SECONDS_MAX if is_suspected else 0)
     except subprocess.TimeoutExpired:
         return None
     return death_text(f"Spark's Java process (pid {java.pid})", status)
+
+
+def is_lost_connection(error: Exception) -> bool:
+    """Whether an error is about the way to Java, and not one that Java has answered with."""
+    from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+
+    return isinstance(error, OSError) or (isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError))
 
 
 def death_text(what: str, status: int) -> str:
