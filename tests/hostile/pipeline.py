@@ -4,7 +4,6 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
@@ -19,28 +18,31 @@ _LEAVE_WITH_RESET = struct.pack("ii", 1, 0)
 
 
 class Pipelines:
-    """Connections that send `requests`, one each, again and again."""
+    """Connections that send `requests`, one each, again and again; one that the broker closes is made again."""
 
     def __init__(self, connect: Callable[[], RawConnection], requests: Sequence[bytes]) -> None:
-        self._stack = ExitStack()
         self._connect = connect
         self._requests = requests
-        self._unsent: dict[socket.socket, bytes] = {}
+        self._connections: list[socket.socket] = []
+        self._unsent = [b""] * len(requests)
         self.rounds = 0
 
     def __enter__(self) -> Self:
-        for _ in self._requests:
-            connection = self._stack.enter_context(self._connect()).socket
-            connection.setblocking(False)
-            # They leave with a reset: an end of the stream would wait behind what the broker does not read.
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LEAVE_WITH_RESET)
-            self._unsent[connection] = b""
+        self._connections = [self._connected() for _ in self._requests]
         return self
+
+    def _connected(self) -> socket.socket:
+        connection = self._connect().socket
+        connection.setblocking(False)
+        # It leaves with a reset: an end of the stream would wait behind what the broker does not read.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LEAVE_WITH_RESET)
+        return connection
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stack.close()
+        for connection in self._connections:
+            connection.close()
 
     @property
     def has_begun(self) -> bool:
@@ -48,15 +50,23 @@ class Pipelines:
 
     def go_on(self) -> None:
         """Every connection sends as many requests as there is room for, and drops the answers that have arrived."""
-        for connection, request in zip(self._unsent, self._requests, strict=True):
-            unsent = self._unsent[connection] or request * PIPELINED_AT_ONCE
+        for place in range(len(self._requests)):
             try:
-                self._unsent[connection] = unsent[connection.send(unsent) :]
-            except BlockingIOError:
-                self._unsent[connection] = unsent
-            try:
-                connection.recv(_RECEIVED_ONCE_BYTES)
-            except BlockingIOError:
-                pass
+                self._send_and_receive(place)
+            except ConnectionError:  # the broker closes a client that is too slow to take its answers
+                self._connections[place].close()
+                self._connections[place], self._unsent[place] = self._connected(), b""
         self.rounds += 1
         time.sleep(ASK_AGAIN_S)
+
+    def _send_and_receive(self, place: int) -> None:
+        connection = self._connections[place]
+        unsent = self._unsent[place] = self._unsent[place] or self._requests[place] * PIPELINED_AT_ONCE
+        try:
+            self._unsent[place] = unsent[connection.send(unsent) :]
+        except BlockingIOError:
+            pass
+        try:
+            connection.recv(_RECEIVED_ONCE_BYTES)
+        except BlockingIOError:
+            pass
