@@ -205,7 +205,7 @@ def test_large_requests_share_the_bytes_there_are():
     assert max(queued) <= len(clients), "a waiting frame is queued once"
     for partition, client in enumerate(clients):
         assert client.read_all("t", partition) == [bytes([partition]) * 450_000]
-    assert loop._receiver._pool.lent_bytes == 0
+    assert loop.receiver._pool.lent_bytes == 0
 
 
 def test_while_frames_starve_the_loop_sleeps():
@@ -230,7 +230,7 @@ def test_a_request_above_the_total_is_served_alone():
     client = broker.client()
     assert client.produce_error("t", 0, client.batch(bytes(3_000_000))) == 0
     assert client.produce_error("t", 0, client.batch(bytes(3_000_000))) == 0
-    assert broker.node.loop._receiver._pool.lent_bytes == 0
+    assert broker.node.loop.receiver._pool.lent_bytes == 0
 
 
 def test_an_oversize_request_closes_its_connection_only():
@@ -256,7 +256,7 @@ def test_a_frame_that_does_not_come_to_its_end_is_given_up(begun):
     broker.pass_time(10_000)
     slow.wait_closed()
     assert broker.metrics.connections_timed_out == 1
-    assert broker.node.loop._receiver._pool.lent_bytes == 0
+    assert broker.node.loop.receiver._pool.lent_bytes == 0
     assert other.produce_error("t") == 0
 
 
@@ -340,7 +340,7 @@ def test_a_connection_that_ends_anywhere_leaves_nothing(end, begun):
     getattr(client.connection, end)()
     broker.steps()
     assert connections(broker) == 0
-    assert broker.node.loop._receiver._pool.lent_bytes == 0
+    assert broker.node.loop.receiver._pool.lent_bytes == 0
     assert broker.metrics.handler_failures == 0
 
 

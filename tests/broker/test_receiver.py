@@ -38,7 +38,7 @@ class Receiving:
             pool=self.pool,
             handle_frame=self._handle,
             handle_repeat=lambda sender, view, position, end: 0,
-            check_large_frame=lambda size, first: None,
+            check_large_frame=lambda sender, size, first: True,
             give_way=self._give_way,
         )
 

@@ -198,6 +198,7 @@ class Node:
             begin_turn=self.broker.begin_turn,
             end_turn=self.broker.end_turn,
         )
+        dispatcher.keeper = self.loop.receiver
         self._storage = StorageWatch(
             table=partitions,
             spawner=ports.spawner,

@@ -9,6 +9,9 @@ RECEIVE_ONCE_BYTES = 256 << 10
 LARGE_FRAME_BYTES = 128 << 10
 """A frame above this gets a pooled buffer of its own instead of the arena."""
 
+LARGE_FRAME_ONCE_BYTES = 64 << 10
+"""The most taken of a large frame in one turn, unless it is a Produce request: those are taken as they come."""
+
 LARGE_FRAME_BEGUN_BYTES = 16 << 10
 """So much of a large frame is there before it gets a buffer: what only declares its length holds none."""
 
@@ -39,9 +42,31 @@ REQUESTS_IN_FLIGHT_MAX = 32
 """Unanswered requests of one connection; above it the connection is not read until some are answered. It also bounds
 how long a pipeline of requests can hold up one turn."""
 
-REQUEST_BYTES_MAX = 1 << 20
-"""Of requests that are read in full: that takes its turn and makes objects, so a frame of millions of them is
-refused. What carries mostly opaque bytes is bounded by socket.request.max.bytes alone."""
+REQUEST_BYTES_MAX = 16 << 20
+"""Of requests that are read in full. A larger one is answered with INVALID_REQUEST and read past. Produce, JoinGroup
+and SyncGroup, which carry mostly opaque bytes, are bounded by socket.request.max.bytes alone."""
+
+REQUEST_BYTES_AT_ONCE_MAX = 128 << 10
+"""A longer one is read in slices, some elements a turn."""
+
+REQUEST_ELEMENTS_PER_STEP = 50
+"""Elements of a long request that are read in one turn."""
+
+REQUEST_ELEMENTS_MAX = 100_000
+"""Elements of all arrays of one request that is read in slices. OffsetCommit and TxnOffsetCommit, which are carried out
+in slices too, may have as many as fit into REQUEST_BYTES_MAX."""
+
+OFFSETS_PER_SLICE = 3
+"""Partitions of a long OffsetCommit or TxnOffsetCommit that are committed in one turn."""
+
+OFFSETS_SLICE_BYTES_MAX = 2 << 10
+"""Bytes of a long OffsetCommit or TxnOffsetCommit that are committed in one turn; one partition always is."""
+
+SLICES_ALONE = 20
+"""How many slices a long request takes together in one turn while the broker receives nothing else."""
+
+LARGE_REQUESTS_AT_ONCE = 4
+"""Requests that are read or carried out in slices at the same time; others, and their connections, wait."""
 
 CONNECTIONS_ACCEPTED_PER_TURN_MAX = 16
 

@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import Buffer
 from headrace.wire.primitives.reading import MALFORMED, Reader
+from headrace.wire.primitives.stepped import SteppedBody
 from headrace.wire.primitives.writing import LongArray, Pieces, Writer
 
 T = TypeVar("T")
@@ -21,10 +22,12 @@ UNWRITABLE = (struct.error, TypeError, AttributeError, UnicodeEncodeError, Overf
 def decode(readers: Sequence[Reader[T]], name: str, buffer: Buffer, position: int, end: int, version: int) -> T:
     """The message in `buffer[position:end]`. Its bytes are copied once, so nothing is held.
 
-    Bytes behind it are passed over, as Kafka does: librdkafka's Metadata request for all topics carries three.
+    A `SteppedBody`, which is a message as a whole, is read as far as it allows, and raises Paused there. Bytes behind
+    the message are passed over, as Kafka does: librdkafka's Metadata request for all topics carries three.
     """
     _check_bounds(buffer, position, end)
-    return _decode(readers, name, bytes(buffer[position:end]), version)
+    body = buffer if type(buffer) is SteppedBody else bytes(buffer[position:end])
+    return _decode(readers, name, body, version)
 
 
 def decode_view(readers: Sequence[Reader[T]], name: str, buffer: Buffer, position: int, end: int, version: int) -> T:

@@ -102,6 +102,10 @@ class RequestContext:
         """The one check every handler makes before it touches a resource."""
         return self.broker.access.authorize(self.principal, operation, resource_type, name)
 
+    def respond(self, response: object) -> None:
+        """Answer at once."""
+        self._responding.respond(response)
+
     def reject(self, parked: Parked, error: ProtocolError) -> None:
         """A fault of the peer that shows in a later turn: the connection is closed when this one ends."""
         parked.give_up()

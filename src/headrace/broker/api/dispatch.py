@@ -13,13 +13,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headrace.broker.api import fetch, produce
 from headrace.broker.api.answering import Responding
 from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.large_requests import (
+    FrameKeeper,
+    LargeFrame,
+    LargeRequest,
+    LargeRequests,
+    commit_in_slices,
+    read_in_steps,
+)
+from headrace.broker.api.refusals import too_large
 from headrace.broker.api.registry import SERVED, ServedApi
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.net.receiver import HandleRepeat
-from headrace.model.limits import REQUEST_BYTES_MAX
+from headrace.model.limits import REQUEST_BYTES_AT_ONCE_MAX, REQUEST_BYTES_MAX
 from headrace.wire.apis import ApiKey, Codec, codec, is_flexible
 from headrace.wire.errors import ProtocolError
 from headrace.wire.frames import response_frame
+from headrace.wire.offset_slices import SLICED
 from headrace.wire.scan import skip_tagged_fields, truncated
 
 if TYPE_CHECKING:
@@ -27,7 +37,7 @@ if TYPE_CHECKING:
 
 _HEADER = Struct(">hhih")
 _HEADER_BYTES = 10
-_API_KEY = Struct(">h")
+_INT16 = Struct(">h")
 _NOT_ANSWERED_YET = 1
 _OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT)
 
@@ -62,9 +72,10 @@ def _routes() -> dict[int, Route]:
     return routes
 
 
-def _check_size(api_key: int, size: int) -> None:
-    if size > REQUEST_BYTES_MAX and api_key not in _MOSTLY_OPAQUE:
-        raise ProtocolError(f"a request of API key {api_key} has {size} bytes; at most {REQUEST_BYTES_MAX} are read")
+def _respond(handler: Handler, request: Any, context: RequestContext) -> None:
+    response = handler.handle(request, context)
+    if not isinstance(response, Parked):
+        context.respond(response)
 
 
 class Dispatcher:
@@ -73,6 +84,9 @@ class Dispatcher:
         self._routes = _routes()
         self._requests = broker.metrics.requests
         self._handlers: dict[int, Handler] = {}
+        self._large_requests = LargeRequests(broker)
+        self.keeper: FrameKeeper | None = None
+        """Where long requests stay while they are read; set when there is a receiver."""
         self.handle_repeat: HandleRepeat = partial(produce.handle_repeat, broker)
         """For frames of connections that produce, before `handle_frame`; itself, as it saves a call per request."""
 
@@ -96,10 +110,12 @@ class Dispatcher:
                 raise ProtocolError(f"{api.key.name} version {version} is not served")
             self._answer_api_versions_error(connection, correlation_id)
             return
-        if end - start > REQUEST_BYTES_MAX:
-            _check_size(api_key, end - start)
         if version >= flexible_from:
             position = skip_tagged_fields(frame, position, end)
+        if end - start > REQUEST_BYTES_AT_ONCE_MAX and self._is_put_off(
+            route, connection, frame, start, position, end, version, correlation_id
+        ):
+            return
         if tuned is not None:
             connection.request_at = start
             tuned(self._broker, connection, frame, position, end, version, correlation_id)
@@ -115,10 +131,66 @@ class Dispatcher:
             if api_key == _OFFSET_COMMIT and connection.commits is not None:
                 connection.commits.learn(self._broker, frame[position:end], version)
 
-    def check_large_frame(self, size: int, first: memoryview) -> None:
-        """Refuse one that will not be read as soon as its API is known: it is not worth a buffer."""
-        if len(first) >= _API_KEY.size:
-            _check_size(_API_KEY.unpack_from(first)[0], size)
+    def check_large_frame(self, connection: Connection, size: int, first: memoryview) -> bool:
+        """Refuse a request that is too large before it gets a buffer; False when it was answered with an error."""
+        if len(first) < _HEADER_BYTES or size <= REQUEST_BYTES_MAX:
+            return True
+        api_key, version, correlation_id, client_id_length = _HEADER.unpack_from(first)
+        if api_key in _MOSTLY_OPAQUE:
+            return True
+        reason = f"a request of API key {api_key} has {size} bytes, at most {REQUEST_BYTES_MAX} are read: split it"
+        route = self._routes.get(api_key)
+        if route is None or not route.min_version <= version <= route.max_version:
+            raise ProtocolError(reason)
+        position = _HEADER_BYTES + max(client_id_length, 0)
+        if version >= route.flexible_from:
+            position = skip_tagged_fields(first, position, len(first))
+        body = too_large(api_key, version, first[position:], reason)
+        if body is None:
+            raise ProtocolError(reason)
+        broker = self._broker
+        broker.metrics.request_errors[api_key] += 1
+        broker.logger.info("request refused", peer=connection.transport.peer_address, reason=reason)
+        connection.answers.append(Answer(connection, response_frame(api_key, version, correlation_id, body), 0))
+        connection.mark_dirty()
+        return False
+
+    def _is_put_off(
+        self,
+        route: Route,
+        connection: Connection,
+        frame: memoryview,
+        start: int,
+        position: int,
+        end: int,
+        version: int,
+        correlation_id: int,
+    ) -> bool:
+        """Whether a long request is carried out over several turns from now on."""
+        api = route.api
+        if route.tuned is not None or self.keeper is None:
+            return False
+        handler = self._handler(api)
+        if handler.decode_request is not handler.codec.decode_request or not self.keeper.keep(frame):
+            return False  # it has a way of its own, or came in small pieces, which are not kept
+        large = LargeFrame(self.keeper, frame, frame[position:end])
+        key, slices = int(api.key), self._large_requests.slices
+        if key in SLICED:
+            header = bytes(frame[start:position])
+            steps = commit_in_slices(connection, large, header, key, version, correlation_id, self.handle_frame, slices)
+        else:
+            (client_id_length,) = _INT16.unpack_from(frame, start + _HEADER_BYTES - _INT16.size)
+            client_id = bytes(frame[start + _HEADER_BYTES : start + _HEADER_BYTES + max(client_id_length, 0)])
+            context = self._context(api, handler, connection, version, correlation_id, client_id)
+            steps = read_in_steps(
+                large,
+                handler.codec.decode_request,
+                version,
+                lambda request: _respond(handler, request, context),
+                slices,
+            )
+        self._large_requests.add(LargeRequest(connection, large, steps))
+        return True
 
     def _handle_message(
         self,
@@ -131,28 +203,37 @@ class Dispatcher:
         correlation_id: int,
         client_id: bytes,
     ) -> None:
-        handle, decode_request, message_codec = self._handler(route.api)
-        request = decode_request(frame, position, end, version)
+        handler = self._handler(route.api)
+        request = handler.decode_request(frame, position, end, version)
+        _respond(handler, request, self._context(route.api, handler, connection, version, correlation_id, client_id))
+
+    def _context(
+        self,
+        api: ServedApi,
+        handler: Handler,
+        connection: Connection,
+        version: int,
+        correlation_id: int,
+        client_id: bytes,
+    ) -> RequestContext:
+        """What the handler is given beside the request; its answer has its place from here on."""
         answer = Answer(connection, None, _NOT_ANSWERED_YET)
         connection.answers.append(answer)
         responding = Responding(
             self._broker,
             answer,
-            message_codec,
-            key=int(route.api.key),
+            handler.codec,
+            key=int(api.key),
             version=version,
             correlation_id=correlation_id,
         )
-        context = RequestContext(
+        return RequestContext(
             broker=self._broker,
             connection=connection,
             version=version,
             client_id=client_id.decode(errors="replace") or None,
             responding=responding,
         )
-        response = handle(request, context)
-        if not isinstance(response, Parked):
-            responding.respond(response)
 
     def _handler(self, api: ServedApi) -> Handler:
         found = self._handlers.get(api.key)

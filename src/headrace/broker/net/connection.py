@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from headrace.broker.api.produce_shapes import ProduceShape
 
 NO_PARTIAL_FRAME = -1.0
+_HELD_BACK_BYTES = 1 << 60
+"""Counts as held by a connection that is held back, which so is above every limit."""
 
 Part = bytes | bytearray | memoryview | Slice
 
@@ -62,7 +64,9 @@ class Connection:
         "commits",
         "dirty",
         "dirty_connections",
+        "discarded_bytes",
         "frame",
+        "frame_once_bytes",
         "frame_progress_bytes",
         "frame_progress_ms",
         "frame_received",
@@ -110,6 +114,10 @@ class Connection:
         self.frame: memoryview | None = None
         self.frame_size = 0
         self.frame_received = 0
+        self.frame_once_bytes = 0
+        """The most that is taken of the frame in one turn."""
+        self.discarded_bytes = 0
+        """Bytes still to come of a refused frame, which are read past."""
         self.frame_progress_bytes = 0
         self.frame_progress_ms = now_ms
         self.largest_frame = 0
@@ -132,6 +140,15 @@ class Connection:
     def is_full(self, held_bytes_max: int) -> bool:
         """So much is owed to this client that no more of its requests are read."""
         return len(self.answers) >= REQUESTS_IN_FLIGHT_MAX or self.held_bytes >= held_bytes_max
+
+    def hold(self) -> None:
+        """Handle nothing behind a request that is carried out over several turns."""
+        self.held_bytes += _HELD_BACK_BYTES
+
+    def release(self) -> None:
+        """Go on with what is behind it."""
+        self.held_bytes = max(0, self.held_bytes - _HELD_BACK_BYTES)
+        self.mark_dirty()
 
     def mark_dirty(self) -> None:
         if not self.dirty and not self.closed:

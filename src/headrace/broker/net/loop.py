@@ -84,7 +84,7 @@ class Loop:
         self._end_turn = end_turn
         pool = BufferPool(lent_bytes_max=large_frames_bytes_max, kept_bytes_max=POOLED_BUFFERS_BYTES_MAX)
         self._held_bytes_max = held_bytes_max
-        self._receiver = Receiver(
+        self.receiver = Receiver(
             frame_bytes_max=frame_bytes_max,
             held_bytes_max=held_bytes_max,
             pool=pool,
@@ -149,7 +149,7 @@ class Loop:
         elif wait_ms < 0 or 0 <= wait_ms_max < wait_ms:
             wait_ms = wait_ms_max
         events = self._network.poll(wait_ms)
-        began_ms = self._now_ms = self._receiver.now_ms = self._clock.monotonic_ms()
+        began_ms = self._now_ms = self.receiver.now_ms = self._clock.monotonic_ms()
         self._begin_turn()
         if len(events) <= EVENTS_BETWEEN_LOOKS and not self._ready:
             self._handle(events)
@@ -161,13 +161,13 @@ class Loop:
         self._guarded(lambda: self._timers.run_due(began_ms, began_ms + TURN_WORK_MS_MAX))
         self._end_turn()
         self._send_answers()
-        self._receiver.end_turn()
+        self.receiver.end_turn()
         self._feed_starved()
         self._metrics.loop_turn(self._clock.monotonic_ms() - began_ms)
 
     def _handle(self, events: Sequence[Event]) -> None:
         """HOT."""
-        connections, receive = self._connections, self._receiver.receive
+        connections, receive = self._connections, self.receiver.receive
         bytes_in = 0
         for token, event in events:
             connection = connections.get(token)
@@ -251,7 +251,7 @@ class Loop:
             if connection.closed:
                 continue
             try:
-                if not self._receiver.resume(connection):
+                if not self.receiver.resume(connection):
                     self._unread.append(connection)
                     continue
             except ProtocolError as error:
@@ -332,7 +332,7 @@ class Loop:
 
     def _feed_starved(self, *, at_once: bool = False) -> None:
         """Let some of the large frames that wait for a buffer try again."""
-        for connection in self._receiver.take_starved(at_once=at_once):
+        for connection in self.receiver.take_starved(at_once=at_once):
             connection.starved = False
             self._choose_interest(connection)
 
@@ -402,7 +402,7 @@ class Loop:
         if connection.closed:
             return
         connection.closed = True
-        self._receiver.discard(connection)
+        self.receiver.discard(connection)
         self._network.forget(connection.token)
         connection.transport.close()
         connection.answers.clear()
@@ -449,7 +449,7 @@ class Loop:
 
     def _trim_buffers(self) -> None:
         self._timers.after(POOLED_BUFFERS_UNUSED_MS, self._trim_buffers)
-        self._receiver.trim()
+        self.receiver.trim()
 
     def _check_connections(self) -> None:
         """Close those that are idle, or do not take what they asked for, longer than the limits say; a slice a turn."""

@@ -16,14 +16,17 @@ from headrace.model.limits import (
     LARGE_FRAME_BEGUN_BYTES,
     LARGE_FRAME_BYTES,
     LARGE_FRAME_FIRST_BYTES,
+    LARGE_FRAME_ONCE_BYTES,
     RECEIVE_ARENA_BYTES,
     RECEIVE_ONCE_BYTES,
     REQUESTS_IN_FLIGHT_MAX,
     WAITING_FRAMES_PER_TURN,
 )
+from headrace.wire.apis import ApiKey
 from headrace.wire.errors import ProtocolError
 
 _SIZE = Struct(">i")
+_API_KEY = Struct(">h")
 _SIZE_BYTES = 4
 _SMALLEST_FRAME_BYTES = 8
 """An api key, a version and a correlation id."""
@@ -33,8 +36,9 @@ _ROOM_WORTH_A_CALL_BYTES = 4096
 HandleFrame = Callable[[Connection, memoryview, int, int], None]
 HandleRepeat = Callable[[Connection, memoryview, int, int], int]
 """Gets the begin of a sized frame and the end of what was received; gives the frame's end if it handled it, else 0."""
-CheckLargeFrame = Callable[[int, memoryview], None]
-"""Gets the size and the first bytes of a large frame, before a buffer is given to it; raises ProtocolError."""
+CheckLargeFrame = Callable[[Connection, int, memoryview], bool]
+"""Gets the size and the first bytes of a large frame, before a buffer is given to it. False: it was answered already,
+and the rest of it is read past. Raises ProtocolError."""
 GiveWay = Callable[[Connection], None]
 """Closes a connection whose large frame has to give its buffer up."""
 
@@ -120,11 +124,21 @@ class Receiver:
 
     def discard(self, connection: Connection) -> None:
         """The connection is closed: its unfinished frame is dropped."""
-        if connection.frame is not None:
+        if connection.frame is not None and not connection.discarded_bytes:
             self._pool.give_back(connection.frame)
-            connection.frame = None
+        connection.frame = None
         connection.rest = None
         self._shares.ended(connection)
+
+    def keep(self, frame: memoryview) -> bool:
+        """Leave a large frame in its buffer beyond the turn, until `give_back`; False for one in the arena."""
+        if self._done_frames and self._done_frames[-1] is frame:
+            self._done_frames.pop()
+            return True
+        return False
+
+    def give_back(self, frame: memoryview) -> None:
+        self._pool.give_back(frame)
 
     def take_starved(self, *, at_once: bool = False) -> list[Connection]:
         """Connections that may try again to get a buffer, because some came back.
@@ -179,9 +193,12 @@ class Receiver:
 
     def _begin_large(self, connection: Connection, first: memoryview, size: int) -> bool:
         """Its buffer gets the size too, as frames in the arena have it."""
-        self._check_large_frame(size, first[_SIZE_BYTES:])
         if len(first) < LARGE_FRAME_BEGUN_BYTES:
             return False
+        if not self._check_large_frame(connection, size, first[_SIZE_BYTES:]):
+            connection.frame = self._arena[:0]
+            connection.discarded_bytes = size + _SIZE_BYTES - len(first)
+            return True
         size += _SIZE_BYTES
         wanted = min(size, max(connection.largest_frame, LARGE_FRAME_FIRST_BYTES, len(first) + 1))
         frame = self._pool.take(wanted) or self._take_from_others(connection, wanted)
@@ -191,6 +208,8 @@ class Receiver:
         connection.frame = frame
         connection.frame_size = size
         connection.frame_received = len(first)
+        (api_key,) = _API_KEY.unpack_from(first, _SIZE_BYTES)
+        connection.frame_once_bytes = size if api_key == ApiKey.PRODUCE else LARGE_FRAME_ONCE_BYTES
         self._shares.began(connection, self.now_ms)
         return True
 
@@ -208,13 +227,17 @@ class Receiver:
         return None
 
     def _receive_large(self, connection: Connection, frame: memoryview) -> int:
+        if connection.discarded_bytes:
+            return self._read_past(connection)
         size, have = connection.frame_size, connection.frame_received
         if have == len(frame):  # it waited for a larger buffer
             larger = self._grown(connection, frame)
             if larger is None:
                 return 0
             frame = larger
-        received = connection.transport.recv_into(frame[have : min(size, len(frame))])
+        received = connection.transport.recv_into(
+            frame[have : min(size, len(frame), have + connection.frame_once_bytes)]
+        )
         if received == 0:
             return -1
         connection.frame_received = have = have + received
@@ -230,6 +253,19 @@ class Receiver:
         self._shares.received(connection, self.now_ms)
         if have == len(frame):
             self._grown(connection, frame)
+        return received
+
+    def _read_past(self, connection: Connection) -> int:
+        room = self._arena[self._used : self._used + min(connection.discarded_bytes, RECEIVE_ONCE_BYTES)]
+        if not room:
+            return 0  # the arena is full: the connection is still readable in the next turn
+        received = connection.transport.recv_into(room)
+        if received == 0:
+            return -1
+        connection.discarded_bytes -= received
+        if not connection.discarded_bytes:
+            connection.frame = None
+            connection.partial_since_ms = NO_PARTIAL_FRAME
         return received
 
     def _grown(self, connection: Connection, frame: memoryview) -> memoryview | None:

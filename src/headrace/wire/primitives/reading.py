@@ -21,6 +21,7 @@ from headrace.wire.primitives.layouts import (
     VARLONG_BYTES_MAX,
     Buffer,
 )
+from headrace.wire.primitives.stepped import SteppedBody
 
 T = TypeVar("T")
 Reader = Callable[[Buffer, int], tuple[T, int]]
@@ -251,6 +252,8 @@ def required(count: int) -> int:
 
 
 def _read_elements(body: Buffer, position: int, count: int, read: Reader[T]) -> tuple[tuple[T, ...], int]:
+    if type(body) is SteppedBody:
+        return body.read_elements(position, count, read)
     elements = []
     for _ in range(count):
         element, position = read(body, position)
@@ -259,6 +262,8 @@ def _read_elements(body: Buffer, position: int, count: int, read: Reader[T]) -> 
 
 
 def _read_numbers(body: Buffer, position: int, count: int, layout: Struct) -> tuple[tuple[int, ...], int]:
+    if type(body) is SteppedBody:
+        body.count_numbers(position, count)
     return struct.unpack_from(f">{count}{layout.format[1:]}", body, position), position + count * layout.size
 
 

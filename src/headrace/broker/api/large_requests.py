@@ -1,0 +1,193 @@
+"""Long requests, carried out over several turns: others are served between the slices.
+
+Commits of very many offsets are cut into small ones (`wire/offset_slices.py`), which go through the dispatcher one
+after the other; their answers leave as one. All others are read some elements a turn (`wire/primitives/stepped.py`) and
+handled when they are read. Meanwhile nothing behind such a request is handled, so that requests of a connection take
+effect in order.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from headrace.broker.api.context import close_for_bad_input
+from headrace.broker.net.connection import Answer, Connection
+from headrace.model.limits import (
+    BESIDE_OTHERS_MS,
+    LARGE_REQUESTS_AT_ONCE,
+    OFFSETS_PER_SLICE,
+    OFFSETS_SLICE_BYTES_MAX,
+    REQUEST_ELEMENTS_MAX,
+    REQUEST_ELEMENTS_PER_STEP,
+    SLICES_ALONE,
+)
+from headrace.wire.errors import ProtocolError
+from headrace.wire.frames import response_frame
+from headrace.wire.offset_slices import OffsetAnswers, OffsetSlices
+from headrace.wire.primitives.stepped import Paused, SteppedBody
+
+if TYPE_CHECKING:
+    from headrace.broker.broker import Broker
+
+AT_ONCE = 0.0
+ANSWER_LOOK_MS = 1.0
+"""How often a request looks whether the slice before is answered, if that takes more than a turn."""
+
+_NOT_ANSWERED_YET = 1
+
+
+class FrameKeeper(Protocol):
+    """The receiver, which owns the buffers of large frames."""
+
+    def keep(self, frame: memoryview) -> bool: ...
+    def give_back(self, frame: memoryview) -> None: ...
+
+
+class LargeFrame:
+    """A whole frame that stays in its buffer until `give_back` is called."""
+
+    def __init__(self, keeper: FrameKeeper, buffer: memoryview, body: memoryview) -> None:
+        self._keeper = keeper
+        self._buffer: memoryview | None = buffer
+        self.body = body
+
+    def give_back(self) -> None:
+        if self._buffer is not None:
+            self._keeper.give_back(self._buffer)
+            self._buffer = None
+
+
+class LargeRequest:
+    """One request on its way: `steps` does some of the work each time, and yields for how long it waits then, in ms."""
+
+    def __init__(self, connection: Connection, frame: LargeFrame, steps: Iterator[float]) -> None:
+        self.connection = connection
+        self.frame = frame
+        self.steps = steps
+
+
+class LargeRequests:
+    """All long requests of a node: some are carried out at the same time, a slice of each in a turn."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._running = 0
+        self._waiting: deque[LargeRequest] = deque()
+        self._bytes_in = 0
+        self._beside_others_until_ms = 0.0
+
+    def slices(self) -> int:
+        """How many slices a request may take together: more when no other client was heard of for a while."""
+        now_ms, bytes_in = self._broker.clock.monotonic_ms(), self._broker.metrics.bytes_in
+        if bytes_in != self._bytes_in:
+            self._bytes_in = bytes_in
+            self._beside_others_until_ms = now_ms + BESIDE_OTHERS_MS
+        return 1 if now_ms < self._beside_others_until_ms or self._running > 1 else SLICES_ALONE
+
+    def add(self, request: LargeRequest) -> None:
+        request.connection.hold()
+        self._waiting.append(request)
+        self._begin_next()
+
+    def _begin_next(self) -> None:
+        while self._waiting and self._running < LARGE_REQUESTS_AT_ONCE:
+            self._running += 1
+            self._step_after(AT_ONCE, self._waiting.popleft())
+
+    def _step_after(self, wait_ms: float, request: LargeRequest) -> None:
+        timers = self._broker.timers
+        if wait_ms == AT_ONCE:
+            timers.next_turn(lambda: self._step(request))
+        else:
+            timers.after(wait_ms, lambda: self._step(request))
+
+    def _step(self, request: LargeRequest) -> None:
+        connection = request.connection
+        try:
+            if not connection.closed:
+                for wait_ms in request.steps:
+                    self._step_after(wait_ms, request)
+                    return
+        except ProtocolError as error:
+            close_for_bad_input(self._broker, connection, error)
+        except Exception:
+            connection.closing = True
+            self._end(request)
+            raise
+        self._end(request)
+
+    def _end(self, request: LargeRequest) -> None:
+        request.frame.give_back()
+        request.connection.release()
+        self._running -= 1
+        self._begin_next()
+
+
+def read_in_steps(
+    frame: LargeFrame,
+    decode_request: Callable[[SteppedBody, int, int, int], object],
+    version: int,
+    handle: Callable[[object], None],
+    slices: Callable[[], int],
+) -> Iterator[float]:
+    """Read the request some elements at a time, then have it handled."""
+    body = SteppedBody.of(frame.body, elements_max=REQUEST_ELEMENTS_MAX)
+    frame.give_back()
+    while True:
+        body.allow(REQUEST_ELEMENTS_PER_STEP * slices())
+        try:
+            request = decode_request(body, 0, len(body), version)
+        except Paused:
+            yield AT_ONCE
+            continue
+        handle(request)
+        return
+
+
+class _SliceConnection(Connection):
+    """Stands in for the client's connection while a slice is handled, so that its answer comes here."""
+
+    __slots__ = ()
+
+    def __init__(self, client: Connection) -> None:
+        super().__init__(client.transport, client.listener_name, [], client.last_active_ms)
+        self.principal = client.principal
+        self.client_software = client.client_software
+
+
+def commit_in_slices(
+    connection: Connection,
+    frame: LargeFrame,
+    header: bytes,
+    key: int,
+    version: int,
+    correlation_id: int,
+    handle_frame: Callable[[Connection, memoryview, int, int], None],
+    slices_at_once: Callable[[], int],
+) -> Iterator[float]:
+    """Commit the offsets of the request some at a time, each slice when the one before is answered."""
+    answer = Answer(connection, None, _NOT_ANSWERED_YET)
+    connection.answers.append(answer)  # at once: it holds the place of the answer
+
+    def commit() -> Iterator[float]:
+        slices, answers = OffsetSlices(key, version, frame.body), OffsetAnswers(key, version)
+        stand_in = _SliceConnection(connection)
+        while True:
+            at_once = slices_at_once()
+            body = slices.take(at_once * OFFSETS_PER_SLICE, at_once * OFFSETS_SLICE_BYTES_MAX)
+            if body is None:
+                break
+            slice_frame = memoryview(header + body)
+            handle_frame(stand_in, slice_frame, 0, len(slice_frame))
+            yield AT_ONCE
+            while not stand_in.closing and stand_in.answers[0].waits:
+                yield ANSWER_LOOK_MS
+            if stand_in.closing:
+                raise ProtocolError("a slice of the request could not be answered")
+            parts = stand_in.answers.popleft().parts
+            stand_in.held_bytes = 0
+            assert isinstance(parts, bytes | bytearray)
+            answers.add(bytes(parts))
+        answer.complete(response_frame(key, version, correlation_id, answers.body()))
+
+    return commit()
