@@ -162,7 +162,7 @@ class Broker:
     def begin_turn(self) -> None:
         self.turn_wall_ms = self.clock.wall_ms()
         self.turn_now = None
-        if len(self._files) > self._files.far_above:
+        if self._files.is_far_above:
             self.on_many_files()
 
     def end_turn(self) -> None:

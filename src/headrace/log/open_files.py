@@ -46,6 +46,7 @@ class OpenFiles:
         self._retired: list[OpenFile] = []
         self.far_above = open_files_max + open_files_max // FAR_ABOVE_SHARE
         """More open files than this are not left to the next look of housekeeping."""
+        self.is_far_above = False
         self._pressed_max = open_files_max
         """Below the limit when the process ran out of descriptors before it; it grows again while that is over."""
 
@@ -68,6 +69,7 @@ class OpenFiles:
                     self._pressed_max = max(len(self._open) * 3 // 4, PRESSED_FILES_MIN)
                 raise
             self._open[file.handle] = file
+            self.is_far_above = len(self._open) > self.far_above
         return file.handle
 
     @contextmanager
@@ -147,5 +149,6 @@ class OpenFiles:
     def _close(self, file: OpenFile) -> None:
         if file.handle >= 0:
             del self._open[file.handle]
+            self.is_far_above = len(self._open) > self.far_above
             self.disk.close(file.handle)
             file.handle = _CLOSED
