@@ -1,0 +1,139 @@
+"""The receiving side of replication: entries, heartbeats and snapshots that a leader sends."""
+
+from headrace.core.raft.effects import SnapshotChunk
+from headrace.core.raft.entries import LogEntry, StateSnapshot
+from headrace.core.raft.ids import NO_INDEX, NO_TERM, Index, Term
+from headrace.core.raft.messages import AppendRequest, AppendResponse, SnapshotRequest, SnapshotResponse
+from headrace.core.raft.settings import SNAPSHOT_CHUNK_BYTES_MAX
+from headrace.core.raft.state import RaftState
+
+
+class LogCopy:
+    """Keeps a replica's log equal to that of its leader."""
+
+    __slots__ = ("_staged", "_staged_bytes", "_staged_term", "_state")
+
+    def __init__(self, state: RaftState) -> None:
+        self._state = state
+        self._staged: StateSnapshot | None = None
+        """The snapshot that arrives in chunks."""
+        self._staged_term = NO_TERM
+        """The term of the leader that sends it: another leader's bytes of the same snapshot may differ."""
+        self._staged_bytes = 0
+
+    # Entries
+
+    def append(self, request: AppendRequest) -> None:
+        state = self._state
+        if request.previous_index < state.commit_index:
+            self._accept(request, state.commit_index)  # what is committed here is in every leader's log
+            return
+        if not state.log.matches(term=request.previous_term, index=request.previous_index):
+            self._reject(request)
+            return
+        for entry in request.entries:
+            self._take(entry)
+        last = Index(request.previous_index + len(request.entries))
+        state.commit(min(request.commit_index, last))
+        state.follow_voter_set()
+        self._accept(request, last)
+
+    def _take(self, entry: LogEntry) -> None:
+        state = self._state
+        if state.log.matches(term=entry.term, index=entry.index):
+            return
+        if entry.index <= state.log.last_index:
+            state.truncate_from(entry.index)
+        state.append(entry)
+
+    def _accept(self, request: AppendRequest, index: Index) -> None:
+        self._respond(request, accepted=True, index=index)
+
+    def _reject(self, request: AppendRequest) -> None:
+        hint_term, hint_index = self._state.log.guess(term=request.previous_term, index=request.previous_index)
+        self._respond(request, accepted=False, index=hint_index, hint_term=hint_term)
+
+    def _respond(self, request: AppendRequest, *, accepted: bool, index: Index, hint_term: Term = NO_TERM) -> None:
+        state = self._state
+        response = AppendResponse(
+            source=state.me,
+            to=request.source,
+            term=state.term,
+            accepted=accepted,
+            index=index,
+            round=request.round,
+            rejected_index=NO_INDEX if accepted else request.previous_index,
+            hint_term=hint_term,
+        )
+        state.out.send_after_sync(response)
+
+    def refuse_old_leader(self, request: AppendRequest | SnapshotRequest) -> None:
+        """Tell a leader of a lower term about the current one."""
+        state = self._state
+        response = AppendResponse(
+            source=state.me,
+            to=request.source,
+            term=state.term,
+            accepted=False,
+            index=NO_INDEX,
+            round=0,
+            rejected_index=NO_INDEX,
+            hint_term=NO_TERM,
+        )
+        state.out.send_after_sync(response)
+
+    # Snapshots
+
+    def stage(self, request: SnapshotRequest) -> None:
+        state = self._state
+        snapshot = request.snapshot
+        if snapshot.index <= state.commit_index or state.log.matches(term=snapshot.term, index=snapshot.index):
+            self._skip(request)
+            return
+        if request.position == 0:
+            self._staged, self._staged_term, self._staged_bytes = snapshot, request.term, 0
+        same = self._staged == snapshot and self._staged_term == request.term
+        if same and request.position == self._staged_bytes and len(request.chunk) <= SNAPSHOT_CHUNK_BYTES_MAX:
+            chunk = SnapshotChunk(snapshot=snapshot, position=request.position, chunk=request.chunk)
+            state.out.write_chunk(chunk)
+            self._staged_bytes += len(request.chunk)
+            if request.is_last:
+                self._install(request)
+                return
+        position = self._staged_bytes if same else 0
+        state.out.send_after_sync(
+            SnapshotResponse(
+                source=state.me, to=request.source, term=state.term, snapshot_index=snapshot.index, position=position
+            )
+        )
+
+    def _skip(self, request: SnapshotRequest) -> None:
+        """The log holds the entry of the snapshot, which is committed."""
+        state = self._state
+        state.commit(max(state.commit_index, request.snapshot.index))
+        self._staged = None
+        self._hold(request, state.commit_index)
+
+    def _install(self, request: SnapshotRequest) -> None:
+        state = self._state
+        self._staged = None
+        state.log.reset(request.snapshot)
+        state.out.write_snapshot(request.snapshot)
+        state.commit_index = state.applied_index = request.snapshot.index
+        state.follow_voter_set()
+        self._hold(request, request.snapshot.index)
+
+    def _hold(self, request: SnapshotRequest, index: Index) -> None:
+        """Tell the leader that everything up to `index` is here."""
+        state = self._state
+        response = AppendResponse(
+            source=state.me,
+            to=request.source,
+            term=state.term,
+            accepted=True,
+            index=index,
+            round=0,
+            rejected_index=NO_INDEX,
+            hint_term=NO_TERM,
+        )
+        state.out.send_after_sync(response)
