@@ -1,0 +1,65 @@
+"""Many Raft runs by seed: invariants hold, and runs repeat."""
+
+import os
+import pathlib
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from headrace.sim.machines.raft_run import run_raft_seed
+from tests.sim.conftest import virtual_world_only  # noqa: F401 - a fixture
+
+ROOT = pathlib.Path(__file__).parents[2]
+SEEDS_OF_THREE = range(200)
+SEEDS_OF_FIVE = range(60)
+MET = [
+    "crash",
+    "folder lost",
+    "links cut",
+    "message cut off",
+    "message duplicated",
+    "message lost",
+    "message reordered",
+    "pause",
+    "power lost everywhere",
+    "snapshot taken",
+    "unsynced write lost",
+    "voter set changed",
+    "write torn",
+]
+
+
+@pytest.mark.usefixtures("virtual_world_only")
+@pytest.mark.parametrize(("voters", "seeds"), [(3, SEEDS_OF_THREE), (5, SEEDS_OF_FIVE)])
+def test_invariants_hold_under_faults(voters, seeds):
+    met = Counter()
+    for seed in seeds:
+        result = run_raft_seed(seed, voters=voters)
+        assert result.ok, f"{result.last_line} (voters={voters})\n" + "\n".join(result.tail)
+        assert result.acknowledged
+        assert result.reads
+        met.update(fault for fault, times in result.met.items() if times)
+    assert not [fault for fault in MET if not met[fault]]
+
+
+@pytest.mark.usefixtures("virtual_world_only")
+def test_a_seed_repeats_its_trace():
+    hashes = [run_raft_seed(seed).trace_hash for seed in range(5)]
+    assert hashes == [run_raft_seed(seed).trace_hash for seed in range(5)]
+    assert len({*hashes}) == len(hashes)
+
+
+def test_the_trace_does_not_depend_on_the_hash_seed_of_the_interpreter():
+    script = "from headrace.sim.machines.raft_run import run_raft_seed; print(run_raft_seed(3).last_line)"
+    for hash_seed in ("1", "2"):
+        answer = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONHASHSEED": hash_seed},
+        )
+        assert answer.stdout.strip() == run_raft_seed(3).last_line
