@@ -7,10 +7,11 @@ import pytest
 
 from tests.epochs import scenario as epochs
 from tests.groups import scenario as groups
+from tests.raft import scenario as raft
 from tests.transactions import scenario as transactions
 
 HERE = pathlib.Path(__file__).parent
-MACHINES = {"epochs": epochs, "groups": groups, "transactions": transactions}
+MACHINES = {"epochs": epochs, "groups": groups, "raft": raft, "transactions": transactions}
 SCRIPTS = sorted(HERE.glob("*/*.txt"))
 
 
