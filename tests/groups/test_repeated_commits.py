@@ -190,6 +190,8 @@ class TestRefusals:
             assert client.commit({0: number}, **mine) == [NONE]
         other = GroupClient(broker)
         waiting = other.send_join(group)
+        while client.beat(joined, group=group) != ErrorCode.REBALANCE_IN_PROGRESS:
+            pass  # the two connections have no order among each other
         again = client.join(group, joined.member_id)
         other.wait(waiting)
         assert again.generation_id == 2

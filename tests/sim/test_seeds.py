@@ -13,6 +13,8 @@ from headrace.sim.run import PLAYS, run_seed
 SEEDS = 300
 SEEDS_PER_TEST = 30
 OTHER_PLAYS = [play for play in PLAYS if play != "log"]
+SYNCED_BY_COMMITS = {"epochs"}
+"""Plays whose promises hold after a power cut, even where the topics sync nothing before they answer."""
 REGRESSIONS = tomllib.loads((pathlib.Path(__file__).parent / "regressions.toml").read_text())["seed"]
 
 
@@ -51,7 +53,8 @@ def test_what_is_promised_in_other_plays_holds(play):
     assert not report.failed, "\n".join(failure_text(result) for result in report.failed)
     assert not report.uncounted, [result.seed for result in report.uncounted]
     assert [fault for fault in PLAYS[play].met if not report.times(fault)] == []
-    assert not any(result.met[UNSYNCED] and result.met["power cut"] for result in report.results)
+    loses_unsynced_writes = any(result.met[UNSYNCED] and result.met["power cut"] for result in report.results)
+    assert loses_unsynced_writes == (play in SYNCED_BY_COMMITS)
 
 
 @pytest.mark.usefixtures("virtual_world_only")
