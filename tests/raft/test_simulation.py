@@ -1,4 +1,4 @@
-"""Many Raft runs by seed: invariants hold, and runs repeat."""
+"""Many Raft runs by seed: invariants hold, runs repeat, and known faults are noticed."""
 
 import os
 import pathlib
@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from headrace.sim.machines.raft_run import run_raft_seed
+from tests.raft.known_bad import KNOWN_BAD, is_noticed
 from tests.sim.conftest import virtual_world_only  # noqa: F401 - a fixture
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -29,6 +30,7 @@ MET = [
     "voter set changed",
     "write torn",
 ]
+SEEDS_TO_NOTICE_MAX = 200
 
 
 @pytest.mark.usefixtures("virtual_world_only")
@@ -63,3 +65,10 @@ def test_the_trace_does_not_depend_on_the_hash_seed_of_the_interpreter():
             env=os.environ | {"PYTHONHASHSEED": hash_seed},
         )
         assert answer.stdout.strip() == run_raft_seed(3).last_line
+
+
+@pytest.mark.usefixtures("virtual_world_only")
+@pytest.mark.parametrize("put_in", KNOWN_BAD, ids=lambda put_in: put_in.__name__)
+def test_a_known_fault_is_noticed(put_in, monkeypatch):
+    put_in(monkeypatch)
+    assert any(is_noticed(seed) for seed in range(SEEDS_TO_NOTICE_MAX)), f"{SEEDS_TO_NOTICE_MAX} seeds did not notice"

@@ -15,13 +15,13 @@ OPERATOR_INTERVALS_MS_MAX = (30, 100, 300)
 class RaftClients:
     """Clients ask every replica that believes to lead, so that an old leader gets its chance to answer wrongly."""
 
-    def __init__(self, cluster: RaftCluster, entropy: SeededEntropy, *, voters: int) -> None:
+    def __init__(self, cluster: RaftCluster, entropy: SeededEntropy, *, voters: int, restless: bool) -> None:
         self._cluster = cluster
         self._entropy = entropy
         self._interval_ms_max = OPERATOR_INTERVALS_MS_MAX[entropy.below(len(OPERATOR_INTERVALS_MS_MAX))]
         self._voters = voters
         """The size of the voter set that the operator aims at."""
-        self.restless = entropy.one_in(2)
+        self.restless = restless
         """Whether the operator changes voters without need."""
         self._request()
         self._operate()
@@ -37,7 +37,7 @@ class RaftClients:
 
     def _greet(self, leader: SimulatedReplica) -> None:
         """Ask a new leader for a change before it has committed anything."""
-        if self.restless and self._entropy.one_in(2):
+        if self.restless:
             self._cluster.agenda.add(self._entropy.below(GREETING_MS_MAX), partial(self._remove_some, leader))
 
     def _remove_some(self, leader: SimulatedReplica) -> None:

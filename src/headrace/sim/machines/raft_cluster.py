@@ -117,6 +117,14 @@ class RaftCluster:
             self.invariants.ended(replica)
             self.agenda.add(down_ms, partial(self.start, replica))
 
+    def cut_power(self, entropy: SeededEntropy, *, down_ms_max: int) -> None:
+        """Crash all replicas. Leaders return last, so that the others must do with what they have synced."""
+        self.trace.meet("power lost everywhere")
+        leaders = self.leaders()
+        for replica in self.replicas:
+            late_ms = down_ms_max if replica in leaders else 0
+            self.crash(replica, down_ms=late_ms + entropy.below(down_ms_max))
+
     def wipe(self, replica: SimulatedReplica, *, down_ms: float) -> None:
         """Lose the folder of a replica, whose node starts again with an empty one."""
         self.note(f"wipe {replica.key}")

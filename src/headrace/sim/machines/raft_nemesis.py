@@ -8,18 +8,18 @@ from headrace.sim.machines.raft_cluster import RaftCluster
 from headrace.sim.machines.raft_hunter import RaftHunter
 from headrace.sim.machines.replica import DRIFT_PERCENT_MAX, SimulatedReplica
 
-FAULT_INTERVALS_MS_MAX = (100, 300)
+FAULT_INTERVALS_MS_MAX = (300, 900)
 DOWN_MS_MAX = 600
 PAUSE_MS_MAX = 800
 CUT_MS_MAX = 1_000
 CALM_ONE_IN = 10
 """Runs without faults."""
-HUNTS_PER_TEN = 5
+HUNTS_PER_TEN = 6
 """Runs of ten in which leaders are hunted; the others have random faults."""
 
 
 class RaftNemesis:
-    def __init__(self, cluster: RaftCluster, entropy: SeededEntropy, *, end_ms: float, may_wipe: bool) -> None:
+    def __init__(self, cluster: RaftCluster, entropy: SeededEntropy, *, end_ms: float, is_restless: bool) -> None:
         self._cluster = cluster
         self._entropy = entropy
         self._end_ms = end_ms
@@ -28,9 +28,9 @@ class RaftNemesis:
         self._kinds = [kind for kind in kinds if entropy.one_in(2)] or list(kinds)
         for replica in cluster.replicas:
             replica.drift((entropy.below(201) - 100) / 100 * DRIFT_PERCENT_MAX)
-            replica.sync_ms_max = (2, 20, 60, 120)[entropy.below(4)]
+            replica.sync_ms_max = (2, 10, 30, 60)[entropy.below(4)]
         cluster.links.habits = LinkHabits(
-            delay_ms_max=(2, 8, 25)[entropy.below(3)],
+            delay_ms_max=(2, 8, 15)[entropy.below(3)],
             lost_one_in=(0, 0, 50, 10)[entropy.below(4)],
             duplicated_one_in=(0, 20)[entropy.below(2)],
             reordered_one_in=(0, 20)[entropy.below(2)],
@@ -38,10 +38,10 @@ class RaftNemesis:
         if entropy.one_in(CALM_ONE_IN):
             return
         if entropy.below(10) < HUNTS_PER_TEN:
-            RaftHunter(cluster, entropy.branch("hunter"), end_ms=end_ms)
-        else:
-            self._plan_next()
-        if may_wipe:
+            RaftHunter(cluster, entropy.branch("hunter"), end_ms=end_ms, is_restless=is_restless)
+            return
+        self._plan_next()
+        if not is_restless:  # voters that are removed and folders that are lost could together be a majority
             cluster.agenda.add(entropy.below(int(end_ms)), self._wipe)
 
     def _plan_next(self) -> None:
@@ -68,9 +68,7 @@ class RaftNemesis:
         self._cluster.crash(self._pick(), down_ms=self._down_ms())
 
     def _crash_all(self) -> None:
-        self._cluster.trace.meet("power lost everywhere")
-        for replica in self._cluster.replicas:
-            self._cluster.crash(replica, down_ms=self._down_ms())
+        self._cluster.cut_power(self._entropy, down_ms_max=DOWN_MS_MAX)
 
     def _pause(self) -> None:
         self._pick().pause(self._entropy.below(PAUSE_MS_MAX))

@@ -11,7 +11,7 @@ from headrace.sim.machines.raft_clients import RaftClients
 from headrace.sim.machines.raft_cluster import RaftCluster
 from headrace.sim.machines.raft_nemesis import RaftNemesis
 
-FAULTS_MS = 5_000
+FAULTS_MS = 7_000
 PROGRESS_MS_MAX = 30_000
 EVENTS_MAX = 200_000
 TAIL_LINES = 50
@@ -72,13 +72,12 @@ def run_raft_seed(seed: int, *, voters: int = 3, show: Callable[[str], object] |
 
 class RaftRun:
     def __init__(self, seed: int, *, voters: int) -> None:
-        founders = voters + SeededEntropy(seed).branch("founders").below(2)
+        restless = SeededEntropy(seed).branch("operator").one_in(2)
+        founders = voters + restless  # changes of even sets are the dangerous ones: two majorities of three may differ
         self.cluster = RaftCluster(seed, nodes=voters + SPARE_NODES, voters=founders)
         entropy = self.cluster.entropy
-        self._clients = RaftClients(self.cluster, entropy.branch("clients"), voters=founders)
-        self._nemesis = RaftNemesis(
-            self.cluster, entropy.branch("nemesis"), end_ms=FAULTS_MS, may_wipe=not self._clients.restless
-        )
+        self._clients = RaftClients(self.cluster, entropy.branch("clients"), voters=founders, restless=restless)
+        self._nemesis = RaftNemesis(self.cluster, entropy.branch("nemesis"), end_ms=FAULTS_MS, is_restless=restless)
         self._voters = voters
         self._events = 0
 

@@ -20,8 +20,8 @@ from headrace.sim.trace import Trace
 
 SNAPSHOT_CHUNK_BYTES = 64
 """Small chunks, so that snapshots of a run take several."""
-ELECTION_TIMEOUT_MS = 120
-HEARTBEAT_MS = 50
+ELECTION_TIMEOUT_MS = 200
+HEARTBEAT_MS = 80
 DRIFT_PERCENT_MAX = 1
 
 
