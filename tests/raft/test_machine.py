@@ -151,6 +151,17 @@ def test_damaged_entries_are_refused_with_advice():
         machine(Stored(snapshot=FOUNDERS, entries=(entry(1, 1), entry(3, 1))))
 
 
+@pytest.mark.parametrize(
+    "entries", [(entry(2, 1),), (entry(1, 2),), (entry(1, 1), entry(3, 1)), (entry(1, 1), entry(2, 0))]
+)
+def test_entries_that_no_leader_sends_are_dropped(entries):
+    replica = machine()
+    effects = replica.step(append_request(entries=entries), 0)
+    assert effects.write.append == ()
+    assert effects.write.then_send == ()
+    assert replica.state.log.last_index == 0
+
+
 # Limits
 
 

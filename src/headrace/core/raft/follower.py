@@ -8,6 +8,16 @@ from headrace.core.raft.settings import SNAPSHOT_CHUNK_BYTES_MAX
 from headrace.core.raft.state import RaftState
 
 
+def is_sound(request: AppendRequest) -> bool:
+    """Whether the entries follow one another; a request that no correct leader sends is dropped."""
+    index, term = request.previous_index, request.previous_term
+    for entry in request.entries:
+        if entry.index != index + 1 or not term <= entry.term <= request.term:
+            return False
+        index, term = entry.index, entry.term
+    return True
+
+
 class LogCopy:
     """Keeps a replica's log equal to that of its leader."""
 
@@ -25,6 +35,8 @@ class LogCopy:
 
     def append(self, request: AppendRequest) -> None:
         state = self._state
+        if not is_sound(request):
+            return
         if request.previous_index < state.commit_index:
             self._accept(request, state.commit_index)  # what is committed here is in every leader's log
             return
