@@ -1,8 +1,9 @@
-"""Write the pages of docs/reference from the tables in the code; with --check only say whether they are up to date."""
+"""Write docs/reference and the diagrams of docs/internals from the tables in the code; --check only compares."""
 
 import argparse
 import ast
 import inspect
+import re
 import socket
 import sys
 import urllib.request
@@ -13,6 +14,7 @@ import click
 
 from headrace.broker.api.registry import SERVED
 from headrace.cli.main import cli
+from headrace.core.raft.roles import TRANSITIONS, Role
 from headrace.model import limits
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable, ConfigType
 from headrace.model.configs.definition import INT64_MAX, render_value
@@ -209,11 +211,35 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
 }
 
 
+def raft_diagram() -> Iterator[str]:
+    yield "stateDiagram-v2"
+    yield f"    [*] --> {Role.FOLLOWER}: the voter set names it"
+    yield f"    [*] --> {Role.OBSERVER}: it does not"
+    for (role, event), following in TRANSITIONS.items():
+        yield f"    {role} --> {following}: {event}"
+
+
+DIAGRAMS: dict[str, Callable[[], Iterator[str]]] = {"raft.md": raft_diagram}
+"""The Mermaid block of each page of docs/internals that has one."""
+MERMAID = re.compile(r"(?<=^```mermaid\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
+
+
+def stale_diagrams(*, only_check: bool) -> Iterator[str]:
+    for name, diagram in DIAGRAMS.items():
+        path = ROOT / "docs" / "internals" / name
+        text = path.read_text()
+        drawn = MERMAID.sub("\n".join((*diagram(), "")), text, count=1)
+        if drawn != text:
+            yield name
+            if not only_check:
+                path.write_text(drawn)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     only_check: bool = parser.parse_args().check
-    stale = []
+    stale = [*stale_diagrams(only_check=only_check)]
     REFERENCE.mkdir(parents=True, exist_ok=True)
     for name, page in PAGES.items():
         path = REFERENCE / name
@@ -224,9 +250,9 @@ def main() -> int:
         if not only_check:
             path.write_text(content)
     if stale and only_check:
-        print(f"docs/reference is behind the code in {', '.join(stale)}: run make docs")
+        print(f"docs is behind the code in {', '.join(stale)}: run make docs")
         return 1
-    print(f"docs/reference: {'wrote ' + ', '.join(stale) if stale else 'up to date'}")
+    print(f"docs: {'wrote ' + ', '.join(stale) if stale else 'up to date'}")
     return 0
 
 
