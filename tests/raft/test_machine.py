@@ -209,6 +209,19 @@ def test_a_pipeline_waits_for_responses():
     assert len(to_second) == limits.APPENDS_IN_FLIGHT_MAX
 
 
+def test_a_follower_with_a_full_pipeline_gets_a_snapshot_when_its_entries_are_gone():
+    harness = leader()
+    harness.cut([1], [3])
+    for number in range(limits.APPENDS_IN_FLIGHT_MAX + 5):
+        harness.step(1, Propose(ticket=number, payloads=(b"x",)))
+        harness.deliver()
+    log = harness[1].state.log
+    log.compact(harness[1].state.applied_index, entries_kept_max=0)
+    harness.sent.clear()
+    harness.tick(1)
+    assert harness[1].machine.leadership.peers.progress[THIRD].snapshot == log.snapshot
+
+
 def test_committed_entries_are_handed_out_in_slices(monkeypatch):
     monkeypatch.setattr("headrace.core.raft.state.COMMITTED_PER_STEP_MAX", 2)
     harness = leader(voters=1)
@@ -290,7 +303,7 @@ def test_a_log_forgets_voters_that_are_truncated_and_keeps_those_of_its_snapshot
     assert log.voters == (ME, OTHER)
     log.truncate_from(Index(2))
     assert log.voters == (ME, OTHER, THIRD)
-    log.compact(Index(1))
+    log.compact(Index(1), entries_kept_max=0)
     assert log.snapshot == StateSnapshot(index=Index(1), term=Term(1), voters=(ME, OTHER, THIRD))
 
 

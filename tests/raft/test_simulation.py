@@ -25,6 +25,7 @@ MET = [
     "message reordered",
     "pause",
     "power lost everywhere",
+    "snapshot installed",
     "snapshot taken",
     "unsynced write lost",
     "voter set changed",

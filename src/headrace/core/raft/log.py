@@ -2,7 +2,6 @@
 
 from headrace.core.raft.entries import EntryKind, LogEntry, StateSnapshot
 from headrace.core.raft.ids import NO_TERM, Index, Term, Voters
-from headrace.core.raft.settings import ENTRIES_KEPT_MAX
 
 
 class LogDamaged(Exception):
@@ -102,12 +101,12 @@ class RaftLog:
             found.append(entry)
         return tuple(found)
 
-    def compact(self, index: Index) -> None:
+    def compact(self, index: Index, *, entries_kept_max: int) -> None:
         """Take note of a snapshot at `index` and drop all but the newest entries below it."""
         term = self.term_at(index)
         assert term is not None, "a snapshot is taken of entries that are here"
         self.snapshot = StateSnapshot(index=index, term=term, voters=self.voters_at(index))
-        base = max(self._base_index, index - ENTRIES_KEPT_MAX)
+        base = max(self._base_index, index - entries_kept_max)
         base_term = self.term_at(Index(base))
         assert base_term is not None
         del self._entries[: base - self._base_index]

@@ -83,7 +83,7 @@ class RaftMachine:
                 self._synced(event)
             case SnapshotTaken():
                 if state.log.snapshot.index < event.index <= state.applied_index:
-                    state.log.compact(event.index)
+                    state.log.compact(event.index, entries_kept_max=state.settings.entries_kept_max)
             case SnapshotChunkRead():
                 if self._leadership is not None:
                     self._leadership.peers.chunk_read(event)

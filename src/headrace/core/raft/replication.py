@@ -83,6 +83,8 @@ class Replication:
             if progress.flow is Flow.SNAPSHOT:
                 self._send_bare_heartbeat(key)
                 self._repeat_chunk(key, progress)
+            elif self._lacks_entries(progress):
+                self._begin_snapshot(key, progress)
             elif progress.is_blocked:
                 self._send_append(key, progress, entries_max=0)
             else:
@@ -187,9 +189,8 @@ class Replication:
         progress = self.progress.get(event.follower)
         if progress is None or progress.snapshot is None or progress.snapshot.index != event.snapshot_index:
             return
-        if event.chunk is None:  # a newer snapshot has replaced it
-            progress.begin_snapshot(self._state.log.snapshot)
-            self._read_chunk(event.follower, progress)
+        if event.chunk is None:
+            self._replace_snapshot(event.follower, progress)
             return
         state = self._state
         state.out.send(
@@ -203,6 +204,12 @@ class Replication:
                 is_last=event.is_last,
             )
         )
+
+    def _replace_snapshot(self, key: ReplicaKey, progress: Progress) -> None:
+        """Send the newest snapshot instead of one that is gone; a missing newest one is asked for again later."""
+        if progress.snapshot != self._state.log.snapshot:
+            progress.begin_snapshot(self._state.log.snapshot)
+            self._read_chunk(key, progress)
 
     def receive_position(self, response: SnapshotResponse) -> None:
         """Continue a snapshot where the follower says."""

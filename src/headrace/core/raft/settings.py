@@ -60,6 +60,7 @@ class RaftSettings:
     """A follower that hears nothing for this time, and up to as long again by the draw, asks for an election."""
     heartbeat_ms: int = 200
     append_entries_max: int = APPEND_ENTRIES_MAX
+    entries_kept_max: int = ENTRIES_KEPT_MAX
 
     def __post_init__(self) -> None:
         if not 0 < self.heartbeat_ms * 2 <= self.election_timeout_ms:

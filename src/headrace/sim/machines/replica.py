@@ -10,7 +10,7 @@ from headrace.core.raft.events import DeadlinePassed, Event, Received, SnapshotC
 from headrace.core.raft.ids import DirectoryId, Index, ReplicaKey
 from headrace.core.raft.machine import RaftMachine
 from headrace.core.raft.messages import Message
-from headrace.core.raft.settings import APPEND_ENTRIES_MAX, RaftSettings
+from headrace.core.raft.settings import APPEND_ENTRIES_MAX, ENTRIES_KEPT_MAX, RaftSettings
 from headrace.model.ids import NodeId
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.machines.agenda import Agenda
@@ -61,6 +61,7 @@ class SimulatedReplica:
             election_timeout_ms=ELECTION_TIMEOUT_MS,
             heartbeat_ms=HEARTBEAT_MS,
             append_entries_max=(1, APPEND_ENTRIES_MAX)[entropy.below(2)],
+            entries_kept_max=(0, ENTRIES_KEPT_MAX)[entropy.branch("kept").below(2)],
         )
         self.key = ReplicaKey(NodeId(node_id), DirectoryId("a"))
         self.disk = ReplicaDisk(stored)
@@ -205,6 +206,7 @@ class SimulatedReplica:
     def _restore(self, effects: Effects) -> None:
         """Load the staged snapshot, which may be read before it is synced."""
         assert effects.restore is not None
+        self._trace.meet("snapshot installed")
         self.applied = _decoded(self.disk.staged_content())
         self._observer.restored(self, effects.restore)
 
