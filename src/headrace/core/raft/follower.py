@@ -59,13 +59,33 @@ class LogCopy:
         state.append(entry)
 
     def _accept(self, request: AppendRequest, index: Index) -> None:
-        self._respond(request, accepted=True, index=index)
+        self._respond(request, accepted=True, index=index, round=request.round)
 
     def _reject(self, request: AppendRequest) -> None:
         hint_term, hint_index = self._state.log.guess(term=request.previous_term, index=request.previous_index)
-        self._respond(request, accepted=False, index=hint_index, hint_term=hint_term)
+        self._respond(
+            request,
+            accepted=False,
+            index=hint_index,
+            round=request.round,
+            rejected_index=request.previous_index,
+            hint_term=hint_term,
+        )
 
-    def _respond(self, request: AppendRequest, *, accepted: bool, index: Index, hint_term: Term = NO_TERM) -> None:
+    def refuse_old_leader(self, request: AppendRequest | SnapshotRequest) -> None:
+        """Tell a leader of a lower term about the current one."""
+        self._respond(request, accepted=False, index=NO_INDEX)
+
+    def _respond(
+        self,
+        request: AppendRequest | SnapshotRequest,
+        *,
+        accepted: bool,
+        index: Index,
+        round: int = 0,
+        rejected_index: Index = NO_INDEX,
+        hint_term: Term = NO_TERM,
+    ) -> None:
         state = self._state
         response = AppendResponse(
             source=state.me,
@@ -73,24 +93,9 @@ class LogCopy:
             term=state.term,
             accepted=accepted,
             index=index,
-            round=request.round,
-            rejected_index=NO_INDEX if accepted else request.previous_index,
+            round=round,
+            rejected_index=rejected_index,
             hint_term=hint_term,
-        )
-        state.out.send_after_sync(response)
-
-    def refuse_old_leader(self, request: AppendRequest | SnapshotRequest) -> None:
-        """Tell a leader of a lower term about the current one."""
-        state = self._state
-        response = AppendResponse(
-            source=state.me,
-            to=request.source,
-            term=state.term,
-            accepted=False,
-            index=NO_INDEX,
-            round=0,
-            rejected_index=NO_INDEX,
-            hint_term=NO_TERM,
         )
         state.out.send_after_sync(response)
 
@@ -124,7 +129,7 @@ class LogCopy:
         state = self._state
         state.commit(max(state.commit_index, request.snapshot.index))
         self._staged = None
-        self._hold(request, state.commit_index)
+        self._respond(request, accepted=True, index=state.commit_index)
 
     def _install(self, request: SnapshotRequest) -> None:
         state = self._state
@@ -133,19 +138,4 @@ class LogCopy:
         state.out.write_snapshot(request.snapshot)
         state.commit_index = state.applied_index = request.snapshot.index
         state.follow_voter_set()
-        self._hold(request, request.snapshot.index)
-
-    def _hold(self, request: SnapshotRequest, index: Index) -> None:
-        """Tell the leader that everything up to `index` is here."""
-        state = self._state
-        response = AppendResponse(
-            source=state.me,
-            to=request.source,
-            term=state.term,
-            accepted=True,
-            index=index,
-            round=0,
-            rejected_index=NO_INDEX,
-            hint_term=NO_TERM,
-        )
-        state.out.send_after_sync(response)
+        self._respond(request, accepted=True, index=request.snapshot.index)
