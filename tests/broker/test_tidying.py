@@ -4,9 +4,9 @@ import gc
 
 import pytest
 
-from headrace.broker import tidying
+from headrace.broker import gc_policy
+from headrace.broker.gc_policy import COLLECTION_INTERVAL_MS, COLLECTION_OVERDUE_MS, LOOK_INTERVAL_MS, Tidying
 from headrace.broker.metrics import Metrics
-from headrace.broker.tidying import COLLECTION_INTERVAL_MS, COLLECTION_OVERDUE_MS, LOOK_INTERVAL_MS, Tidying
 from headrace.broker.timers import Timers
 from headrace.sim.clock import VirtualClock, VirtualTime
 
@@ -34,7 +34,7 @@ class CountedCollections:
 @pytest.fixture
 def collector(monkeypatch):
     counted = CountedCollections()
-    monkeypatch.setattr(tidying, "gc", counted)
+    monkeypatch.setattr(gc_policy, "gc", counted)
     return counted
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from headrace.log.compaction.cleaning import CleanedGroup, clean
+from headrace.log.compaction.cleaner import CleanedGroup, clean
 from headrace.log.compaction.plan import CleaningPlan, cleanable, make_plan
 from headrace.log.compaction.swap import swap_work
 from headrace.log.config import LogConfig

@@ -5,8 +5,8 @@ import errno
 import pytest
 
 from headrace.broker.compaction_health import REST_MS_MIN
-from headrace.log.compaction import cleaning
-from headrace.log.compaction.cleaning import CleaningProgress, clean
+from headrace.log.compaction import cleaner
+from headrace.log.compaction.cleaner import CleaningProgress, clean
 
 from ..log.world import virtual_disk
 from .logs import filled, flush, planned
@@ -68,7 +68,7 @@ def test_a_pass_that_stands_still_shows_for_how_long() -> None:
 
 
 def test_a_long_cleaning_says_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cleaning, "PROGRESS_BYTES", 2 * cleaning.SPENT_BYTES)
+    monkeypatch.setattr(cleaner, "PROGRESS_BYTES", 2 * cleaner.SPENT_BYTES)
     log = filled(virtual_disk(), [(b"key-%d" % (number % 4), b"value") for number in range(60)])
     log.roll()
     flush(log)

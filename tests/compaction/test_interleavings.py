@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from headrace.log.compaction.cleaning import CleanedGroup
+from headrace.log.compaction.cleaner import CleanedGroup
 from headrace.log.compaction.swap import discard_work, swap_work
 from headrace.log.work import Work
 

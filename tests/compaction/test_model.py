@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from headrace.log.compaction.cleaning import CleanedGroup, clean
+from headrace.log.compaction.cleaner import CleanedGroup, clean
 from headrace.log.compaction.key_map import ENTRY_BYTES
 from headrace.log.compaction.swap import swap_work
 from headrace.log.inspect import verify

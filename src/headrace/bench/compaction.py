@@ -17,7 +17,7 @@ from headrace.bench.replay import ReplayClient, ReplayReport
 from headrace.bench.topics import create_topics
 from headrace.client import Admin
 from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, ResourceType
-from headrace.log.compaction.cleaning import CleanedGroup, clean
+from headrace.log.compaction.cleaner import CleanedGroup, clean
 from headrace.log.compaction.interrupted import remove_cleaned
 from headrace.log.compaction.plan import CleaningPlan, cleanable, make_plan
 from headrace.log.config import LogConfig

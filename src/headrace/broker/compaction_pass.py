@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from headrace.broker.partitions.leader import LedPartition
-from headrace.log.compaction.cleaning import CleanedGroup, CleaningProgress, clean
+from headrace.log.compaction.cleaner import CleanedGroup, CleaningProgress, clean
 from headrace.log.compaction.plan import CleaningPlan, source_segments
 from headrace.log.compaction.swap import discard_work, swap_work
 from headrace.log.errors import passes

@@ -19,7 +19,7 @@ from ..files import create_empty
 from ..index import IndexFile
 from ..segment import Segment
 from ..work import NotStarted, Work
-from .cleaning import CleanedGroup
+from .cleaner import CleanedGroup
 from .interrupted import REPLACED_FILES, remove_cleaned
 from .plan import source_segments
 from .writer import CleanedFiles, IndexState
