@@ -18,7 +18,7 @@ from headrace.sim.workloads import epoch_requests as epochs
 from headrace.sim.workloads import transaction_requests as requests
 from headrace.sim.workloads.batches import BatchMaker
 from headrace.sim.workloads.producers import HONEST_ERRORS
-from headrace.sim.workloads.stepping import Step, SteppingClient
+from headrace.sim.workloads.step_client import Step, SteppingClient
 from headrace.sim.workloads.transactional import COMES_AGAIN, FENCED, PRODUCE_TIMEOUT_MS
 from headrace.wire.apis import ApiKey
 

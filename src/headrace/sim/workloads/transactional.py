@@ -17,7 +17,7 @@ from headrace.sim.workloads import group_requests
 from headrace.sim.workloads import transaction_requests as requests
 from headrace.sim.workloads.batches import BatchMaker
 from headrace.sim.workloads.producers import HONEST_ERRORS
-from headrace.sim.workloads.stepping import Step, SteppingClient
+from headrace.sim.workloads.step_client import Step, SteppingClient
 from headrace.wire.apis import ApiKey
 
 PARTITIONS_MAX, BATCHES_MAX = 3, 2
