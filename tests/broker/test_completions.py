@@ -29,7 +29,7 @@ KINDS = (
     "headrace.broker.compaction_pass.CompactionPass._completed",
     "headrace.broker.compaction_pass.CompactionPass._swap.<locals>.done",
     "headrace.broker.lookups.Lookups._begin.<locals>.completed",
-    "headrace.broker.partitions.opening.Opener._open_later.<locals>.done",
+    "headrace.broker.partitions.log_opener.Opener._open_later.<locals>.done",
     "headrace.broker.scrub.Scrubber._go_on.<locals>.done",
     "headrace.broker.storage.StorageWatch._look.<locals>.done",
     "headrace.log.compaction.checkpoint.clean_offsets_work.<locals>.<lambda>",

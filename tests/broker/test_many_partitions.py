@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from headrace.broker.partitions.opening import PARTITIONS_PER_TURN
+from headrace.broker.partitions.log_opener import PARTITIONS_PER_TURN
 from headrace.core.controller.delta import apply_with_delta
 from headrace.core.controller.records import ConfigRecord, ResourceKind
 from headrace.wire.apis import ApiKey

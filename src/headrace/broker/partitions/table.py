@@ -10,7 +10,7 @@ from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.flushes import Flushes
 from headrace.broker.partitions.leader import LedPartition, LedTopic
-from headrace.broker.partitions.opening import Opener, names_synced
+from headrace.broker.partitions.log_opener import Opener, names_synced
 from headrace.broker.partitions.syncs import Syncs
 from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
