@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
-from headrace.broker.coordinators.applying import Applying
+from headrace.broker.coordinators.record_applier import Applying
 from headrace.broker.coordinators.replay import Replay, ReplayFailed, Replays
 from headrace.broker.logs import NodeLogger
 from headrace.broker.net.connection import Answer
