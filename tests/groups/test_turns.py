@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from headrace.broker.api import coordinating
-from headrace.broker.api.answering import Responding
+from headrace.broker.api.response_writer import Responding
 from headrace.broker.coordinators.host import CoordinatorHost
 from headrace.core.groups.assignors import ITEMS_PER_STEP
 from headrace.core.groups.classic import ClassicProtocol

@@ -8,7 +8,7 @@ event. Handlers may raise `ProtocolError` to have the connection closed.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace.broker.api.answering import Responding
+from headrace.broker.api.response_writer import Responding
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Connection
 from headrace.broker.timers import Timer, Timers

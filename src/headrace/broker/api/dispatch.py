@@ -11,7 +11,6 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.broker.api import fetch, produce
-from headrace.broker.api.answering import Responding
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.large_requests import (
     FrameKeeper,
@@ -23,6 +22,7 @@ from headrace.broker.api.large_requests import (
 )
 from headrace.broker.api.refusals import too_large
 from headrace.broker.api.registry import SERVED, ServedApi
+from headrace.broker.api.response_writer import Responding
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.net.receiver import HandleRepeat
 from headrace.model.limits import REQUEST_BYTES_AT_ONCE_MAX, REQUEST_BYTES_MAX
