@@ -6,7 +6,7 @@ Up to version 3 a producer asks for its own transaction. Later versions are for 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from headrace.broker.api.authorizing import stranger_refusal
+from headrace.broker.api.authorization import stranger_refusal
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.coordinating import Result, ask_each, known
 from headrace.broker.api.transacting import BUMPING_VERSION, PLAIN_VERSION, id_error, told

@@ -1,6 +1,6 @@
 """CreatePartitions (37): topics grow to a total count of partitions."""
 
-from headrace.broker.api.authorizing import split_by_access
+from headrace.broker.api.authorization import split_by_access
 from headrace.broker.api.committing import park_until_committed, with_failed_storage
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.cluster.proposal import ProposalFailed

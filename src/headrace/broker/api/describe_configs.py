@@ -6,7 +6,7 @@ All of them are listed, defaults too: tools that read, change and write back wou
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headrace.broker.api.authorizing import config_access_error
+from headrace.broker.api.authorization import config_access_error
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.slices import answer_in_slices
 from headrace.broker.partitions.soundness import with_level_in_force

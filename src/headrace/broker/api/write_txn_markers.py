@@ -7,7 +7,7 @@ for a message, so the reason of a refusal is in the broker's log.
 
 from collections import deque
 
-from headrace.broker.api.authorizing import stranger_refusal
+from headrace.broker.api.authorization import stranger_refusal
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.partitions.leader import LedPartition
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
