@@ -2,7 +2,7 @@
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.coordinating import group_error
-from headrace.broker.api.transacting import PLAIN_VERSION, error_in, id_error, told
+from headrace.broker.api.support.transactions import PLAIN_VERSION, error_in, id_error, told
 from headrace.broker.coordinators.groups import OFFSETS_TOPIC
 from headrace.core.coordination.machine import Producer
 from headrace.model.access import Operation

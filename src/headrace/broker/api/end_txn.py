@@ -2,7 +2,7 @@
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.coordinating import when_known
-from headrace.broker.api.transacting import BUMPING_VERSION, PLAIN_VERSION, id_error, told
+from headrace.broker.api.support.transactions import BUMPING_VERSION, PLAIN_VERSION, id_error, told
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.commands import EndTransaction, ProducerResult

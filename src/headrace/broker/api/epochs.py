@@ -5,7 +5,7 @@ from typing import Any
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.coordinating import when_known
-from headrace.broker.api.transacting import id_error
+from headrace.broker.api.support.transactions import id_error
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.controller.records import EPOCH_VERSION
 from headrace.core.transactions.epoch_commands import EpochResult

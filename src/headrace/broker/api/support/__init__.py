@@ -1,0 +1,1 @@
+"""Steps that the handlers of several APIs share."""
