@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from headrace.broker.api import coordinating
 from headrace.broker.api.response_writer import Responding
+from headrace.broker.api.support import coordinators
 from headrace.broker.coordinators.host import CoordinatorHost
 from headrace.core.groups.assignors import ITEMS_PER_STEP
 from headrace.core.groups.classic import ClassicProtocol
@@ -71,10 +71,10 @@ def test_many_described_at_once(broker, monkeypatch):
     found = client.describe(*NAMES, "nobody")
     assert [each.group_id for each in found] == [*NAMES, "nobody"]
     assert found[-1].error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert questions.most == coordinating.ASKED_PER_TURN
+    assert questions.most == coordinators.ASKED_PER_TURN
     assert questions.turns == 5
     assert [each.error_code for each in client.describe_consumers(*NAMES)] == [ErrorCode.GROUP_ID_NOT_FOUND] * GROUPS
-    assert questions.most == coordinating.ASKED_PER_TURN
+    assert questions.most == coordinators.ASKED_PER_TURN
 
 
 def test_offsets_of_many_groups(broker, monkeypatch):
@@ -86,7 +86,7 @@ def test_offsets_of_many_groups(broker, monkeypatch):
     found = client.ask(ApiKey.OFFSET_FETCH, 8, request).groups
     assert [each.topics[0].partitions[0].committed_offset for each in found[:-1]] == list(range(GROUPS))
     assert found[-1].error_code == ErrorCode.INVALID_GROUP_ID
-    assert questions.most == coordinating.ASKED_PER_TURN
+    assert questions.most == coordinators.ASKED_PER_TURN
 
 
 def test_one_that_asks_for_much_and_leaves(broker, monkeypatch):

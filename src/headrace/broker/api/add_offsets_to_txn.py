@@ -1,7 +1,7 @@
 """AddOffsetsToTxn (25): the partition that keeps a group's offsets becomes part of a transaction."""
 
 from headrace.broker.api.context import Parked, RequestContext
-from headrace.broker.api.coordinating import group_error
+from headrace.broker.api.support.coordinators import group_error
 from headrace.broker.api.support.transactions import PLAIN_VERSION, error_in, id_error, told
 from headrace.broker.coordinators.groups import OFFSETS_TOPIC
 from headrace.core.coordination.machine import Producer

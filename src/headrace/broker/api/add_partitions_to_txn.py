@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from headrace.broker.api.authorization import stranger_refusal
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import Result, ask_each, known
+from headrace.broker.api.support.coordinators import Result, ask_each, known
 from headrace.broker.api.support.transactions import BUMPING_VERSION, PLAIN_VERSION, id_error, told
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.controller.names import INTERNAL_TOPICS

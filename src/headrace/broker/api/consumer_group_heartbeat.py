@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (68): a member of a group whose broker assigns partitions lives, joins or leaves (KIP-848)."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_group, drawn_id
+from headrace.broker.api.support.coordinators import ask_group, drawn_id
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import ConsumerHeartbeat, ConsumerHeartbeatResult
 from headrace.core.groups.consumer import JOINING_EPOCH

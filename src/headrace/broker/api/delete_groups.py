@@ -1,7 +1,7 @@
 """DeleteGroups (42): forget groups without members, and their offsets."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_each_group
+from headrace.broker.api.support.coordinators import ask_each_group
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.coordinators.groups import GroupDecide
 from headrace.core.coordination.machine import Now, Ticket

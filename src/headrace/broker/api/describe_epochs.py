@@ -1,7 +1,7 @@
 """DescribeEpochs (32003): the newest run of an owner, its last committed batch, and the ids of its pool."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import when_known
+from headrace.broker.api.support.coordinators import when_known
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.transactions.epoch_commands import DescribedEpochs
 from headrace.model.access import Operation, ResourceType

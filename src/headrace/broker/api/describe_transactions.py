@@ -3,7 +3,7 @@
 from typing import Any
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_each, known
+from headrace.broker.api.support.coordinators import ask_each, known
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.transactions import TransactionDecide
 from headrace.core.coordination.machine import Now, Ticket

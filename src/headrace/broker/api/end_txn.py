@@ -1,7 +1,7 @@
 """EndTxn (26): commit or abort a transaction; from version 5 the answer says which epoch the next one has."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import when_known
+from headrace.broker.api.support.coordinators import when_known
 from headrace.broker.api.support.transactions import BUMPING_VERSION, PLAIN_VERSION, id_error, told
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.coordination.machine import Producer

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import when_known
+from headrace.broker.api.support.coordinators import when_known
 from headrace.broker.api.support.transactions import id_error
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.controller.records import EPOCH_VERSION

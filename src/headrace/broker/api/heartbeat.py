@@ -1,7 +1,7 @@
 """Heartbeat (12): a member of a classic group says that it lives, and hears whether it has to join again."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_group, group_error
+from headrace.broker.api.support.coordinators import ask_group, group_error
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import Membership
 from headrace.model.access import Operation

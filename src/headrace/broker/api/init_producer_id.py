@@ -2,7 +2,7 @@
 
 from headrace.broker.api.committing import COMMIT_WAIT_MS
 from headrace.broker.api.context import Parked, RequestContext
-from headrace.broker.api.coordinating import when_known
+from headrace.broker.api.support.coordinators import when_known
 from headrace.broker.api.support.transactions import id_error, told
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.coordination.machine import Producer

@@ -1,7 +1,7 @@
 """JoinGroup (11): a member asks to take part in the next generation; it is answered when the others are there."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_group, drawn_id, group_error
+from headrace.broker.api.support.coordinators import ask_group, drawn_id, group_error
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import Join, JoinResult
 from headrace.model.access import Operation

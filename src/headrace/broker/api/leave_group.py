@@ -1,7 +1,7 @@
 """LeaveGroup (13): members say goodbye; from version 3 on several in one request."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_group, group_error
+from headrace.broker.api.support.coordinators import ask_group, group_error
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import LeaveResult, LeavingMember
 from headrace.model.access import Operation

@@ -1,9 +1,9 @@
 """OffsetCommit (8): how far a group, or a consumer without one, has read."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_group, group_error, topic_name
 from headrace.broker.api.offset_commit_shapes import CommitShapes, commit_response
 from headrace.broker.api.offset_places import OffsetPlaces
+from headrace.broker.api.support.coordinators import ask_group, group_error, topic_name
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import Commit, Membership
 from headrace.model.access import Operation

@@ -1,7 +1,7 @@
 """OffsetDelete (47): forget what a group committed for topics that it does not read any more."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_group, group_error
+from headrace.broker.api.support.coordinators import ask_group, group_error
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_each, group_error, known, topic_name, when_known
+from headrace.broker.api.support.coordinators import ask_each, group_error, known, topic_name, when_known
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.groups.commands import FetchedOffset, Membership

@@ -1,7 +1,7 @@
 """ScanManifest (32010): the files of partitions, under a lease, for a job that reads them itself, a page at a time."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_each
+from headrace.broker.api.support.coordinators import ask_each
 from headrace.broker.cluster.proposal import Proposal
 from headrace.broker.partitions.held_segments import HeldPartition, HeldSegment
 from headrace.broker.partitions.scan_leases import Lease

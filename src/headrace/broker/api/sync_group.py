@@ -1,7 +1,7 @@
 """SyncGroup (14): the leader of a generation hands out the assignment, everyone collects its own."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import ask_group, group_error
+from headrace.broker.api.support.coordinators import ask_group, group_error
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import Membership, Sync, SyncResult
 from headrace.model.access import Operation

@@ -1,8 +1,8 @@
 """TxnOffsetCommit (28): how far a group has read, as a part of a transaction: it counts when that is committed."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.coordinating import group_error, when_known
 from headrace.broker.api.offset_places import OffsetPlaces
+from headrace.broker.api.support.coordinators import group_error, when_known
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.coordination.machine import Now, Producer, Ticket
 from headrace.core.groups.commands import Commit, Membership
