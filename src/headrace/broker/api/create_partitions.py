@@ -1,8 +1,8 @@
 """CreatePartitions (37): topics grow to a total count of partitions."""
 
 from headrace.broker.api.authorization import split_by_access
-from headrace.broker.api.committing import park_until_committed, with_failed_storage
 from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.support.proposals import park_until_committed, with_failed_storage
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import PartitionGrowth, TopicResult
 from headrace.model.access import Operation, ResourceType

@@ -1,8 +1,8 @@
 """InitProducerId (22): an id and epoch for an idempotent or a transactional producer."""
 
-from headrace.broker.api.committing import COMMIT_WAIT_MS
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.coordinators import when_known
+from headrace.broker.api.support.proposals import COMMIT_WAIT_MS
 from headrace.broker.api.support.transactions import id_error, told
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.coordination.machine import Producer
