@@ -1,7 +1,7 @@
 """AlterConfigs (33): all configs of a resource at once; what is not listed goes back to its default."""
 
-from headrace.broker.api.altering import by_access, results
 from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.support.config_changes import by_access, results
 from headrace.broker.api.support.proposals import park_until_committed
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import ConfigReplacement, ConfigResult

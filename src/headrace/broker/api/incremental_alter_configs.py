@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (44): set, delete, append to and subtract from single configs."""
 
-from headrace.broker.api.altering import by_access, results
 from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.support.config_changes import by_access, results
 from headrace.broker.api.support.proposals import park_until_committed
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import ConfigAlteration, ConfigChange, ConfigResult
