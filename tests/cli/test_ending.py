@@ -14,7 +14,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from headrace.cli.ending import end_in_order
+from headrace.cli.termination import end_in_order
 from tests.process_groups import WAIT_S_MAX, running, wait_until
 
 pytestmark = pytest.mark.process

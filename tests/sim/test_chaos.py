@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from headrace.cli.ending import held_back
+from headrace.cli.termination import held_back
 from tests.process_groups import running, wait_until_gone
 from tests.sim.known_bad import KNOWN_BAD
 from tools.chaos import __main__ as chaos

@@ -18,7 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from headrace.cli.ending import held_back
+from headrace.cli.termination import held_back
 from headrace.sim.report import MET_PERCENT_MIN
 from tools.chaos import page, stops
 from tools.chaos.campaigns import Campaign, campaigns, run_slice

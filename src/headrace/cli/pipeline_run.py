@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.console import clean
-from headrace.cli.ending import end_in_order
 from headrace.cli.failures import Failure, unwritable
 from headrace.cli.options import bootstrap_option
 from headrace.cli.pipeline_log import RunLog
@@ -28,6 +27,7 @@ from headrace.cli.pipeline_places import (
     told_failures,
 )
 from headrace.cli.pipeline_session import LOG_FILE, spark_session
+from headrace.cli.termination import end_in_order
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ from functools import partial
 import click
 
 from headrace.cli.console import count_text, print_json, print_table, progress
-from headrace.cli.ending import TOLD_TO_END, end_in_order, held_back
 from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.options import json_option
+from headrace.cli.termination import TOLD_TO_END, end_in_order, held_back
 from headrace.sim.report import MET_PERCENT_MIN, Report, failure_text
 from headrace.sim.run import MINUTES, PLAYS, SeedResult, run_seed
 

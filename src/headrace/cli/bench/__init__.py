@@ -10,8 +10,8 @@ from headrace.cli.bench.pipeline import pipeline
 from headrace.cli.bench.spark import spark
 from headrace.cli.bench.states import connections, partitions, recovery, start
 from headrace.cli.bench.transactions import transactions
-from headrace.cli.ending import end_in_order
 from headrace.cli.group import CommandGroup
+from headrace.cli.termination import end_in_order
 
 
 @click.group("bench", cls=CommandGroup)
