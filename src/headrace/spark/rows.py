@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from headrace.model.ids import TopicPartition
 from headrace.spark.batch_watermarks import watermark_of_task
 from headrace.spark.source_options import ERROR_COLUMN, SourceOptions
-from headrace.spark.value_decoding import Values, value_decoder
+from headrace.spark.value_decoder import Values, value_decoder
 from headrace.wire.columns.arrow import Column, binary_column, constant_column, headers_column, timestamp_column
 from headrace.wire.columns.decoding import Decoded
 
