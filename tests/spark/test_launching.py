@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from headrace.cli.main import cli
 from headrace.cli.spark_checks import check_spark, interpreter_findings, package_finding
-from headrace.spark import java, launching, standalone
+from headrace.spark import java, session_launcher, standalone
 from headrace.spark.java import JavaMissing, find_java, shimmed
 from headrace.spark.scripts import places
 from headrace.spark.worker_python import worker_python
@@ -91,10 +91,10 @@ def test_the_first_java_that_is_new_enough_is_taken(tmp_path: Path, monkeypatch:
 
 def test_the_processes_of_spark_have_this_interpreter_and_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark would take the first python3 of the PATH, which is seldom the one that Headrace is installed in."""
-    monkeypatch.setattr(launching, "find_java", lambda: java.Java(home=Path("/jdk"), version=17, origin="PATH"))
+    monkeypatch.setattr(session_launcher, "find_java", lambda: java.Java(home=Path("/jdk"), version=17, origin="PATH"))
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME", "SPARK_LOCAL_IP"):
         monkeypatch.delenv(name, raising=False)
-    found = launching.spark_environment(is_local=True)
+    found = session_launcher.spark_environment(is_local=True)
     home = Path(found.pop("SPARK_HOME"))
     assert (home / "bin" / "spark-submit").exists()
     assert found == {
@@ -103,14 +103,20 @@ def test_the_processes_of_spark_have_this_interpreter_and_loopback(monkeypatch: 
         "PYSPARK_DRIVER_PYTHON": worker_python(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    assert launching.spark_environment(is_local=False)["PYSPARK_PYTHON"] == sys.executable, "others have no such script"
+    assert session_launcher.spark_environment(is_local=False)["PYSPARK_PYTHON"] == sys.executable, (
+        "others have no such script"
+    )
     monkeypatch.setenv("PYSPARK_PYTHON", worker_python(home))
-    assert launching.spark_environment(is_local=False)["PYSPARK_PYTHON"] == sys.executable, "an earlier session set it"
+    assert session_launcher.spark_environment(is_local=False)["PYSPARK_PYTHON"] == sys.executable, (
+        "an earlier session set it"
+    )
     monkeypatch.setenv("PYSPARK_PYTHON", "/mine/python")
-    assert launching.spark_environment(is_local=False)["PYSPARK_PYTHON"] == "/mine/python"
-    assert "SPARK_LOCAL_IP" not in launching.spark_environment(is_local=False)
-    assert int(launching.default_conf(is_local=True)["spark.sql.shuffle.partitions"]) == max(2, os.cpu_count() or 1)
-    assert "spark.driver.host" not in launching.default_conf(is_local=False)
+    assert session_launcher.spark_environment(is_local=False)["PYSPARK_PYTHON"] == "/mine/python"
+    assert "SPARK_LOCAL_IP" not in session_launcher.spark_environment(is_local=False)
+    assert int(session_launcher.default_conf(is_local=True)["spark.sql.shuffle.partitions"]) == max(
+        2, os.cpu_count() or 1
+    )
+    assert "spark.driver.host" not in session_launcher.default_conf(is_local=False)
 
 
 WHERE = "import pyspark, sys; print(sys.executable, pyspark.__file__, *sys.path[1:3], sep='\\n')"

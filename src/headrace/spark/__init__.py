@@ -13,12 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headrace.spark.launching import session
+    from headrace.spark.session_launcher import session
     from headrace.spark.sink.lanes import write_lanes
 
 __all__ = ["session", "write_lanes"]
 
-_PLACES = {"session": "headrace.spark.launching", "write_lanes": "headrace.spark.sink.lanes"}
+_PLACES = {"session": "headrace.spark.session_launcher", "write_lanes": "headrace.spark.sink.lanes"}
 
 
 def __getattr__(name: str) -> Any:

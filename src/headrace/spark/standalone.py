@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from headrace.ports.real.held_ports import held_port
-from headrace.spark.launching import LOOPBACK, default_conf, spark_environment
+from headrace.spark.session_launcher import LOOPBACK, default_conf, spark_environment
 
 START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 20

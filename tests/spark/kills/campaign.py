@@ -18,7 +18,7 @@ from typing import Any
 import confluent_kafka
 
 from headrace.client import Admin, NewTopic
-from headrace.spark.launching import spark_environment
+from headrace.spark.session_launcher import spark_environment
 from tests.reserved_ports import reserved_address
 from tests.spark.kills.points import DRIVER, EVERY_KILL, Plan, Points
 

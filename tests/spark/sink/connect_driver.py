@@ -19,7 +19,7 @@ ROWS = 30
 def main(address: str, folder: Path) -> None:
     import os
 
-    from headrace.spark.launching import default_conf, spark_environment
+    from headrace.spark.session_launcher import default_conf, spark_environment
 
     os.environ.update(spark_environment(is_local=True))
     from pyspark.sql import SparkSession

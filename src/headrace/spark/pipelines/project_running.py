@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from headrace.client import Admin
 from headrace.client.errors import ClientError
 from headrace.ports.real.processes import stop
-from headrace.spark.launching import LOOPBACK
 from headrace.spark.pipelines.checkpoints import Checkpoint
 from headrace.spark.pipelines.claims import Claim, Outcome, new_run, run_claimed
 from headrace.spark.pipelines.lag import find_lags, summary
@@ -30,6 +29,7 @@ from headrace.spark.pipelines.records import State
 from headrace.spark.pipelines.spark_process import java_death, java_of
 from headrace.spark.pipelines.topics import client_settings
 from headrace.spark.pipelines.totals import no_totals, with_batch
+from headrace.spark.session_launcher import LOOPBACK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
