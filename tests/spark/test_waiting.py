@@ -6,15 +6,15 @@ import pytest
 
 from headrace.client.errors import BrokerError, BrokerUnreachable, DeadlineExceeded
 from headrace.model.errors import ErrorCode
-from headrace.spark import waiting
-from headrace.spark.waiting import BrokersAway, Patience
+from headrace.spark import broker_wait
+from headrace.spark.broker_wait import BrokersAway, Patience
 
 PATIENCE = Patience(servers="a:1,b:2", option="kafka.delivery.timeout.ms", limit_ms=60_000)
 
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "RETRY_PAUSE_S", 0)
+    monkeypatch.setattr(broker_wait, "RETRY_PAUSE_S", 0)
 
 
 def broker_error(code: ErrorCode) -> BrokerError:

@@ -12,10 +12,10 @@ from headrace.client.types import EARLIEST, LATEST, IsolationLevel, OffsetAt, To
 from headrace.core.groups.topic_patterns import TopicPattern
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
+from headrace.spark.broker_wait import PASSING, Patience
 from headrace.spark.option_names import OptionError
 from headrace.spark.said import say_once
 from headrace.spark.source_options import Selection, SourceOptions
-from headrace.spark.waiting import PASSING, Patience
 
 NO_OFFSET = -1
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -16,6 +16,7 @@ from headrace.client.epochs import EpochMember
 from headrace.client.errors import BrokerError, BrokerUnreachable, ClientError, DeadlineExceeded, EpochFenced
 from headrace.model.errors import ErrorCode
 from headrace.spark import said
+from headrace.spark.broker_wait import BrokersAway
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink import commits, connections, tasks
 from headrace.spark.sink.commits import EpochNotCommitted, abort, commit
@@ -25,7 +26,6 @@ from headrace.spark.sink.reports import TaskReport
 from headrace.spark.sink.rows import RowError
 from headrace.spark.sink.tasks import write_rows
 from headrace.spark.sink.writers import TopicStreamWriter
-from headrace.spark.waiting import BrokersAway
 from headrace.testing import EmbeddedBroker
 from tests.transactions.endings import wait_until_ended
 

@@ -13,6 +13,7 @@ from headrace.client import Admin, Producer, TopicPartition
 from headrace.client.types import TopicDescription
 from headrace.model.errors import ErrorCode
 from headrace.spark import said, stream_planner
+from headrace.spark.broker_wait import BrokersAway
 from headrace.spark.data_loss import DataLost
 from headrace.spark.offset_vectors import CheckpointError
 from headrace.spark.option_names import OptionError
@@ -21,7 +22,6 @@ from headrace.spark.range_reader import RangePartition, read_range
 from headrace.spark.source_options import parse_source_options
 from headrace.spark.stream_reader import StreamReader
 from headrace.spark.topic_view import TopicView
-from headrace.spark.waiting import BrokersAway
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import produce
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
+from headrace.spark.broker_wait import BrokersAway
 from headrace.spark.said import say, say_once
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import NAME_EACH_WRITE, Identity
 from headrace.spark.sink.options import SinkOptions
 from headrace.spark.sink.reports import TaskReport
-from headrace.spark.waiting import BrokersAway
 from headrace.spark.workers import settle
 
 ABORT_MS_MAX = 10_000

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from headrace.client.errors import ClientError
 from headrace.client.types import ConfigResource, ResourceType
+from headrace.spark.broker_wait import Patience
 from headrace.spark.sink.options import SinkOptions
-from headrace.spark.waiting import Patience
 
 if TYPE_CHECKING:
     from headrace.client.blocking.epochs import Epochs
