@@ -7,8 +7,8 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from headrace.spark.bounds import resolve
 from headrace.spark.option_names import OptionError
-from headrace.spark.planning import OffsetRange, ranges_between, split_ranges
 from headrace.spark.pruning import Bounds
+from headrace.spark.range_planner import OffsetRange, ranges_between, split_ranges
 from headrace.spark.range_reader import RangePartition, read_range
 from headrace.spark.source_options import Bound, SourceOptions, latest_is_not_a_start
 from headrace.spark.topic_view import TopicsSeen, TopicView, require_topics

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEq
 
 from headrace.model.ids import TopicPartition
 from headrace.spark.option_values import INT64_MAX
-from headrace.spark.planning import OffsetRange
+from headrace.spark.range_planner import OffsetRange
 from headrace.spark.topic_view import NO_OFFSET, TopicView
 
 _MILLISECONDS = 1_000

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import InputPartition
 
 from headrace.model.ids import TopicPartition
 from headrace.spark.data_loss import lost_text, settle_loss
-from headrace.spark.planning import OffsetRange
+from headrace.spark.range_planner import OffsetRange
 from headrace.spark.source_options import SourceOptions
 from headrace.spark.workers import settle
 

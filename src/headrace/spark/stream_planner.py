@@ -18,7 +18,7 @@ from headrace.spark.offset_vectors import (
     to_json,
 )
 from headrace.spark.option_names import OptionError
-from headrace.spark.planning import count_between, limited, offsets_within
+from headrace.spark.range_planner import count_between, limited, offsets_within
 from headrace.spark.said import say_once
 from headrace.spark.source_options import Bound, SourceOptions
 from headrace.spark.topic_view import TopicsSeen, TopicView, require_topics

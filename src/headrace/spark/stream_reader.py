@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import (
 
 from headrace.spark.offset_vectors import CheckpointError, from_json, initial_offset, is_initial
 from headrace.spark.option_names import OptionError
-from headrace.spark.planning import ranges_between, split_ranges
+from headrace.spark.range_planner import ranges_between, split_ranges
 from headrace.spark.range_reader import RangePartition, read_range
 from headrace.spark.source_options import SourceOptions
 from headrace.spark.stream_planner import StreamPlanner

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headrace.model.ids import TopicPartition
 from headrace.spark.offset_vectors import StreamOffset, from_json, initial_offset, is_initial, to_json
-from headrace.spark.planning import count_between, limited, offsets_within, ranges_between, split_ranges
+from headrace.spark.range_planner import count_between, limited, offsets_within, ranges_between, split_ranges
 
 partitions = st.builds(TopicPartition, st.sampled_from(["a", "b.c", "d-e_f"]), st.integers(0, 5))
 vectors = st.dictionaries(partitions, st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), min_size=1)

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
 from headrace.client import Producer, TopicPartition
-from headrace.spark.planning import OffsetRange
 from headrace.spark.pruning import Bounds
+from headrace.spark.range_planner import OffsetRange
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import load
 

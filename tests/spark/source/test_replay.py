@@ -17,7 +17,7 @@ from headrace.spark.broker_wait import BrokersAway
 from headrace.spark.data_loss import DataLost
 from headrace.spark.offset_vectors import CheckpointError
 from headrace.spark.option_names import OptionError
-from headrace.spark.planning import OffsetRange
+from headrace.spark.range_planner import OffsetRange
 from headrace.spark.range_reader import RangePartition, read_range
 from headrace.spark.source_options import parse_source_options
 from headrace.spark.stream_reader import StreamReader

@@ -11,7 +11,7 @@ from headrace.client.blocking.scans import Scans
 from headrace.client.scans import ScanManifest
 from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, ResourceType
 from headrace.spark import said, scan_reader
-from headrace.spark.planning import OffsetRange
+from headrace.spark.range_planner import OffsetRange
 from headrace.spark.scan_plan import ScanPiece, plan_scan
 from headrace.spark.scan_reader import read_piece
 from headrace.spark.source_options import SourceOptions, parse_source_options
