@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from headrace.spark.bounds import resolve
+from headrace.spark.filter_bounds import Bounds
 from headrace.spark.option_names import OptionError
-from headrace.spark.pruning import Bounds
 from headrace.spark.range_planner import OffsetRange, ranges_between, split_ranges
 from headrace.spark.range_reader import RangePartition, read_range
 from headrace.spark.source_options import Bound, SourceOptions, latest_is_not_a_start

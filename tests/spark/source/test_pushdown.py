@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
 from headrace.client import Producer, TopicPartition
-from headrace.spark.pruning import Bounds
+from headrace.spark.filter_bounds import Bounds
 from headrace.spark.range_planner import OffsetRange
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.source.topics import load
