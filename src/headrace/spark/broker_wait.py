@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from headrace.client.errors import BrokerError, BrokerUnreachable, DeadlineExceeded
 from headrace.model.errors import RETRIABLE, ErrorCode
-from headrace.spark.said import say
+from headrace.spark.log_once import say
 
 RETRY_PAUSE_S = 0.25
 PASSING = RETRIABLE - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from headrace.model.ids import TopicPartition
+from headrace.spark.log_once import say
 from headrace.spark.offset_vectors import ranges_text
-from headrace.spark.said import say
 from headrace.spark.source_options import SourceOptions
 
 ONLY_SOURCE = "input"

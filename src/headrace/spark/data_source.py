@@ -11,9 +11,9 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
+from headrace.spark.log_once import say_once
 from headrace.spark.option_names import STREAM_NAMES, OptionError, check_names
 from headrace.spark.option_values import OptionReader
-from headrace.spark.said import say_once
 from headrace.spark.sink.options import is_sink, parse_sink_options
 from headrace.spark.source_options import (
     DEFAULT_COLUMNS,

@@ -14,9 +14,9 @@ from headrace.client.errors import ClientError
 from headrace.client.scans import AbortedRange, ScanLease, ScanManifest, ScanPartition, ScanSegment
 from headrace.client.types import IsolationLevel
 from headrace.model.ids import TopicPartition
+from headrace.spark.log_once import say_once
 from headrace.spark.range_planner import OffsetRange, split_ranges
 from headrace.spark.range_reader import RangePartition
-from headrace.spark.said import say_once
 from headrace.spark.source_options import SourceOptions
 
 PIECE_BYTES = 128 * 1024 * 1024

@@ -16,9 +16,9 @@ from headrace.client.scans import AbortedRange, ScanLease, ScanManifest
 from headrace.log.checkpoints import decode_partition_metadata, decode_properties
 from headrace.log.errors import CorruptFile
 from headrace.log.names import META_PROPERTIES, PARTITION_METADATA
+from headrace.spark.log_once import say_once
 from headrace.spark.range_planner import OffsetRange
 from headrace.spark.range_reader import RangePartition, decoder_helper, read_range
-from headrace.spark.said import say_once
 from headrace.spark.scan_plan import FilePart, FilePlace, ScanPiece, client_config
 from headrace.spark.source_options import SourceOptions
 from headrace.spark.workers import settle

@@ -8,6 +8,7 @@ from typing import Any
 from headrace.model.ids import TopicPartition
 from headrace.spark.bounds import resolve
 from headrace.spark.data_loss import lost_text, settle_loss
+from headrace.spark.log_once import say_once
 from headrace.spark.offset_vectors import (
     OffsetVector,
     StreamOffset,
@@ -19,7 +20,6 @@ from headrace.spark.offset_vectors import (
 )
 from headrace.spark.option_names import OptionError
 from headrace.spark.range_planner import count_between, limited, offsets_within
-from headrace.spark.said import say_once
 from headrace.spark.source_options import Bound, SourceOptions
 from headrace.spark.topic_view import TopicsSeen, TopicView, require_topics
 

@@ -13,8 +13,8 @@ from headrace.core.groups.topic_patterns import TopicPattern
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.spark.broker_wait import PASSING, Patience
+from headrace.spark.log_once import say_once
 from headrace.spark.option_names import OptionError
-from headrace.spark.said import say_once
 from headrace.spark.source_options import Selection, SourceOptions
 
 NO_OFFSET = -1

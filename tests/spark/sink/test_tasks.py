@@ -15,7 +15,7 @@ from headrace.client.core.partitioners import partition_for_key
 from headrace.client.epochs import EpochMember
 from headrace.client.errors import BrokerError, BrokerUnreachable, ClientError, DeadlineExceeded, EpochFenced
 from headrace.model.errors import ErrorCode
-from headrace.spark import said
+from headrace.spark import log_once
 from headrace.spark.broker_wait import BrokersAway
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink import commits, connections, tasks
@@ -248,7 +248,7 @@ def test_a_topic_that_does_not_exist_is_named(place: tuple[EmbeddedBroker, str])
 def test_what_is_in_force_is_said_once(
     place: tuple[EmbeddedBroker, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(said, "_said", {})
+    monkeypatch.setattr(log_once, "_said", {})
     for attempt in range(2):
         task(place, 0, 1, attempt=attempt)
     assert capsys.readouterr().err == f"headrace: rows are written exactly once, as epochs of spark.q.{place[1]}\n"

@@ -8,7 +8,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.client.config import ConsumerConfig
 from headrace.model.ids import TopicPartition
-from headrace.spark import said
+from headrace.spark import log_once
 from headrace.spark.data_source import HeadraceDataSource
 from headrace.spark.offset_vectors import CheckpointError, from_json
 from headrace.spark.option_names import OWN_SOURCE_NAMES, SINK_NAMES, SOURCE_NAMES, OptionError
@@ -172,7 +172,7 @@ def test_security_settings_of_java_reach_the_client() -> None:
 def test_a_batch_read_says_which_options_are_for_streams(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(said, "_said", {})
+    monkeypatch.setattr(log_once, "_said", {})
     source = HeadraceDataSource({**NEEDED, "maxoffsetspertrigger": "5", "commitgroup": "g"})
     source.reader(StructType([StructField(name, StringType()) for name in DEFAULT_COLUMNS]))
     assert capsys.readouterr().err.splitlines() == [

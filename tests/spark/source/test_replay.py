@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from headrace.client import Admin, Producer, TopicPartition
 from headrace.client.types import TopicDescription
 from headrace.model.errors import ErrorCode
-from headrace.spark import said, stream_planner
+from headrace.spark import log_once, stream_planner
 from headrace.spark.broker_wait import BrokersAway
 from headrace.spark.data_loss import DataLost
 from headrace.spark.offset_vectors import CheckpointError
@@ -116,7 +116,7 @@ def test_progress_is_published_on_idle_triggers_too(broker: EmbeddedBroker, topi
 def test_a_query_without_a_group_says_so_once(
     planning: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(said, "_said", {})
+    monkeypatch.setattr(log_once, "_said", {})
     for _ in range(2):
         planning().end()
     line = 'headrace: progress is not shown as a group: set option "commitGroup" or "kafka.group.id" for that\n'

@@ -10,7 +10,7 @@ from headrace.client import Admin, NewTopic, Producer, TopicPartition
 from headrace.client.blocking.scans import Scans
 from headrace.client.scans import ScanManifest
 from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, ResourceType
-from headrace.spark import said, scan_reader
+from headrace.spark import log_once, scan_reader
 from headrace.spark.range_planner import OffsetRange
 from headrace.spark.scan_plan import ScanPiece, plan_scan
 from headrace.spark.scan_reader import read_piece
@@ -164,7 +164,7 @@ def test_files_that_are_not_the_ones_meant_are_left_for_the_broker(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(said, "_said", {})
+    monkeypatch.setattr(log_once, "_said", {})
     pieces, options = planned(broker, segmented, 0, 300, scan="auto")
     piece = damage(pieces[0], how)
     for _ in range(2):
@@ -178,7 +178,7 @@ def test_files_that_are_not_the_ones_meant_are_left_for_the_broker(
 def test_a_broker_that_gives_no_files_is_read_through_and_that_is_said(
     broker: EmbeddedBroker, segmented: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(said, "_said", {})
+    monkeypatch.setattr(log_once, "_said", {})
     monkeypatch.setattr(Scans, "supported", lambda _: False)
     for _ in range(2):
         pieces, _options = planned(broker, segmented, 0, 300, scan="direct")

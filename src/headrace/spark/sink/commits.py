@@ -6,7 +6,7 @@ from dataclasses import replace
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
 from headrace.spark.broker_wait import BrokersAway
-from headrace.spark.said import say, say_once
+from headrace.spark.log_once import say, say_once
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import NAME_EACH_WRITE, Identity
 from headrace.spark.sink.options import SinkOptions

@@ -14,8 +14,8 @@ from pyspark import TaskContext
 
 from headrace.client.types import GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
+from headrace.spark.log_once import say_once
 from headrace.spark.option_names import OptionError
-from headrace.spark.said import say_once
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import NAME_EACH_WRITE, Identity
 from headrace.spark.sink.options import LANES, LANES_MAX, SinkOptions

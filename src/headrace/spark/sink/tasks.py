@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from headrace.client.epochs import EpochMember
 from headrace.client.errors import BrokerError, ClientError
 from headrace.client.types import PreparedTransaction
+from headrace.spark.log_once import say_once
 from headrace.spark.option_names import OptionError
-from headrace.spark.said import say_once
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import LANES, SinkOptions

@@ -16,8 +16,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from headrace.spark.log_once import say_once
 from headrace.spark.option_names import OptionError
-from headrace.spark.said import say_once
 from headrace.spark.sink.identity import task_identity
 from headrace.spark.sink.tables.epochs import FileReport, Table, is_repeat
 from headrace.spark.sink.tables.folder_columns import FolderColumns
