@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.client import LATEST, Admin
+from headrace.spark.pipelines.batch_writer import BatchWriter
 from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointError, CheckpointInUse, Vector
 from headrace.spark.pipelines.compiling import compile_pipeline
 from headrace.spark.pipelines.definition import Pipeline, ReadAs, Source
 from headrace.spark.pipelines.failpoints import Failpoint, reach
 from headrace.spark.pipelines.rewinding import partitions_of, vector_at
 from headrace.spark.pipelines.topics import FORMAT, needs_headers, source_options, stream_of
-from headrace.spark.pipelines.writing import BatchWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

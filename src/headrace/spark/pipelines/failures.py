@@ -3,9 +3,9 @@
 import re
 from typing import NamedTuple
 
+from headrace.spark.pipelines.batch_writer import StoppedAtBoundary
 from headrace.spark.pipelines.definition import Pipeline
 from headrace.spark.pipelines.user_code import row_problem
-from headrace.spark.pipelines.writing import StoppedAtBoundary
 
 _ANNOUNCED = re.compile(r"terminated with exception: (?P<rest>.*)", re.DOTALL)
 _PYTHON_ERROR = re.compile(

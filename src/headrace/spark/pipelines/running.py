@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.client import Admin
 from headrace.client.errors import ClientError
+from headrace.spark.pipelines.batch_writer import BatchWriter
 from headrace.spark.pipelines.checkpoints import Checkpoint, Note
 from headrace.spark.pipelines.claims import Claim, Outcome, new_run, run_claimed
 from headrace.spark.pipelines.compiling import Compiled, compile_pipeline
@@ -31,7 +32,6 @@ from headrace.spark.pipelines.spark_process import SparkDied, is_lost_connection
 from headrace.spark.pipelines.topics import client_settings, needs_headers, other_partitions, prepare_topics, stream_of
 from headrace.spark.pipelines.totals import no_totals, totals_of_run, with_batch
 from headrace.spark.pipelines.user_code import stream_problem
-from headrace.spark.pipelines.writing import BatchWriter
 from headrace.spark.versions import check_session, check_version
 
 if TYPE_CHECKING:
