@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.client import LATEST, Admin
 from headrace.spark.pipelines.batch_writer import BatchWriter
 from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointError, CheckpointInUse, Vector
-from headrace.spark.pipelines.compiling import compile_pipeline
+from headrace.spark.pipelines.compiler import compile_pipeline
 from headrace.spark.pipelines.definition import Pipeline, ReadAs, Source
 from headrace.spark.pipelines.failpoints import Failpoint, reach
 from headrace.spark.pipelines.rewinding import partitions_of, vector_at
@@ -23,7 +23,7 @@ from headrace.spark.pipelines.topics import FORMAT, needs_headers, source_option
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from headrace.spark.pipelines.compiling import Reader
+    from headrace.spark.pipelines.compiler import Reader
 
 FILE = "backfills.json"
 LOCK = "backfill.lock"

@@ -14,7 +14,7 @@ from headrace.client.errors import ClientError
 from headrace.spark.pipelines.batch_writer import BatchWriter
 from headrace.spark.pipelines.checkpoints import Checkpoint, Note
 from headrace.spark.pipelines.claims import Claim, Outcome, new_run, run_claimed
-from headrace.spark.pipelines.compiling import Compiled, compile_pipeline
+from headrace.spark.pipelines.compiler import Compiled, compile_pipeline
 from headrace.spark.pipelines.definition import Pipeline
 from headrace.spark.pipelines.durations import spark_interval
 from headrace.spark.pipelines.failpoints import Failpoint, reach

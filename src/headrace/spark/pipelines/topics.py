@@ -14,7 +14,7 @@ from headrace.spark.pipelines.reading import written_topics
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from headrace.spark.pipelines.compiling import Reader
+    from headrace.spark.pipelines.compiler import Reader
 
 FORMAT = "headrace"
 _WRONG_SHAPES = {ErrorCode.INVALID_CONFIG: "configs", ErrorCode.INVALID_PARTITIONS: "partitions"}
