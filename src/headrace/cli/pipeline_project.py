@@ -17,7 +17,7 @@ from headrace.cli.pipeline_places import load_project, told_failures
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headrace.spark.pipelines.project_running import ProjectRunner
+    from headrace.spark.pipelines.project_runner import ProjectRunner
     from headrace.spark.pipelines.projects import Project
 
 EXTRAS = "spark,pipelines"
@@ -34,7 +34,7 @@ def run_project(
 ) -> None:
     from headrace.spark.pipelines.claims import new_run
     from headrace.spark.pipelines.metrics import run_page
-    from headrace.spark.pipelines.project_running import REMOTE_PREFIX, ProjectRunner
+    from headrace.spark.pipelines.project_runner import REMOTE_PREFIX, ProjectRunner
     from headrace.spark.pipelines.records import State
 
     project = load_project(file)
