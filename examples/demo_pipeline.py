@@ -30,7 +30,7 @@ from headrace.spark.pipelines.claims import Outcome
 from headrace.spark.pipelines.definition import ParquetSink, Pipeline
 from headrace.spark.pipelines.reading import read_pipeline
 from headrace.spark.pipelines.records import State
-from headrace.spark.pipelines.running import Runner
+from headrace.spark.pipelines.runner import Runner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

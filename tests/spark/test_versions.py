@@ -7,7 +7,7 @@ import pytest
 
 from headrace.spark.data_source import HeadraceDataSource
 from headrace.spark.pipelines.reading import read_pipeline
-from headrace.spark.pipelines.running import Runner
+from headrace.spark.pipelines.runner import Runner
 from headrace.spark.session_launcher import session
 from headrace.spark.sink.tables.sources import DeltaSink, ParquetSink
 from headrace.spark.versions import UnsupportedSpark, check_version

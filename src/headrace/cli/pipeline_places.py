@@ -114,7 +114,7 @@ def told_failures() -> Iterator[None]:
     from headrace.spark.pipelines.checkpoints import CheckpointError
     from headrace.spark.pipelines.claims import AlreadyRunning
     from headrace.spark.pipelines.problems import DefinitionError
-    from headrace.spark.pipelines.running import IncompatibleChange
+    from headrace.spark.pipelines.runner import IncompatibleChange
     from headrace.spark.versions import UnsupportedSpark
 
     try:

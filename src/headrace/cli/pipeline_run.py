@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from headrace.spark.pipelines.definition import Pipeline
     from headrace.spark.pipelines.records import Known
-    from headrace.spark.pipelines.running import Runner
+    from headrace.spark.pipelines.runner import Runner
     from headrace.spark.pipelines.supervision import Supervised
 
 START_SECONDS_MAX = 120.0
@@ -154,7 +154,7 @@ def _failed(pipeline: "Pipeline", said: str) -> str:
 def _run_here(pipeline: "Pipeline", bootstrap: str, child: "Supervised", *, is_once: bool, master: str | None) -> None:
     from headrace.spark.pipelines.claims import STOPPED_EARLY
     from headrace.spark.pipelines.records import State
-    from headrace.spark.pipelines.running import Runner
+    from headrace.spark.pipelines.runner import Runner
     from headrace.spark.pipelines.spark_process import SparkDied
 
     def tell_batch(report: Mapping[str, Any]) -> None:

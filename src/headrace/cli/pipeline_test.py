@@ -151,7 +151,7 @@ def run_on_fixtures(
     """Run the pipeline once; what came out of every sink, and of the topics `more`."""
     from headrace.spark.pipelines.fixtures import fixture_of
     from headrace.spark.pipelines.records import State
-    from headrace.spark.pipelines.running import Runner
+    from headrace.spark.pipelines.runner import Runner
     from headrace.testing import EmbeddedBroker
 
     with tempfile.TemporaryDirectory(prefix="headrace-test-") as folder, EmbeddedBroker() as broker:

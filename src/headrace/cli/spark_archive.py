@@ -41,7 +41,7 @@ def _run_orders(folder: Path, part: Path) -> None:
     from headrace.spark.class_archive import archiving
     from headrace.spark.pipelines.reading import read_pipeline
     from headrace.spark.pipelines.records import State
-    from headrace.spark.pipelines.running import Runner
+    from headrace.spark.pipelines.runner import Runner
     from headrace.testing import EmbeddedBroker
 
     (folder / "pipeline.yml").write_text(PIPELINE_FILE.read_text())

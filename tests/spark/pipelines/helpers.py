@@ -9,7 +9,7 @@ from headrace.client import ConsumerRecord, Producer
 from headrace.client.blocking.whole_topics import read_topic
 from headrace.spark.pipelines.claims import Outcome
 from headrace.spark.pipelines.reading import read_pipeline
-from headrace.spark.pipelines.running import Runner
+from headrace.spark.pipelines.runner import Runner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ from headrace.spark.pipelines.claims import AlreadyRunning
 from headrace.spark.pipelines.problems import DefinitionError
 from headrace.spark.pipelines.progress import batch_report
 from headrace.spark.pipelines.records import RunRecord, State, run_message, stop_message
-from headrace.spark.pipelines.running import IncompatibleChange
+from headrace.spark.pipelines.runner import IncompatibleChange
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.pipelines.helpers import headers, read_records, rows, run_once, runner_of, send, values, write_pipeline
 
@@ -75,7 +75,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(sum(source["numInputRows"] for source in told["sources"]))
         return batch_report(told, expectations)
 
-    monkeypatch.setattr("headrace.spark.pipelines.running.batch_report", report)
+    monkeypatch.setattr("headrace.spark.pipelines.runner.batch_report", report)
     return found
 
 
