@@ -28,7 +28,7 @@ from headrace.client.blocking.whole_topics import read_topic
 from headrace.client.errors import ClientError
 from headrace.spark.pipelines.claims import Outcome
 from headrace.spark.pipelines.definition import ParquetSink, Pipeline
-from headrace.spark.pipelines.reading import read_pipeline
+from headrace.spark.pipelines.definition_reader import read_pipeline
 from headrace.spark.pipelines.records import State
 from headrace.spark.pipelines.runner import Runner
 

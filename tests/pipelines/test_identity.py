@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace.spark.pipelines.definition_reader import read_pipeline
 from headrace.spark.pipelines.identity import digest, identity_of, incompatibilities
-from headrace.spark.pipelines.reading import read_pipeline
 
 DEFINITION = """\
 name: n

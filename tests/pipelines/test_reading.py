@@ -22,9 +22,9 @@ from headrace.spark.pipelines.definition import (
     TopicSink,
     Watermark,
 )
+from headrace.spark.pipelines.definition_reader import read_pipeline, written_topics
 from headrace.spark.pipelines.nodes import FILE_LENGTH_MAX
 from headrace.spark.pipelines.problems import DefinitionError
-from headrace.spark.pipelines.reading import read_pipeline, written_topics
 
 SMALL = """\
 name: small

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from headrace.spark.pipelines.definition import Pipeline
+from headrace.spark.pipelines.definition_reader import read_pipeline
 from headrace.spark.pipelines.failures import failure_of, is_stop
 from headrace.spark.pipelines.plans import stateful_operators
 from headrace.spark.pipelines.progress import batch_report, totals
-from headrace.spark.pipelines.reading import read_pipeline
 
 PROGRESS = {
     "id": "q",

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from headrace.client import Admin, ConfigResource, ResourceType
+from headrace.spark.pipelines.definition_reader import read_pipeline
 from headrace.spark.pipelines.problems import DefinitionError
-from headrace.spark.pipelines.reading import read_pipeline
 from headrace.spark.pipelines.topics import other_partitions, prepare_topics
 from headrace.testing import EmbeddedBroker
 

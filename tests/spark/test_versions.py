@@ -6,7 +6,7 @@ import pyspark
 import pytest
 
 from headrace.spark.data_source import HeadraceDataSource
-from headrace.spark.pipelines.reading import read_pipeline
+from headrace.spark.pipelines.definition_reader import read_pipeline
 from headrace.spark.pipelines.runner import Runner
 from headrace.spark.session_launcher import session
 from headrace.spark.sink.tables.sources import DeltaSink, ParquetSink

@@ -48,8 +48,8 @@ def init(folder: Path, declarative: bool) -> None:
 @click.pass_context
 def validate(ctx: click.Context, place: Path, as_json: bool) -> None:
     """Find mistakes in a pipeline's files without starting Spark; each is told with its line."""
+    from headrace.spark.pipelines.definition_reader import find_file
     from headrace.spark.pipelines.problems import DefinitionError, Problem
-    from headrace.spark.pipelines.reading import find_file
 
     file, said, problems = find_file(place), "", tuple[Problem, ...]()
     try:
@@ -70,8 +70,8 @@ def validate(ctx: click.Context, place: Path, as_json: bool) -> None:
 
 def _summary(file: Path) -> str:
     """What a right file has; DefinitionError for any other."""
+    from headrace.spark.pipelines.definition_reader import read_pipeline
     from headrace.spark.pipelines.projects import is_project, read_project
-    from headrace.spark.pipelines.reading import read_pipeline
 
     if is_project(file):
         project = read_project(file)

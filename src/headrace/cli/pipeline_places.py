@@ -38,9 +38,9 @@ class Target:
 
 def load(place: Path) -> "Pipeline":
     """The definition; its mistakes are the end of the command."""
+    from headrace.spark.pipelines.definition_reader import find_file, read_pipeline
     from headrace.spark.pipelines.problems import DefinitionError
     from headrace.spark.pipelines.projects import is_project
-    from headrace.spark.pipelines.reading import find_file, read_pipeline
 
     file = find_file(place)
     if is_project(file):
@@ -66,8 +66,8 @@ def load_project(file: Path) -> "Project":
 
 def find_target(ctx: click.Context, place: Path, *, by_name: bool = False) -> Target:
     """By its folder or file; where it will do, also by its name alone, for those who do not have its files."""
+    from headrace.spark.pipelines.definition_reader import find_file
     from headrace.spark.pipelines.projects import is_project
-    from headrace.spark.pipelines.reading import find_file
     from headrace.spark.pipelines.topics import client_settings
 
     given: str = ctx.params["bootstrap"]

@@ -139,7 +139,7 @@ def _refuse_unknown(pipeline: "Pipeline", folder: Path, expected: Iterable[str])
 def output_names(pipeline: "Pipeline") -> list[str]:
     """The topics and tables that a pipeline writes, by the names of their files in expected/."""
     from headrace.spark.pipelines.definition import DeltaSink, ParquetSink
-    from headrace.spark.pipelines.reading import written_topics
+    from headrace.spark.pipelines.definition_reader import written_topics
 
     tables = [Path(sink.path).name for sink in pipeline.sinks if isinstance(sink, ParquetSink | DeltaSink)]
     return list(dict.fromkeys([*(topic for _, topic in written_topics(pipeline)), *tables]))

@@ -39,7 +39,7 @@ def _run_orders(folder: Path, part: Path) -> None:
     """The pipeline of the demo has most of what pipelines are made of."""
     from headrace.bench.orders import PIPELINE_FILE, TOPIC, send_orders
     from headrace.spark.class_archive import archiving
-    from headrace.spark.pipelines.reading import read_pipeline
+    from headrace.spark.pipelines.definition_reader import read_pipeline
     from headrace.spark.pipelines.records import State
     from headrace.spark.pipelines.runner import Runner
     from headrace.testing import EmbeddedBroker

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.client import ConsumerRecord, Producer
 from headrace.client.blocking.whole_topics import read_topic
 from headrace.spark.pipelines.claims import Outcome
-from headrace.spark.pipelines.reading import read_pipeline
+from headrace.spark.pipelines.definition_reader import read_pipeline
 from headrace.spark.pipelines.runner import Runner
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from headrace.cli.main import cli
 from headrace.cli.pipeline_test import compare
 from headrace.client import Producer
-from headrace.spark.pipelines.reading import read_pipeline
+from headrace.spark.pipelines.definition_reader import read_pipeline
 from headrace.spark.pipelines.records import State
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.pipelines.helpers import read_records, rows, run_once, values

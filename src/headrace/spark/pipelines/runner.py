@@ -16,6 +16,7 @@ from headrace.spark.pipelines.checkpoints import Checkpoint, Note
 from headrace.spark.pipelines.claims import Claim, Outcome, new_run, run_claimed
 from headrace.spark.pipelines.compiler import Compiled, compile_pipeline
 from headrace.spark.pipelines.definition import Pipeline
+from headrace.spark.pipelines.definition_reader import TRIGGER_DEFAULT_MS
 from headrace.spark.pipelines.durations import spark_interval
 from headrace.spark.pipelines.failpoints import Failpoint, reach
 from headrace.spark.pipelines.failures import failure_of, is_stop
@@ -23,7 +24,6 @@ from headrace.spark.pipelines.identity import digest, identity_of, incompatibili
 from headrace.spark.pipelines.lag import find_lags, summary
 from headrace.spark.pipelines.problems import DefinitionError
 from headrace.spark.pipelines.progress import batch_report
-from headrace.spark.pipelines.reading import TRIGGER_DEFAULT_MS
 from headrace.spark.pipelines.records import RunRecord, State
 from headrace.spark.pipelines.restarts import RestartBudget
 from headrace.spark.pipelines.rewinding import first_starts

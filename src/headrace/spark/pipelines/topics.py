@@ -8,8 +8,8 @@ from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
 from headrace.model.nearest_names import guess
 from headrace.spark.pipelines.definition import Format, Pipeline, ReadAs, Source, TopicSink
+from headrace.spark.pipelines.definition_reader import written_topics
 from headrace.spark.pipelines.problems import DefinitionError, Problem
-from headrace.spark.pipelines.reading import written_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
