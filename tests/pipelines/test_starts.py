@@ -9,7 +9,7 @@ from headrace.client import LATEST, TopicPartition
 from headrace.client.errors import BrokerError
 from headrace.client.types import OffsetAt
 from headrace.model.errors import ErrorCode
-from headrace.spark.pipelines.rewinding import vector_at
+from headrace.spark.pipelines.rewind import vector_at
 
 PLACE = TopicPartition("t", 0)
 TIME_MS = 1_000

@@ -52,7 +52,7 @@ def rewind(
     """
     from headrace.client import EARLIEST, LATEST, Admin
     from headrace.spark.pipelines.checkpoints import Checkpoint
-    from headrace.spark.pipelines.rewinding import Target, starts_at
+    from headrace.spark.pipelines.rewind import Target, starts_at
     from headrace.spark.pipelines.rewound_letters import count_read_twice, letter_ends
     from headrace.spark.pipelines.topics import client_settings
 

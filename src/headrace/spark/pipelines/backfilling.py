@@ -17,7 +17,7 @@ from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointError, Ch
 from headrace.spark.pipelines.compiler import compile_pipeline
 from headrace.spark.pipelines.definition import Pipeline, ReadAs, Source
 from headrace.spark.pipelines.failpoints import Failpoint, reach
-from headrace.spark.pipelines.rewinding import partitions_of, vector_at
+from headrace.spark.pipelines.rewind import partitions_of, vector_at
 from headrace.spark.pipelines.topics import FORMAT, needs_headers, source_options, stream_of
 
 if TYPE_CHECKING:

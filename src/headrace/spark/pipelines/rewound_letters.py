@@ -12,7 +12,7 @@ from headrace.model.errors import ErrorCode
 from headrace.spark.pipelines.checkpoints import Note, Vector
 from headrace.spark.pipelines.definition import Pipeline
 from headrace.spark.pipelines.letters import Letterbox, NoLetters, origin_of
-from headrace.spark.pipelines.rewinding import vector_at
+from headrace.spark.pipelines.rewind import vector_at
 
 
 def letter_ends(admin: Admin, pipeline: Pipeline) -> Vector:

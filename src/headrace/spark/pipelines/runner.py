@@ -26,7 +26,7 @@ from headrace.spark.pipelines.problems import DefinitionError
 from headrace.spark.pipelines.progress import batch_report
 from headrace.spark.pipelines.records import RunRecord, State
 from headrace.spark.pipelines.restarts import RestartBudget
-from headrace.spark.pipelines.rewinding import first_starts
+from headrace.spark.pipelines.rewind import first_starts
 from headrace.spark.pipelines.sessions import own_session
 from headrace.spark.pipelines.spark_process import SparkDied, is_lost_connection, java_death, java_of
 from headrace.spark.pipelines.topics import client_settings, needs_headers, other_partitions, prepare_topics, stream_of
