@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.spark.pipelines.backfilling import _cuts, _lower
+from headrace.spark.pipelines.backfill import _cuts, _lower
 from headrace.spark.pipelines.fixtures import differences, fixture_of, read_lines, shown
 from headrace.spark.pipelines.problems import DefinitionError
 

@@ -100,7 +100,7 @@ def backfill(
     that was cut off goes on where it was when it is called again.
     """
     from headrace.client import EARLIEST, Admin
-    from headrace.spark.pipelines.backfilling import LOCK, BackfillRefused, plan_backfill, refuse_state, run_backfill
+    from headrace.spark.pipelines.backfill import LOCK, BackfillRefused, plan_backfill, refuse_state, run_backfill
     from headrace.spark.pipelines.checkpoints import Checkpoint
     from headrace.spark.pipelines.sessions import own_session
     from headrace.spark.pipelines.topics import client_settings, prepare_topics

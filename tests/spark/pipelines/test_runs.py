@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from headrace.cli.main import cli
-from headrace.spark.pipelines.backfilling import known_backfills
+from headrace.spark.pipelines.backfill import known_backfills
 from headrace.spark.pipelines.bulletin import opened
 from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointInUse, Note
 from headrace.spark.pipelines.claims import AlreadyRunning
