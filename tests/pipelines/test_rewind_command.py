@@ -9,9 +9,9 @@ from click.testing import CliRunner, Result
 
 from headrace.cli.main import cli
 from headrace.client import Admin, Producer
-from headrace.spark.pipelines.bulletin import make_topic, opened
 from headrace.spark.pipelines.checkpoints import Checkpoint
 from headrace.spark.pipelines.records import RunRecord, State, run_message
+from headrace.spark.pipelines.status_topic import make_topic, opened
 from headrace.testing.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.process

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from headrace.cli.main import cli
 from headrace.cli.pipeline_status import _show
 from headrace.client import Admin
-from headrace.spark.pipelines.bulletin import make_topic, opened
 from headrace.spark.pipelines.progress import ROW_COUNTS
 from headrace.spark.pipelines.records import Known, RunRecord, State, run_message, stop_message
+from headrace.spark.pipelines.status_topic import make_topic, opened
 from headrace.testing import EmbeddedBroker
 
 pytestmark = pytest.mark.process

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from headrace.client import Admin
-from headrace.spark.pipelines.bulletin import make_topic, opened
 from headrace.spark.pipelines.claims import new_run
 from headrace.spark.pipelines.definition import Restart
 from headrace.spark.pipelines.records import Known, State, run_message, stop_message
 from headrace.spark.pipelines.spark_process import is_lost_connection, java_death
+from headrace.spark.pipelines.status_topic import make_topic, opened
 from headrace.spark.pipelines.supervision import Supervisor
 from headrace.testing import EmbeddedBroker
 from tests.process_groups import wait_until

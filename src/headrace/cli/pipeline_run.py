@@ -239,8 +239,8 @@ def _detach(target: Target, mode: list[str]) -> None:
 
 def _await_start(target: Target, process: "subprocess.Popen[bytes]", log: Path, said_before: int) -> None:
     from headrace.client import Admin
-    from headrace.spark.pipelines.bulletin import exists, opened
     from headrace.spark.pipelines.records import UNBEGUN
+    from headrace.spark.pipelines.status_topic import exists, opened
 
     deadline = time.monotonic() + START_SECONDS_MAX
     with Admin(config=target.settings) as admin:
@@ -270,7 +270,7 @@ def _insist_it_lives(process: "subprocess.Popen[bytes]", log: Path, said_before:
 def find_pipelines(target: Target) -> "Mapping[str, Known]":
     """What is told of it and of all others, by their names."""
     from headrace.client import Admin
-    from headrace.spark.pipelines.bulletin import exists, opened
+    from headrace.spark.pipelines.status_topic import exists, opened
 
     with Admin(config=target.settings) as admin:
         if not exists(admin):
@@ -288,8 +288,8 @@ def stop(ctx: click.Context, place: Path, bootstrap: str) -> None:
 
     The folder need not be the one it runs from: what counts is the name in its file. A name will do as well.
     """
-    from headrace.spark.pipelines.bulletin import opened
     from headrace.spark.pipelines.records import ENDED, stop_message
+    from headrace.spark.pipelines.status_topic import opened
 
     target = find_target(ctx, place, by_name=True)
     found = find_pipelines(target)

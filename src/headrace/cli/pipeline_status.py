@@ -42,7 +42,7 @@ def status(
 ) -> None:
     """Show what pipelines do, by what their runs told the broker; all of them if none is named."""
     from headrace.client import Admin
-    from headrace.spark.pipelines.bulletin import exists, opened
+    from headrace.spark.pipelines.status_topic import exists, opened
     from headrace.spark.pipelines.topics import client_settings
 
     targets = [find_target(ctx, place, by_name=True) for place in places]

@@ -14,13 +14,13 @@ from click.testing import CliRunner
 
 from headrace.cli.main import cli
 from headrace.spark.pipelines.backfill import known_backfills
-from headrace.spark.pipelines.bulletin import opened
 from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointInUse, Note
 from headrace.spark.pipelines.claims import AlreadyRunning
 from headrace.spark.pipelines.problems import DefinitionError
 from headrace.spark.pipelines.progress import batch_report
 from headrace.spark.pipelines.records import RunRecord, State, run_message, stop_message
 from headrace.spark.pipelines.runner import IncompatibleChange
+from headrace.spark.pipelines.status_topic import opened
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.pipelines.helpers import headers, read_records, rows, run_once, runner_of, send, values, write_pipeline
 
@@ -215,7 +215,7 @@ def test_a_dead_run_of_this_machine_leaves_the_pipeline_at_once(
         pipeline=name, run="gone", state=State.RUNNING, host=runner._record.host, process_id=2**22 - 1, started_ms=0
     )
     from headrace.client import Admin
-    from headrace.spark.pipelines.bulletin import make_topic
+    from headrace.spark.pipelines.status_topic import make_topic
 
     with Admin(broker.bootstrap_servers) as admin:
         make_topic(admin)

@@ -13,9 +13,9 @@ from typing import Any
 from headrace.client import Admin
 from headrace.client.errors import ClientError
 from headrace.ports.real.processes import is_running
-from headrace.spark.pipelines.bulletin import Bulletin, make_topic, opened
 from headrace.spark.pipelines.records import HEARTBEAT_MS, LEASE_MS, RunRecord, State, batch_message, run_message
 from headrace.spark.pipelines.spark_process import SparkDied
+from headrace.spark.pipelines.status_topic import Bulletin, make_topic, opened
 
 POLL_MS = 100
 ANSWER_MS_MAX = 5_000

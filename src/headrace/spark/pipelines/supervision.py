@@ -17,13 +17,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import IO, Any, NamedTuple
 
 from headrace.client.errors import ClientError
-from headrace.spark.pipelines.bulletin import opened
 from headrace.spark.pipelines.claims import Claim
 from headrace.spark.pipelines.definition import Restart
 from headrace.spark.pipelines.metrics import run_page
 from headrace.spark.pipelines.records import RunRecord, State
 from headrace.spark.pipelines.restarts import RestartBudget
 from headrace.spark.pipelines.spark_process import death_text
+from headrace.spark.pipelines.status_topic import opened
 
 VARIABLE = "HEADRACE_PIPELINE_SUPERVISED"
 """Tells a child its run and the descriptor of its line to the supervisor."""
