@@ -13,7 +13,7 @@ from headrace.cli.main import cli
 from headrace.client import Producer
 from headrace.client.blocking.whole_topics import read_topic
 from headrace.client.errors import ClientError
-from headrace.spark.pipelines.letters import REPLAYED_HEADER, Letterbox, Replay, reason_of
+from headrace.spark.pipelines.dead_letters import REPLAYED_HEADER, Letterbox, Replay, reason_of
 from headrace.testing import EmbeddedBroker
 
 pytestmark = pytest.mark.process
@@ -62,7 +62,7 @@ def sent_values(settings: dict[str, Any]) -> list[int]:
 def test_letters_that_are_not_chosen_stay_until_they_are(
     settings: dict[str, Any], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.spark.pipelines.letters.LETTERS_PER_TRANSACTION", 7)
+    monkeypatch.setattr("headrace.spark.pipelines.dead_letters.LETTERS_PER_TRANSACTION", 7)
     monkeypatch.setattr("headrace.spark.pipelines.letter_states.CHUNK_OFFSETS", 8)
     numbers = random.Random(seed)
     reasons = [numbers.choice(REASONS) for _ in range(60)]

@@ -16,7 +16,7 @@ from headrace.cli.times import time_text
 
 if TYPE_CHECKING:
     from headrace.client import ConsumerRecord
-    from headrace.spark.pipelines.letters import Letterbox, Replay
+    from headrace.spark.pipelines.dead_letters import Letterbox, Replay
 
 REASONS_SHOWN_MAX = 100
 OTHER_REASONS = "(other reasons)"
@@ -48,7 +48,7 @@ def replay_dlq(
     Letters that are not chosen stay where they are: a later call can send them.
     """
     from headrace.spark.pipelines.checkpoints import Checkpoint
-    from headrace.spark.pipelines.letters import Letterbox, reason_of
+    from headrace.spark.pipelines.dead_letters import Letterbox, reason_of
     from headrace.spark.pipelines.rewound_letters import reread_choice
     from headrace.spark.pipelines.topics import client_settings
 
@@ -98,7 +98,7 @@ class _Reason:
 
 
 def _print_reasons(box: "Letterbox", is_chosen: "Callable[[ConsumerRecord], bool]", as_json: bool) -> None:
-    from headrace.spark.pipelines.letters import reason_of
+    from headrace.spark.pipelines.dead_letters import reason_of
 
     found: dict[str, _Reason] = {}
     for letter in box.letters():
@@ -140,7 +140,7 @@ def _print_dry_run(
     limit: int | None,
     as_json: bool,
 ) -> None:
-    from headrace.spark.pipelines.letters import Replay, reason_of
+    from headrace.spark.pipelines.dead_letters import Replay, reason_of
 
     reasons: Counter[str] = Counter()
     passed_over = before_rewind = 0

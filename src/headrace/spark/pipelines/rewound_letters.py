@@ -10,8 +10,8 @@ from typing import Any
 from headrace.client import LATEST, Admin, ConsumerRecord, TopicPartition
 from headrace.model.errors import ErrorCode
 from headrace.spark.pipelines.checkpoints import Note, Vector
+from headrace.spark.pipelines.dead_letters import Letterbox, NoLetters, origin_of
 from headrace.spark.pipelines.definition import Pipeline
-from headrace.spark.pipelines.letters import Letterbox, NoLetters, origin_of
 from headrace.spark.pipelines.rewind import vector_at
 
 
