@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.client.core.partitioners import murmur2, partition_for_key
-from headrace.spark.sink.partitioning import (
+from headrace.spark.sink.partitioner import (
     LONG_KEY_BYTES,
     RUN_BYTES_MIN,
     murmur2_column,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headrace.spark.sink.columns import as_binary
 from headrace.spark.sink.encoding import RecordColumns, RowTooLarge, encode, encoded_headers, row_sizes_bound
-from headrace.spark.sink.partitioning import partitions_for_keys, partitions_in_runs
+from headrace.spark.sink.partitioner import partitions_for_keys, partitions_in_runs
 from headrace.wire.records.compression import Compression
 
 CHUNK_BYTES = 8 * 1024 * 1024
