@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.spark.sink.encoding import EncodedBatch, RecordColumns, RowTooLarge, encode, encoded_headers
+from headrace.spark.sink.batch_encoder import EncodedBatch, RecordColumns, RowTooLarge, encode, encoded_headers
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import HEADER_SIZE

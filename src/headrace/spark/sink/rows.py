@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from headrace.spark.sink.batch_encoder import RecordColumns, RowTooLarge, encode, encoded_headers, row_sizes_bound
 from headrace.spark.sink.columns import as_binary
-from headrace.spark.sink.encoding import RecordColumns, RowTooLarge, encode, encoded_headers, row_sizes_bound
 from headrace.spark.sink.partitioner import partitions_for_keys, partitions_in_runs
 from headrace.wire.records.compression import Compression
 
