@@ -5,7 +5,7 @@ from types import ModuleType
 
 from headrace.wire.generator.classes import class_lines, structs_of
 from headrace.wire.generator.layouts import Layout, message_layout
-from headrace.wire.generator.naming import LETTERS, FunctionNames
+from headrace.wire.generator.names import LETTERS, FunctionNames
 from headrace.wire.generator.readers import reader_lines
 from headrace.wire.generator.text import INDENT, imports, signature
 from headrace.wire.generator.writers import writer_lines

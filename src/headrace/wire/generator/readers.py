@@ -2,7 +2,7 @@
 
 from headrace.wire.generator.classes import default_constant, literal
 from headrace.wire.generator.layouts import Layout, Member, element_bytes_min, is_fixed
-from headrace.wire.generator.naming import FunctionNames, struct_constant
+from headrace.wire.generator.names import FunctionNames, struct_constant
 from headrace.wire.generator.text import call, signature, unpacking
 from headrace.wire.schemas.notation import Primitive
 

@@ -2,7 +2,7 @@
 
 from headrace.wire.generator.classes import default_constant, literal
 from headrace.wire.generator.layouts import Layout, Member, is_fixed
-from headrace.wire.generator.naming import EMPTY_TAGS, FunctionNames, struct_constant
+from headrace.wire.generator.names import EMPTY_TAGS, FunctionNames, struct_constant
 from headrace.wire.generator.text import LINE_LENGTH_MAX, call, signature
 from headrace.wire.schemas.notation import Primitive
 
