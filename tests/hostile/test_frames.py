@@ -8,7 +8,7 @@ import pytest
 
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.api_versions import ApiVersionsRequest
-from headrace.wire.primitives.writing import unsigned_varint
+from headrace.wire.primitives.writers import unsigned_varint
 from tests.hostile import frames
 from tests.hostile.ground import FRAME_BYTES_MAX, Ground
 

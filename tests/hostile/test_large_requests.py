@@ -8,7 +8,7 @@ import pytest
 
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.delete_topics import DeleteTopicsRequest
-from headrace.wire.primitives.writing import unsigned_varint
+from headrace.wire.primitives.writers import unsigned_varint
 from tests.hostile import frames
 from tests.hostile.ground import Ground
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import TAGGED_FIELD_BYTES_MAX, TAGGED_FIELDS_MAX
-from headrace.wire.primitives.writing import unsigned_varint
+from headrace.wire.primitives.writers import unsigned_varint
 from headrace.wire.schemas.notation import Message
 from tests.peak_memory import allocates_less_than, allocations_traced
 from tests.wire import samples

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headrace.wire.errors import ProtocolError
 from headrace.wire.messages import api_versions, create_topics, delete_topics, metadata, produce
-from headrace.wire.primitives import reading, writing
+from headrace.wire.primitives import reading, writers
 from headrace.wire.primitives.layouts import STRING_BYTES_MAX
 
 INT32S = st.integers(-(2**31), 2**31 - 1)
@@ -15,22 +15,22 @@ INT64S = st.integers(-(2**63), 2**63 - 1)
 
 @given(value=st.integers(0, 2**32 - 1))
 def test_unsigned_varints(value: int) -> None:
-    encoded = writing.unsigned_varint(value)
+    encoded = writers.unsigned_varint(value)
     assert len(encoded) == max(1, -(-value.bit_length() // 7))
     assert reading.read_unsigned_varint(b"?" + encoded + b"?", 1) == (value, 1 + len(encoded))
 
 
 @given(small=INT32S, large=INT64S)
 def test_zigzag_varints(small: int, large: int) -> None:
-    assert reading.read_varint(writing.varint(small), 0) == (small, len(writing.varint(small)))
-    assert reading.read_varlong(writing.varlong(large), 0) == (large, len(writing.varlong(large)))
+    assert reading.read_varint(writers.varint(small), 0) == (small, len(writers.varint(small)))
+    assert reading.read_varlong(writers.varlong(large), 0) == (large, len(writers.varlong(large)))
 
 
 @pytest.mark.parametrize(
     ("value", "encoded"), [(0, "00"), (-1, "01"), (1, "02"), (63, "7e"), (-64, "7f"), (64, "8001"), (300, "d804")]
 )
 def test_zigzag_borders(value: int, encoded: str) -> None:
-    assert writing.varint(value).hex() == writing.varlong(value).hex() == encoded
+    assert writers.varint(value).hex() == writers.varlong(value).hex() == encoded
 
 
 @pytest.mark.parametrize("encoded", ["", "80", "8080808080", "ffffffff10", "ffffffffff01"])
@@ -47,10 +47,10 @@ def test_varlongs_that_are_cut_or_too_long(encoded: str) -> None:
 
 def test_numbers_that_do_not_fit_a_varint() -> None:
     for write, value in (
-        (writing.unsigned_varint, -1),
-        (writing.unsigned_varint, 2**32),
-        (writing.varint, 2**31),
-        (writing.varlong, -(2**63) - 1),
+        (writers.unsigned_varint, -1),
+        (writers.unsigned_varint, 2**32),
+        (writers.varint, 2**31),
+        (writers.varlong, -(2**63) - 1),
     ):
         with pytest.raises(ProtocolError, match="fit"):
             write(value)
@@ -60,7 +60,7 @@ def test_numbers_that_do_not_fit_a_varint() -> None:
 def test_strings(text: str) -> None:
     for form in ("", "nullable_", "compact_", "compact_nullable_"):
         parts: list[bytes] = []
-        getattr(writing, f"write_{form}string")(parts.append, text)
+        getattr(writers, f"write_{form}string")(parts.append, text)
         body = b"".join(parts)
         assert getattr(reading, f"read_{form}string")(body, 0) == (text, len(body))
         assert getattr(reading, f"read_{form}string")(memoryview(body), 0) == (text, len(body))
@@ -69,11 +69,11 @@ def test_strings(text: str) -> None:
 def test_strings_have_a_limit_in_both_forms() -> None:
     for form in ("", "compact_"):
         parts: list[bytes] = []
-        getattr(writing, f"write_{form}string")(parts.append, "x" * STRING_BYTES_MAX)
+        getattr(writers, f"write_{form}string")(parts.append, "x" * STRING_BYTES_MAX)
         with pytest.raises(ProtocolError, match="limit"):
-            getattr(writing, f"write_{form}string")(parts.append, "x" * (STRING_BYTES_MAX + 1))
+            getattr(writers, f"write_{form}string")(parts.append, "x" * (STRING_BYTES_MAX + 1))
     with pytest.raises(ProtocolError):
-        reading.read_compact_string(writing.unsigned_varint(STRING_BYTES_MAX + 2) + bytes(STRING_BYTES_MAX + 1), 0)
+        reading.read_compact_string(writers.unsigned_varint(STRING_BYTES_MAX + 2) + bytes(STRING_BYTES_MAX + 1), 0)
 
 
 @pytest.mark.parametrize("body", [b"\0\2\xff\xfe", b"\0\1\xc3"])

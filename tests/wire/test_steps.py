@@ -9,7 +9,7 @@ from headrace.wire import codec
 from headrace.wire.codec import ITEMS_PER_STEP, Encoding
 from headrace.wire.errors import ProtocolError
 from headrace.wire.messages import describe_groups, list_groups, offset_fetch
-from headrace.wire.primitives import writing
+from headrace.wire.primitives import writers
 from tests.wire import samples
 
 RESPONSES = [pytest.param(message, id=name) for name, message in samples.MESSAGES.items() if message.kind == "Response"]
@@ -27,7 +27,7 @@ def steps_of(begun: bytes | Encoding) -> tuple[int, bytes]:
 
 @pytest.mark.parametrize("message", RESPONSES)
 def test_every_response_in_every_version(message: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "SHORT_ARRAY_ITEMS_MAX", 1)
+    monkeypatch.setattr(writers, "SHORT_ARRAY_ITEMS_MAX", 1)
     monkeypatch.setattr(codec, "ITEMS_PER_STEP", 2)
     random = Random(message.name)
     for version in samples.versions_of(message):
@@ -44,7 +44,7 @@ def groups(count: int) -> list_groups.ListGroupsResponse:
 
 
 def test_a_short_answer_needs_no_steps() -> None:
-    assert isinstance(list_groups.begin_response(groups(writing.SHORT_ARRAY_ITEMS_MAX), 5), bytes)
+    assert isinstance(list_groups.begin_response(groups(writers.SHORT_ARRAY_ITEMS_MAX), 5), bytes)
 
 
 def test_a_step_writes_so_many_items() -> None:

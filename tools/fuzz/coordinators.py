@@ -44,7 +44,7 @@ from headrace.core.transactions.records import (
 )
 from headrace.core.transactions.states import TransactionState
 from headrace.wire.primitives.layouts import INT16, INT32, Buffer
-from headrace.wire.primitives.writing import write_array, write_nullable_bytes, write_nullable_string, write_string
+from headrace.wire.primitives.writers import write_array, write_nullable_bytes, write_nullable_string, write_string
 from tools.fuzz.target import Target, require
 
 HEAD_BYTES = 2

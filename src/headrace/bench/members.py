@@ -14,7 +14,7 @@ from headrace.model.errors import ErrorCode, error_name
 from headrace.wire.frames import SIZE_BYTES, read_response_header, request_frame
 from headrace.wire.messages import consumer_group_heartbeat, heartbeat, join_group, sync_group
 from headrace.wire.primitives.layouts import INT16, Buffer
-from headrace.wire.primitives.writing import write_array, write_nullable_bytes, write_string
+from headrace.wire.primitives.writers import write_array, write_nullable_bytes, write_string
 
 JOIN_VERSION = 5
 SYNC_VERSION = 3

@@ -11,7 +11,7 @@ from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import Buffer
 from headrace.wire.primitives.reading import MALFORMED, Reader
 from headrace.wire.primitives.stepped import SteppedBody
-from headrace.wire.primitives.writing import LongArray, Pieces, Writer
+from headrace.wire.primitives.writers import LongArray, Pieces, Writer
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from headrace.wire.apis import ApiKey, is_flexible
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import INT32, Buffer
 from headrace.wire.primitives.reading import MALFORMED, malformed, read_nullable_string, skip_tags
-from headrace.wire.primitives.writing import NO_TAGS, write_nullable_string
+from headrace.wire.primitives.writers import NO_TAGS, write_nullable_string
 
 SIZE_BYTES = 4
 """The length of a frame stands in its first four bytes and does not count itself."""

@@ -13,7 +13,7 @@ from headrace.model.ids import NO_TOPIC_ID, TopicId
 from headrace.wire.errors import ProtocolError
 from headrace.wire.messages.metadata import FLEXIBLE_FROM, MAX_VERSION, MetadataRequest, decode_request
 from headrace.wire.primitives.layouts import INT16, INT32, Buffer
-from headrace.wire.primitives.writing import (
+from headrace.wire.primitives.writers import (
     NO_TAGS,
     unsigned_varint,
     uuid,

@@ -23,7 +23,7 @@ from headrace.wire.primitives.reading import (
     skip_tags,
     take,
 )
-from headrace.wire.primitives.writing import (
+from headrace.wire.primitives.writers import (
     Write,
     write_compact_array,
     write_compact_bytes,

@@ -26,7 +26,7 @@ from headrace.wire.primitives.reading import (
     required,
     skip_tags,
 )
-from headrace.wire.primitives.writing import write_bytes, write_nullable_string, write_string
+from headrace.wire.primitives.writers import write_bytes, write_nullable_string, write_string
 
 OFFSET_KEY_VERSIONS = (0, 1)
 GROUP_KEY_VERSION = 2

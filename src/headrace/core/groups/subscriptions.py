@@ -15,7 +15,7 @@ from headrace.wire.primitives.reading import (
     read_numbers,
     read_string,
 )
-from headrace.wire.primitives.writing import Write, write_array, write_nullable_bytes, write_numbers, write_string
+from headrace.wire.primitives.writers import Write, write_array, write_nullable_bytes, write_numbers, write_string
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 NEWEST_VERSION = 3

@@ -27,7 +27,7 @@ from headrace.wire.primitives.reading import (
     read_tag_count,
     skip_tags,
 )
-from headrace.wire.primitives.writing import (
+from headrace.wire.primitives.writers import (
     Write,
     write_compact_nullable_array,
     write_compact_numbers,

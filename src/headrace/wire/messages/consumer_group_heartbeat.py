@@ -18,7 +18,7 @@ from headrace.wire.primitives.reading import (
     read_nullable_struct,
     skip_tags,
 )
-from headrace.wire.primitives.writing import (
+from headrace.wire.primitives.writers import (
     NO_TAGS,
     Write,
     uuid,

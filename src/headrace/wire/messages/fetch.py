@@ -28,7 +28,7 @@ from headrace.wire.primitives.reading import (
     read_uuid,
     skip_tags,
 )
-from headrace.wire.primitives.writing import (
+from headrace.wire.primitives.writers import (
     NO_TAGS,
     Write,
     uuid,

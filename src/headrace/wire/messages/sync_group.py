@@ -20,7 +20,7 @@ from headrace.wire.primitives.reading import (
     read_string,
     skip_tags,
 )
-from headrace.wire.primitives.writing import (
+from headrace.wire.primitives.writers import (
     NO_TAGS,
     Write,
     write_array,

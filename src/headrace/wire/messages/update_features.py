@@ -15,7 +15,7 @@ from headrace.wire.primitives.reading import (
     read_compact_string,
     skip_tags,
 )
-from headrace.wire.primitives.writing import (
+from headrace.wire.primitives.writers import (
     NO_TAGS,
     Write,
     write_compact_array,

@@ -20,7 +20,7 @@ from headrace.wire.primitives.reading import (
     read_numbers,
     read_string,
 )
-from headrace.wire.primitives.writing import write_nullable_string, write_string
+from headrace.wire.primitives.writers import write_nullable_string, write_string
 
 NO_GENERATION = -1
 _OWNED_FROM, _GENERATION_FROM, _RACK_FROM = 1, 2, 3
