@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headrace.wire.errors import ProtocolError
 from headrace.wire.messages import api_versions, create_topics, delete_topics, metadata, produce
-from headrace.wire.primitives import reading, writers
+from headrace.wire.primitives import readers, writers
 from headrace.wire.primitives.layouts import STRING_BYTES_MAX
 
 INT32S = st.integers(-(2**31), 2**31 - 1)
@@ -17,13 +17,13 @@ INT64S = st.integers(-(2**63), 2**63 - 1)
 def test_unsigned_varints(value: int) -> None:
     encoded = writers.unsigned_varint(value)
     assert len(encoded) == max(1, -(-value.bit_length() // 7))
-    assert reading.read_unsigned_varint(b"?" + encoded + b"?", 1) == (value, 1 + len(encoded))
+    assert readers.read_unsigned_varint(b"?" + encoded + b"?", 1) == (value, 1 + len(encoded))
 
 
 @given(small=INT32S, large=INT64S)
 def test_zigzag_varints(small: int, large: int) -> None:
-    assert reading.read_varint(writers.varint(small), 0) == (small, len(writers.varint(small)))
-    assert reading.read_varlong(writers.varlong(large), 0) == (large, len(writers.varlong(large)))
+    assert readers.read_varint(writers.varint(small), 0) == (small, len(writers.varint(small)))
+    assert readers.read_varlong(writers.varlong(large), 0) == (large, len(writers.varlong(large)))
 
 
 @pytest.mark.parametrize(
@@ -36,13 +36,13 @@ def test_zigzag_borders(value: int, encoded: str) -> None:
 @pytest.mark.parametrize("encoded", ["", "80", "8080808080", "ffffffff10", "ffffffffff01"])
 def test_varints_that_are_cut_or_too_long(encoded: str) -> None:
     with pytest.raises(ProtocolError):
-        reading.read_unsigned_varint(bytes.fromhex(encoded), 0)
+        readers.read_unsigned_varint(bytes.fromhex(encoded), 0)
 
 
 @pytest.mark.parametrize("encoded", ["ff" * 9, "ff" * 9 + "02", "ff" * 11])
 def test_varlongs_that_are_cut_or_too_long(encoded: str) -> None:
     with pytest.raises(ProtocolError):
-        reading.read_varlong(bytes.fromhex(encoded), 0)
+        readers.read_varlong(bytes.fromhex(encoded), 0)
 
 
 def test_numbers_that_do_not_fit_a_varint() -> None:
@@ -62,8 +62,8 @@ def test_strings(text: str) -> None:
         parts: list[bytes] = []
         getattr(writers, f"write_{form}string")(parts.append, text)
         body = b"".join(parts)
-        assert getattr(reading, f"read_{form}string")(body, 0) == (text, len(body))
-        assert getattr(reading, f"read_{form}string")(memoryview(body), 0) == (text, len(body))
+        assert getattr(readers, f"read_{form}string")(body, 0) == (text, len(body))
+        assert getattr(readers, f"read_{form}string")(memoryview(body), 0) == (text, len(body))
 
 
 def test_strings_have_a_limit_in_both_forms() -> None:
@@ -73,15 +73,15 @@ def test_strings_have_a_limit_in_both_forms() -> None:
         with pytest.raises(ProtocolError, match="limit"):
             getattr(writers, f"write_{form}string")(parts.append, "x" * (STRING_BYTES_MAX + 1))
     with pytest.raises(ProtocolError):
-        reading.read_compact_string(writers.unsigned_varint(STRING_BYTES_MAX + 2) + bytes(STRING_BYTES_MAX + 1), 0)
+        readers.read_compact_string(writers.unsigned_varint(STRING_BYTES_MAX + 2) + bytes(STRING_BYTES_MAX + 1), 0)
 
 
 @pytest.mark.parametrize("body", [b"\0\2\xff\xfe", b"\0\1\xc3"])
 def test_text_that_is_not_utf_8(body: bytes) -> None:
     with pytest.raises(ProtocolError):
-        reading.read_string(body, 0)
+        readers.read_string(body, 0)
     with pytest.raises(ProtocolError):
-        reading.read_compact_string(bytes((body[1] + 1,)) + body[2:], 0)
+        readers.read_compact_string(bytes((body[1] + 1,)) + body[2:], 0)
 
 
 def test_null_where_a_value_is_required() -> None:
@@ -92,7 +92,7 @@ def test_null_where_a_value_is_required() -> None:
         ("read_compact_bytes", b"\0"),
     ):
         with pytest.raises(ProtocolError):
-            getattr(reading, name)(body, 0)
+            getattr(readers, name)(body, 0)
     for body, version in ((b"\xff\xff\xff\xff", 0), (b"\xff\xff\xff\xff\0", 4)):
         with pytest.raises(ProtocolError):
             create_topics.decode_request(body, 0, len(body), version)

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import Buffer
-from headrace.wire.primitives.reading import MALFORMED, Reader
+from headrace.wire.primitives.readers import MALFORMED, Reader
 from headrace.wire.primitives.stepped import SteppedBody
 from headrace.wire.primitives.writers import LongArray, Pieces, Writer
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from headrace.wire.apis import ApiKey, is_flexible
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import INT32, Buffer
-from headrace.wire.primitives.reading import MALFORMED, malformed, read_nullable_string, skip_tags
+from headrace.wire.primitives.readers import MALFORMED, malformed, read_nullable_string, skip_tags
 from headrace.wire.primitives.writers import NO_TAGS, write_nullable_string
 
 SIZE_BYTES = 4

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from headrace.core.coordination.machine import RecordRefused
 from headrace.wire.primitives.layouts import INT8, INT16, INT32, Buffer
-from headrace.wire.primitives.reading import (
+from headrace.wire.primitives.readers import (
     read_compact_array,
     read_compact_bytes,
     read_compact_nullable_string,

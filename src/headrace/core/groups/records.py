@@ -12,7 +12,7 @@ from headrace.core.groups.consumer_records import ConsumerRecord
 from headrace.model.ids import NO_EPOCH, NO_TIMESTAMP
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import INT16, INT32, INT64, Buffer
-from headrace.wire.primitives.reading import (
+from headrace.wire.primitives.readers import (
     MALFORMED,
     read_bytes,
     read_compact_bytes,

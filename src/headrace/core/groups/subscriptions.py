@@ -6,7 +6,7 @@ from typing import NamedTuple
 from headrace.model.ids import TopicPartition
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import INT16, INT32, Buffer
-from headrace.wire.primitives.reading import (
+from headrace.wire.primitives.readers import (
     MALFORMED,
     read_array,
     read_nullable_bytes,

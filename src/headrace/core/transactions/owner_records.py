@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from headrace.core.coordination.machine import RecordRefused
 from headrace.wire.primitives.layouts import INT16, INT32, INT64, Buffer
-from headrace.wire.primitives.reading import read_array, read_number, read_string
+from headrace.wire.primitives.readers import read_array, read_number, read_string
 from headrace.wire.primitives.writers import Write, write_array, write_string
 
 OWNER_KEY_VERSION = 10_000

@@ -14,7 +14,7 @@ from headrace.core.transactions.states import NUMBERED_STATES, STATE_NUMBERS, Tr
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import INT8, INT16, INT32, INT64, Buffer
-from headrace.wire.primitives.reading import (
+from headrace.wire.primitives.readers import (
     MALFORMED,
     read_compact_nullable_array,
     read_compact_numbers,

@@ -9,7 +9,7 @@ from headrace.wire.generator.names import LETTERS, FunctionNames
 from headrace.wire.generator.readers import reader_lines
 from headrace.wire.generator.text import INDENT, imports, signature
 from headrace.wire.generator.writers import writer_lines
-from headrace.wire.primitives import layouts, reading, writers
+from headrace.wire.primitives import layouts, readers, writers
 from headrace.wire.schemas import notation
 from headrace.wire.schemas.notation import VERSION_MAX, Field, Message, Struct
 
@@ -56,7 +56,7 @@ def _head_lines(request: Message, source: str, code: str) -> list[str]:
         "",
         *imports("headrace.wire.codec", ("Encoding", "begin_encoding", "decode", "decode_view", "encode"), code),
         *imports("headrace.wire.primitives.layouts", _LAYOUT_NAMES, code),
-        *imports("headrace.wire.primitives.reading", _functions(reading), code),
+        *imports("headrace.wire.primitives.readers", _functions(readers), code),
         *imports("headrace.wire.primitives.writers", (*_functions(writers), "NO_TAGS", "Write"), code),
         "",
         f"API_KEY = {request.api_key}",

@@ -9,7 +9,7 @@ from struct import Struct
 
 from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import INT64, Buffer
-from headrace.wire.primitives.reading import read_compact_nullable_string, read_compact_string, skip_tags
+from headrace.wire.primitives.readers import read_compact_nullable_string, read_compact_string, skip_tags
 from headrace.wire.primitives.writers import Write, write_compact_nullable_string, write_compact_string
 
 API_KEY = 32002

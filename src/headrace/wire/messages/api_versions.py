@@ -9,7 +9,7 @@ from struct import Struct
 
 from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import BOOL, INT16, INT32, INT64, Buffer
-from headrace.wire.primitives.reading import (
+from headrace.wire.primitives.readers import (
     end_tag,
     read_array,
     read_bool,

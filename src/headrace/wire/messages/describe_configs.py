@@ -9,7 +9,7 @@ from struct import Struct
 
 from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import BOOL, INT8, INT16, INT32, Buffer
-from headrace.wire.primitives.reading import (
+from headrace.wire.primitives.readers import (
     read_array,
     read_compact_array,
     read_compact_nullable_array,

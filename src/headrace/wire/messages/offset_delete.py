@@ -9,7 +9,7 @@ from struct import Struct
 
 from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import INT32, Buffer
-from headrace.wire.primitives.reading import read_array, read_string
+from headrace.wire.primitives.readers import read_array, read_string
 from headrace.wire.primitives.writers import Write, write_array, write_string
 
 API_KEY = 47

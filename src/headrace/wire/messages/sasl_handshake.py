@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import INT16, Buffer
-from headrace.wire.primitives.reading import read_array, read_string
+from headrace.wire.primitives.readers import read_array, read_string
 from headrace.wire.primitives.writers import Write, write_array, write_string
 
 API_KEY = 17

@@ -9,7 +9,7 @@ from struct import Struct
 
 from headrace.wire.codec import Encoding, begin_encoding, decode, encode
 from headrace.wire.primitives.layouts import UUID, ZERO_UUID, Buffer
-from headrace.wire.primitives.reading import read_compact_nullable_string, skip_tags
+from headrace.wire.primitives.readers import read_compact_nullable_string, skip_tags
 from headrace.wire.primitives.writers import NO_TAGS, Write, uuid, write_compact_nullable_string
 
 API_KEY = 32011

@@ -11,7 +11,7 @@ from headrace.core.groups.subscriptions import assigned_partitions
 from headrace.model.ids import TopicPartition
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import INT16, INT32, Buffer
-from headrace.wire.primitives.reading import (
+from headrace.wire.primitives.readers import (
     MALFORMED,
     read_array,
     read_nullable_bytes,
