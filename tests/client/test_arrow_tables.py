@@ -79,7 +79,7 @@ def test_a_large_batch_is_read_without_lists(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "headrace.wire.columns.decoding", None)
+    monkeypatch.setitem(sys.modules, "headrace.wire.columns.decoder", None)
     batch = fetched([NewRecord(number, None, b"%d" % number) for number in range(arrow_tables.PLACES_RECORDS_MIN)])
     assert rows_of(batch) == as_rows(batch)
 

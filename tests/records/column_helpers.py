@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from headrace.wire.columns.arrow import binary_column, headers_column
-from headrace.wire.columns.decoding import decode
+from headrace.wire.columns.decoder import decode
 from headrace.wire.columns.native import Helper
 from headrace.wire.columns.opened import Hides, hides_control
 from headrace.wire.records.reader import Record

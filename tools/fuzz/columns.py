@@ -54,7 +54,7 @@ def _plainly(content: bytes) -> list[Record] | None:
 
 def _as_columns(content: bytes, helper: object) -> list[Record] | None:
     from headrace.wire.columns.arrow import binary_column, headers_column
-    from headrace.wire.columns.decoding import decode
+    from headrace.wire.columns.decoder import decode
 
     found: list[Record] = []
     try:

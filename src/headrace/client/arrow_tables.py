@@ -15,7 +15,7 @@ from headrace.wire.records.header import RECORD_COUNT
 from headrace.wire.records.reader import decode_records, open_records
 
 if TYPE_CHECKING:
-    from headrace.wire.columns.decoding import Decoded
+    from headrace.wire.columns.decoder import Decoded
 
 PLACES_RECORDS_MIN = 1_000
 """From so many records on, numpy is quicker."""
@@ -58,7 +58,7 @@ def _table(batch: FetchedBatch) -> pyarrow.Table:
 def _by_places(batch: FetchedBatch) -> Sequence[Any] | None:
     """None without numpy, without records from there on, and for records with headers, which are rare."""
     try:
-        from headrace.wire.columns.decoding import decode
+        from headrace.wire.columns.decoder import decode
         from headrace.wire.columns.native import load
     except ImportError:
         return None

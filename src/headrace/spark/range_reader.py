@@ -50,7 +50,7 @@ def read_range(
     from headrace.client.core.reading import AbortedTransactions
     from headrace.client.errors import DeadlineExceeded, OffsetOutOfRange, TopicRecreated
     from headrace.spark.rows import RowMaker
-    from headrace.wire.columns.decoding import decode
+    from headrace.wire.columns.decoder import decode
     from headrace.wire.columns.opened import hides_control
 
     wanted = partition.wanted

@@ -13,7 +13,7 @@ from headrace.spark.batch_watermarks import watermark_of_task
 from headrace.spark.source_options import ERROR_COLUMN, SourceOptions
 from headrace.spark.value_decoder import Values, value_decoder
 from headrace.wire.columns.arrow import Column, binary_column, constant_column, headers_column, timestamp_column
-from headrace.wire.columns.decoding import Decoded
+from headrace.wire.columns.decoder import Decoded
 
 _arrow: Any = pyarrow
 

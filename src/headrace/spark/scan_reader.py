@@ -66,7 +66,7 @@ class Chunk(NamedTuple):
 
 def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -> "Iterator[pyarrow.RecordBatch]":
     from headrace.spark.rows import RowMaker
-    from headrace.wire.columns.decoding import decode
+    from headrace.wire.columns.decoder import decode
 
     settle()
     maker = RowMaker(options, schema)
