@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headrace.client import Consumer, ConsumerRecord, Producer, TopicPartition
 from headrace.client.config import ConsumerConfig
-from headrace.client.consuming import Handover
+from headrace.client.consumer_base import Handover
 from headrace.client.errors import DeserializationError
 from headrace.client.types import IsolationLevel
 from headrace.testing import EmbeddedBroker

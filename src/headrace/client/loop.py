@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from headrace.client.connecting import make_links
-from headrace.client.consuming import (
+from headrace.client.consumer_base import (
     AnyConsumer,
     ChangeCallback,
     Commits,

@@ -14,7 +14,7 @@ from headrace.client.aio.failures import TaskFailures
 from headrace.client.aio.session import Session
 from headrace.client.config import ConsumerConfig, SerializerName, settle
 from headrace.client.config_options import ConsumerOptions
-from headrace.client.consuming import (
+from headrace.client.consumer_base import (
     CALLBACK_CLOSES,
     CALLBACK_POLLS,
     AnyConsumer,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from headrace.client.aio.session import Session
 from headrace.client.config import ProducerConfig, settle
 from headrace.client.config_options import ProducerOptions
-from headrace.client.consuming import Place, as_offsets
+from headrace.client.consumer_base import Place, as_offsets
 from headrace.client.core.accumulator import NEVER, Appended
 from headrace.client.errors import (
     BufferFull,

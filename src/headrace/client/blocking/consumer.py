@@ -10,7 +10,7 @@ from headrace.client.blocking.keeper import Driver
 from headrace.client.blocking.session import Session
 from headrace.client.config import ConsumerConfig, SerializerName, settle
 from headrace.client.config_options import ConsumerOptions
-from headrace.client.consuming import (
+from headrace.client.consumer_base import (
     CALLBACK_CLOSES,
     CALLBACK_POLLS,
     AnyConsumer,

@@ -13,7 +13,7 @@ from typing import Any, Self, Unpack
 from headrace.client.blocking.session import Session
 from headrace.client.config import ConsumerConfig, settle
 from headrace.client.config_options import ConsumerOptions
-from headrace.client.consuming import Place, fetch_settings
+from headrace.client.consumer_base import Place, fetch_settings
 from headrace.client.core.ranges import FetchedBytes, RangeReader
 from headrace.client.errors import DeadlineExceeded, InvalidArgument
 from headrace.model.ids import TopicPartition

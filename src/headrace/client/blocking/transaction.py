@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from headrace.client.consuming import Place, as_offsets
+from headrace.client.consumer_base import Place, as_offsets
 from headrace.client.errors import ClientError, InvalidArgument
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from headrace.client import EARLIEST, Consumer, ConsumerRecord, OffsetAndMetadata, Producer, TopicPartition
 from headrace.client.config_options import EXISTING_TOPICS
-from headrace.client.consuming import Place
+from headrace.client.consumer_base import Place
 from headrace.client.errors import ClientError
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId
