@@ -272,7 +272,7 @@ def test_brokers(topic: str, admin: Admin, broker: EmbeddedBroker) -> None:
 
 
 def test_a_topic_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.client.producing.FIRST_CONTACT_WAIT_MS", 50)
+    monkeypatch.setattr("headrace.client.producer_base.FIRST_CONTACT_WAIT_MS", 50)
     monkeypatch.setattr("headrace.client.consumer_base.UNKNOWN_TOPIC_WAIT_MS", 50)
     with EmbeddedBroker(config={"auto.create.topics.enable": "false"}) as strict:
         with Producer(strict.bootstrap_servers) as producer:

@@ -28,7 +28,7 @@ from headrace.client.core.groups.group import GroupCore
 from headrace.client.core.groups.membership import NoticeKind
 from headrace.client.core.produced_batches import ProducedBatch
 from headrace.client.errors import BufferFull, ClientClosed, TransactionFailed
-from headrace.client.producing import AnyProducer, make_core
+from headrace.client.producer_base import AnyProducer, make_core
 from headrace.client.promises import delivered
 from headrace.client.types import ConsumerRecord, GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition

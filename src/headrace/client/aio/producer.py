@@ -20,7 +20,7 @@ from headrace.client.errors import (
     InvalidArgument,
     TransactionFailed,
 )
-from headrace.client.producing import AnyProducer, GivenBatch, check_timestamp, given_batch, make_core, serialized
+from headrace.client.producer_base import AnyProducer, GivenBatch, check_timestamp, given_batch, make_core, serialized
 from headrace.client.promises import Promise
 from headrace.client.serializers import serializer
 from headrace.client.telemetry import Headers

@@ -19,7 +19,7 @@ from headrace.client.config_options import ProducerOptions
 from headrace.client.core.accumulator import NOW, Appended
 from headrace.client.core.calls import Operation
 from headrace.client.errors import BufferFull, ClientClosed, ClientError, DeadlineExceeded, TransactionFailed
-from headrace.client.producing import (
+from headrace.client.producer_base import (
     AnyProducer,
     GivenBatch,
     check_timestamp,
