@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from headrace.client.config import ClientConfig, ConsumerConfig, ProducerConfig
-from headrace.client.connecting import make_links
 from headrace.client.consumer_base import (
     AnyConsumer,
     ChangeCallback,
@@ -28,6 +27,7 @@ from headrace.client.core.groups.group import GroupCore
 from headrace.client.core.groups.membership import NoticeKind
 from headrace.client.core.produced_batches import ProducedBatch
 from headrace.client.errors import BufferFull, ClientClosed, TransactionFailed
+from headrace.client.link_factory import make_links
 from headrace.client.producer_base import AnyProducer, make_core
 from headrace.client.promises import delivered
 from headrace.client.types import ConsumerRecord, GroupIdentity, OffsetAndMetadata

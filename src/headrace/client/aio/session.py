@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from headrace.client.aio.network import Events, LoopNetwork
 from headrace.client.blocking.session import security_of
 from headrace.client.config import ClientConfig
-from headrace.client.connecting import make_links
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.engine import Engine
 from headrace.client.errors import ClientClosed, InvalidArgument
+from headrace.client.link_factory import make_links
 from headrace.ports.real.clock import RealClock
 from headrace.ports.real.entropy import RealEntropy
 

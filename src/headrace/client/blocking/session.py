@@ -5,12 +5,12 @@ import os
 from typing import Any, TypeVar
 
 from headrace.client.config import ClientConfig
-from headrace.client.connecting import make_links
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.engine import Engine
 from headrace.client.core.link import PLAINTEXT, Security
 from headrace.client.errors import ClientClosed
+from headrace.client.link_factory import make_links
 from headrace.ports.real.clock import RealClock
 from headrace.ports.real.entropy import RealEntropy
 from headrace.ports.real.network import RealNetwork
