@@ -11,7 +11,7 @@ from time import monotonic, time_ns
 from typing import Any, Self, TypeVar, Unpack
 
 from headrace.client.blocking.delivery import FORKED, Changes, Delivery
-from headrace.client.blocking.driving import Driven, drive
+from headrace.client.blocking.producer_thread import Driven, drive
 from headrace.client.blocking.session import Session
 from headrace.client.blocking.transaction import Transaction
 from headrace.client.config import ProducerConfig, settle
