@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from headrace.client.blocking.asking import Asking
+from headrace.client.blocking.blocking_client import Asking
 from headrace.client.core.admin import brokers, configs, groups, partitions, topics, transactions, users
 from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from headrace.client.blocking.asking import Asking
+from headrace.client.blocking.blocking_client import Asking
 from headrace.client.core import epochs
 from headrace.client.core.cluster import fetch_metadata
 from headrace.client.epochs import FEATURE, EpochMember, EpochOutcome, EpochsDescription

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from headrace.client.blocking.asking import Asking
+from headrace.client.blocking.blocking_client import Asking
 from headrace.client.core import scans
 from headrace.client.core.cluster import fetch_metadata
 from headrace.client.scans import FEATURE, ScanManifest
