@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
-from headrace.client.blocking.keeper import Driver
+from headrace.client.blocking.heartbeat_thread import Driver
 from headrace.client.blocking.session import Session
 from headrace.client.config import ConsumerConfig, SerializerName, settle
 from headrace.client.config_options import ConsumerOptions
