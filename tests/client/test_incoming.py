@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.client.core.incoming import GROWTH_BYTES, LARGE_BYTES_MIN, SPARES_MAX, Incoming
+from headrace.client.core.frame_receiver import GROWTH_BYTES, LARGE_BYTES_MIN, SPARES_MAX, Incoming
 from headrace.client.errors import BadAnswer
 
 FRAME_BYTES_MAX = 8 * GROWTH_BYTES

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from headrace import __version__
 from headrace.client.core.authentication import Exchange
 from headrace.client.core.calls import Call
-from headrace.client.core.incoming import Incoming
+from headrace.client.core.frame_receiver import Incoming
 from headrace.client.errors import AuthenticationFailed, BadAnswer, InvalidArgument, UnsupportedByBroker
 from headrace.client.types import ApiRange
 from headrace.model.errors import ErrorCode, error_name
