@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.client import arrow_tables
-from headrace.client.core.reading import FetchedBatch
+from headrace.client.core.partition_reader import FetchedBatch
 from headrace.client.errors import ClientError
 from headrace.client.record_batch import RecordBatch
 from headrace.model.ids import TopicPartition

@@ -8,7 +8,7 @@ from headrace.client.core import consumer
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import FEW_PARTITIONS_MAX, ConsumerCore, ConsumerSettings
 from headrace.client.core.fetch_requests import FetchSettings
-from headrace.client.core.reading import open_batch
+from headrace.client.core.partition_reader import open_batch
 from headrace.client.errors import BadAnswer
 from headrace.client.record_batch import RecordBatch
 from headrace.model.ids import TopicPartition

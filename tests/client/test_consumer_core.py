@@ -7,7 +7,7 @@ from headrace.client.core.calls import Call, Errand
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
 from headrace.client.core.fetch_requests import FetchSettings
-from headrace.client.core.reading import open_batch
+from headrace.client.core.partition_reader import open_batch
 from headrace.client.errors import BadAnswer, BrokerError, BrokerUnreachable
 from headrace.client.types import EARLIEST, LATEST, Broker, ConsumerRecord, IsolationLevel
 from headrace.model.errors import ErrorCode

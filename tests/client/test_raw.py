@@ -9,7 +9,7 @@ import pytest
 from headrace import aio
 from headrace.client import EARLIEST, LATEST, Admin, Consumer, IsolationLevel, Producer, TopicPartition
 from headrace.client.blocking.raw import FetchedBytes, RawFetcher
-from headrace.client.core.reading import AbortedTransactions
+from headrace.client.core.partition_reader import AbortedTransactions
 from headrace.client.errors import (
     BrokerError,
     ClientClosed,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.client.core.reading import AbortedTransactions
+from headrace.client.core.partition_reader import AbortedTransactions
 from headrace.wire.columns.arrow import text_column, timestamp_column
 from headrace.wire.columns.native import Helper
 from headrace.wire.columns.opened import hides_control

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from headrace.client.core.reading import FetchedBatch, open_batch, readable
+from headrace.client.core.partition_reader import FetchedBatch, open_batch, readable
 from headrace.client.core.record_shapes import Plain, keys_of, values_of
 from headrace.client.errors import ClientError
 from headrace.client.types import ConsumerRecord

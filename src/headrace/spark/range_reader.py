@@ -47,7 +47,7 @@ def read_range(
     partition: RangePartition, options: SourceOptions, schema: "StructType"
 ) -> "Iterator[pyarrow.RecordBatch]":
     """The rows of the range; what of it is not there any more is a loss, and the policy decides."""
-    from headrace.client.core.reading import AbortedTransactions
+    from headrace.client.core.partition_reader import AbortedTransactions
     from headrace.client.errors import DeadlineExceeded, OffsetOutOfRange, TopicRecreated
     from headrace.spark.rows import RowMaker
     from headrace.wire.columns.decoder import decode

@@ -25,7 +25,7 @@ from headrace.client.consumer_base import (
     check_time,
 )
 from headrace.client.core.groups.membership import Notice, NoticeKind
-from headrace.client.core.reading import FetchedBatch
+from headrace.client.core.partition_reader import FetchedBatch
 from headrace.client.errors import ClientClosed, ClientError, DeadlineExceeded, InvalidArgument
 from headrace.client.record_batch import RecordBatch
 from headrace.client.timeouts import named_timeout

@@ -16,8 +16,8 @@ from headrace.client.core.calls import Call, Errand
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call, wanted_from
 from headrace.client.core.fetch_sessions import SESSION_ERRORS, FetchSession, Plan
+from headrace.client.core.partition_reader import FetchedBatch, Reading
 from headrace.client.core.positions import Positions
-from headrace.client.core.reading import FetchedBatch, Reading
 from headrace.client.core.readings import Readings
 from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, IsolationLevel

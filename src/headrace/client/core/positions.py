@@ -6,7 +6,7 @@ from typing import Any
 from headrace.client.core.calls import Errand
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
-from headrace.client.core.reading import Reading
+from headrace.client.core.partition_reader import Reading
 from headrace.client.core.readings import Readings
 from headrace.client.core.truncations import divergence, epoch_ends_call, epoch_ends_in
 from headrace.client.errors import ClientError, LogTruncated, UnsupportedByBroker

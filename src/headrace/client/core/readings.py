@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from headrace.client.core.admin.routing import LEADER_ERRORS
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.reading import Reading
+from headrace.client.core.partition_reader import Reading
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
