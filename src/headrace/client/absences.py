@@ -8,7 +8,7 @@ from headrace.client.core.cluster import Cluster
 from headrace.model.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from headrace.client.core.groups.telling import Tell
+    from headrace.client.core.groups.group_logging import Tell
 
 UNKNOWN_TOPIC_LOG_MS = 1_000
 """How long a topic may be unknown before that is logged: a broker that creates it needs a moment."""

@@ -24,7 +24,7 @@ from headrace.ports.entropy import Entropy
 
 if TYPE_CHECKING:
     from headrace.client.core.groups.group import GroupCore
-    from headrace.client.core.groups.telling import Tell
+    from headrace.client.core.groups.group_logging import Tell
 
 UNKNOWN_TOPIC_WAIT_MS = 5_000
 """How long a topic may stay unknown before a call that needs it raises."""

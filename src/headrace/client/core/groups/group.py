@@ -15,8 +15,8 @@ from headrace.client.core.groups import commits
 from headrace.client.core.groups.classic import ClassicMember
 from headrace.client.core.groups.coordinator import MOVED_ERRORS, Coordinator, CoordinatorKind
 from headrace.client.core.groups.epochs import EpochMember
+from headrace.client.core.groups.group_logging import GroupNews, Tell
 from headrace.client.core.groups.membership import GroupSettings, MemberIdentity, Membership, Notice, NoticeKind
-from headrace.client.core.groups.telling import GroupNews, Tell
 from headrace.client.errors import BrokerError, ClientError, UnsupportedByBroker
 from headrace.client.types import OffsetAndMetadata
 from headrace.model.errors import RETRIABLE, ErrorCode
