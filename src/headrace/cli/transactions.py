@@ -113,7 +113,7 @@ def list_transactions(
 def _reason(pattern: str) -> str:
     """What is wrong with it, as far as that can be told here: the answer of a broker does not say."""
     from headrace.core.groups.topic_patterns import PatternRefused
-    from headrace.core.transactions.listing import TransactionFilter
+    from headrace.core.transactions.transaction_filter import TransactionFilter
 
     try:
         TransactionFilter(states=None, producer_ids=None, duration_ms=None, pattern=pattern)

@@ -5,8 +5,8 @@ from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.coordinators.transactions import TransactionHost
 from headrace.core.groups.topic_patterns import PatternRefused
 from headrace.core.transactions.commands import ListedTransaction
-from headrace.core.transactions.listing import TransactionFilter
 from headrace.core.transactions.states import TransactionState
+from headrace.core.transactions.transaction_filter import TransactionFilter
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.list_transactions import (
