@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from headrace.core.coordination.machine import Now, Ticket
-from headrace.core.groups import describing
+from headrace.core.groups import group_descriptions
 from headrace.core.groups.classic_group import ClassicGroup
 from headrace.core.groups.commands import (
     NO_MEMBER,
@@ -301,7 +301,7 @@ class GroupCoordinator(OffsetRequests):
         if group is None:
             out.answer(ticket, DescribedGroup(ErrorCode.GROUP_ID_NOT_FOUND, group_id, GroupState.DEAD))
         else:
-            out.answer(ticket, describing.described(group))
+            out.answer(ticket, group_descriptions.described(group))
         return out.decision()
 
     def describe_consumers(self, group_id: str, ticket: Ticket) -> GroupDecision:
@@ -311,7 +311,7 @@ class GroupCoordinator(OffsetRequests):
         if group is None:
             out.answer(ticket, ErrorCode.GROUP_ID_NOT_FOUND)
         else:
-            out.answer(ticket, describing.described_consumers(group, self.settings.consumer_assignors[0]))
+            out.answer(ticket, group_descriptions.described_consumers(group, self.settings.consumer_assignors[0]))
         return out.decision()
 
     def list_groups(self, group_ids: Iterable[str], ticket: Ticket) -> GroupDecision:
@@ -321,8 +321,8 @@ class GroupCoordinator(OffsetRequests):
         for group_id in group_ids:
             group, consumers = self.groups.get(group_id), self.consumers.get(group_id)
             if group is not None:
-                found.append(describing.listed(group))
+                found.append(group_descriptions.listed(group))
             elif consumers is not None:
-                found.append(describing.listed_consumers(consumers))
+                found.append(group_descriptions.listed_consumers(consumers))
         out.answer(ticket, found)
         return out.decision()
