@@ -15,7 +15,7 @@ from headrace.client.core.groups import commits
 from headrace.client.core.groups.classic import ClassicMember
 from headrace.client.core.groups.coordinator import MOVED_ERRORS, Coordinator, CoordinatorKind
 from headrace.client.core.groups.epochs import EpochMember
-from headrace.client.core.groups.group_logging import GroupNews, Tell
+from headrace.client.core.groups.group_logging import GroupEventLogger, Tell
 from headrace.client.core.groups.membership import GroupSettings, MemberIdentity, Membership, Notice, NoticeKind
 from headrace.client.errors import BrokerError, ClientError, UnsupportedByBroker
 from headrace.client.types import OffsetAndMetadata
@@ -67,7 +67,7 @@ class GroupCore:
         self._commits = False
         """Whether an automatic commit awaits its answer."""
         self._committed: dict[TopicPartition, int] = {}
-        self._news = GroupNews(settings.group_id, tell)
+        self._news = GroupEventLogger(settings.group_id, tell)
 
     # What the application wants
 

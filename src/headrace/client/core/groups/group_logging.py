@@ -14,7 +14,7 @@ Tell = Callable[[int, str], object]
 """(level, text), as `logging.Logger.log` takes them."""
 
 
-class GroupNews:
+class GroupEventLogger:
     def __init__(self, group_id: str, tell: Tell | None) -> None:
         self._group = f'group "{group_id}"'
         self._tell = tell
