@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from headrace.broker import gc_policy
-from headrace.broker.gc_policy import COLLECTION_INTERVAL_MS, COLLECTION_OVERDUE_MS, LOOK_INTERVAL_MS, Tidying
+from headrace.broker.gc_policy import COLLECTION_INTERVAL_MS, COLLECTION_OVERDUE_MS, LOOK_INTERVAL_MS, GcPolicy
 from headrace.broker.metrics import Metrics
 from headrace.broker.timers import Timers
 from headrace.sim.clock import VirtualClock, VirtualTime
@@ -49,7 +49,7 @@ def test_an_idle_loop_collects_and_a_busy_one_only_when_it_is_overdue(collector)
     time, metrics = VirtualTime(), Metrics()
     timers = Timers(VirtualClock(time))
     young = gc.get_threshold()[:2]
-    Tidying(timers=timers, metrics=metrics).begin()
+    GcPolicy(timers=timers, metrics=metrics).begin()
     assert collector.collections == 1
     assert collector.thresholds[:2] == young
     assert collector.thresholds[2] > 1_000_000, "no full collection comes by itself"

@@ -20,7 +20,7 @@ COLLECTION_OVERDUE_MS = 3_600_000
 _NEVER = 1_000_000_000
 
 
-class Tidying:
+class GcPolicy:
     def __init__(self, *, timers: Timers, metrics: Metrics) -> None:
         self._timers = timers
         self._metrics = metrics

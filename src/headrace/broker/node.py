@@ -479,7 +479,7 @@ def real_ports() -> Ports:
 
 def run(config: BrokerConfig, *, on_ready: Callable[[Node], None] = lambda node: None) -> int:
     """Run a broker in this process until a signal ends it; the exit status."""
-    from headrace.broker.gc_policy import Tidying
+    from headrace.broker.gc_policy import GcPolicy
     from headrace.ports.real.disk import raise_open_file_limit
 
     sys.setswitchinterval(HELPER_TURN_S)
@@ -503,7 +503,7 @@ def run(config: BrokerConfig, *, on_ready: Callable[[Node], None] = lambda node:
         if node.ready and not announced:
             announced = True
             on_ready(node)
-            Tidying(timers=node.broker.timers, metrics=node.metrics).begin()
+            GcPolicy(timers=node.broker.timers, metrics=node.metrics).begin()
     return _end(node)
 
 
