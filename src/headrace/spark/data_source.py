@@ -11,7 +11,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from headrace.spark.log_once import say_once
+from headrace.spark.log_once import log_once
 from headrace.spark.option_names import STREAM_NAMES, OptionError, check_names
 from headrace.spark.option_values import OptionReader
 from headrace.spark.sink.options import is_sink, parse_sink_options
@@ -70,7 +70,7 @@ class HeadraceDataSource(DataSource):
         settle()
         given = OptionReader(self.options)
         for name in filter(given.has, STREAM_NAMES):
-            say_once(f'option "{name}" is for streams: a batch read does nothing with it')
+            log_once(f'option "{name}" is for streams: a batch read does nothing with it')
         return batch_reader(self._source_options(), self._own(schema))
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:

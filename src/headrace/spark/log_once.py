@@ -12,7 +12,7 @@ def say(line: str) -> None:
     print(f"headrace: {line}", file=sys.stderr, flush=True)
 
 
-def say_once(line: str) -> None:
+def log_once(line: str) -> None:
     """What a process has said before, it does not say again."""
     if line in _said:
         return

@@ -14,7 +14,7 @@ from headrace.client.errors import ClientError
 from headrace.client.scans import AbortedRange, ScanLease, ScanManifest, ScanPartition, ScanSegment
 from headrace.client.types import IsolationLevel
 from headrace.model.ids import TopicPartition
-from headrace.spark.log_once import say_once
+from headrace.spark.log_once import log_once
 from headrace.spark.range_planner import OffsetRange, split_ranges
 from headrace.spark.range_reader import RangePartition
 from headrace.spark.source_options import SourceOptions
@@ -103,12 +103,12 @@ def _manifest(ranges: Sequence[OffsetRange], options: SourceOptions) -> ScanMani
     with Scans(config=client_config(options)) as scans:
         try:
             if not scans.supported():
-                say_once(f'option "scan" is {options.scan}, but this broker gives no files: reading through it')
+                log_once(f'option "scan" is {options.scan}, but this broker gives no files: reading through it')
                 return None
             isolation = IsolationLevel[options.isolation.upper()]
             return scans.scan_manifest([each.partition for each in ranges], isolation_level=isolation)
         except ClientError as error:
-            say_once(
+            log_once(
                 f'option "scan" is {options.scan}, but the files are not given ({error}): reading through the broker'
             )
             return None

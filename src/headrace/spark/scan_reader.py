@@ -16,7 +16,7 @@ from headrace.client.scans import AbortedRange, ScanLease, ScanManifest
 from headrace.log.checkpoints import decode_partition_metadata, decode_properties
 from headrace.log.errors import CorruptFile
 from headrace.log.names import META_PROPERTIES, PARTITION_METADATA
-from headrace.spark.log_once import say_once
+from headrace.spark.log_once import log_once
 from headrace.spark.range_planner import OffsetRange
 from headrace.spark.range_reader import RangePartition, decoder_helper, read_range
 from headrace.spark.scan_plan import FilePart, FilePlace, ScanPiece, client_config
@@ -88,7 +88,7 @@ def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -
                 done = max(done, min(chunk.end_offset, part.end))
             done = part.end
     except (FileRefused, OSError, CorruptFile) as error:
-        say_once(f"a scan reads through the broker: {error}")
+        log_once(f"a scan reads through the broker: {error}")
         left = OffsetRange(piece.wanted.partition, done, piece.wanted.end)
         meant = str(UUID(bytes=piece.place.topic_id))
         yield from read_range(RangePartition(left, meant), options, schema)
@@ -208,7 +208,7 @@ def _keep_leases(place: FilePlace, options: SourceOptions) -> None:
         with Scans(config=client_config(options)) as scans:
             scans.renew(ScanManifest(place.cluster_id, place.leases, ()))
     except ClientError as error:
-        say_once(f"the lease of a scan was not renewed: {error}")
+        log_once(f"the lease of a scan was not renewed: {error}")
 
 
 def _text(path: Path) -> bytes:

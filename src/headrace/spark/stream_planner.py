@@ -8,7 +8,7 @@ from typing import Any
 from headrace.model.ids import TopicPartition
 from headrace.spark.bounds import resolve
 from headrace.spark.data_loss import lost_text, settle_loss
-from headrace.spark.log_once import say_once
+from headrace.spark.log_once import log_once
 from headrace.spark.offset_vectors import (
     OffsetVector,
     StreamOffset,
@@ -58,7 +58,7 @@ class StreamPlanner:
         self._planned: dict[str, Any] | None = None
         """The end of the last batch that was planned here; any other that is asked for is a replay."""
         if options.group is None:
-            say_once('progress is not shown as a group: set option "commitGroup" or "kafka.group.id" for that')
+            log_once('progress is not shown as a group: set option "commitGroup" or "kafka.group.id" for that')
 
     def fix_ends(self) -> None:
         """Topics that are missing are a matter of the first batch, and later of the policy for losses."""

@@ -13,7 +13,7 @@ from headrace.core.groups.topic_patterns import TopicPattern
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.spark.broker_wait import PASSING, Patience
-from headrace.spark.log_once import say_once
+from headrace.spark.log_once import log_once
 from headrace.spark.option_names import OptionError
 from headrace.spark.source_options import Selection, SourceOptions
 
@@ -108,9 +108,9 @@ class TopicView:
             outcomes = self._admin.commit_group_offsets(group, offsets)
             failed = next((each for each in outcomes.values() if each.error), None)
             if failed is not None:
-                say_once(f'progress is not shown as group "{group}": {failed.error.name}')
+                log_once(f'progress is not shown as group "{group}": {failed.error.name}')
         except ClientError as error:
-            say_once(f'progress is not shown as group "{group}": {error}')
+            log_once(f'progress is not shown as group "{group}": {error}')
 
     def close(self) -> None:
         self._admin.close()
@@ -134,7 +134,7 @@ def require_topics(seen: TopicsSeen, selection: Selection) -> None:
     """Something that was named and does not exist is an error, and never an empty result."""
     option = "subscribe" if selection.topics else "assign"
     if selection.pattern is not None and not seen.partitions:
-        say_once(f'option "subscribePattern" ({selection.pattern}) matches no topic now')
+        log_once(f'option "subscribePattern" ({selection.pattern}) matches no topic now')
     if seen.missing:
         names = ", ".join(f'"{each}"' for each in seen.missing)
         raise OptionError(

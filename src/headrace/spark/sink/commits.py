@@ -6,7 +6,7 @@ from dataclasses import replace
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
 from headrace.spark.broker_wait import BrokersAway
-from headrace.spark.log_once import say, say_once
+from headrace.spark.log_once import log_once, say
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import NAME_EACH_WRITE, Identity
 from headrace.spark.sink.options import SinkOptions
@@ -82,7 +82,7 @@ def abort(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
         with Epochs(config=config) as epochs:
             epochs.abort_epoch(identity.owner, run=identity.run, batch_id=identity.batch_id)
     except ClientError as error:
-        say_once(f"epoch {identity.batch_id} of {identity.owner} is left to its time-out: {error}")
+        log_once(f"epoch {identity.batch_id} of {identity.owner} is left to its time-out: {error}")
 
 
 def _identity(reports: Sequence[TaskReport]) -> Identity | None:

@@ -14,7 +14,7 @@ from pyspark import TaskContext
 
 from headrace.client.types import GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
-from headrace.spark.log_once import say_once
+from headrace.spark.log_once import log_once
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import NAME_EACH_WRITE, Identity
@@ -88,7 +88,7 @@ def write_rows_of_lane(batches: Iterable[Any], options: SinkOptions, identity: I
     if first is None:
         return TaskReport(identity=None, member=None, records=0, batch_bytes=0)
     assert options.topic is not None, "the options were checked"
-    say_once(f"rows are written exactly once in {options.lanes} lanes of {identity.owner}")
+    log_once(f"rows are written exactly once in {options.lanes} lanes of {identity.owner}")
     place = TopicPartition(options.topic, lane)
     timeout_ms = dict(options.client).get("transaction_timeout_ms", TRANSACTION_MS)
     config = options.producer_config(transactional_id=f"{identity.owner}.{lane}", transaction_timeout_ms=timeout_ms)

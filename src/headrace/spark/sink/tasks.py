@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.client.epochs import EpochMember
 from headrace.client.errors import BrokerError, ClientError
 from headrace.client.types import PreparedTransaction
-from headrace.spark.log_once import say_once
+from headrace.spark.log_once import log_once
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import Identity
@@ -91,18 +91,18 @@ def _usable_epochs(options: SinkOptions, identity: Identity | None) -> "Epochs |
                 "delivery=exactly-once in a batch job needs the option idempotenceKey: a name that is the same when "
                 "the job is run again"
             )
-        say_once("rows are written at least once: a batch job without the option idempotenceKey may repeat rows")
+        log_once("rows are written at least once: a batch job without the option idempotenceKey may repeat rows")
         return None
     epochs = connections.kept_epochs(options)
     if connections.patiently(options, epochs.supported):
-        say_once(f"rows are written exactly once, as epochs of {identity.owner}")
+        log_once(f"rows are written exactly once, as epochs of {identity.owner}")
         return epochs
     if is_asked_for:
         raise OptionError(
             "delivery=exactly-once needs brokers with the feature headrace.epoch.version: use "
             "headrace.spark.write_lanes with others, or delivery=at-least-once"
         )
-    say_once(
+    log_once(
         "rows are written AT LEAST ONCE: the brokers have no feature headrace.epoch.version; restarts may repeat rows. "
         "Set delivery=at-least-once if that will do, or use headrace.spark.write_lanes"
     )
@@ -175,7 +175,7 @@ def _say_if_forgotten(options: SinkOptions, epochs: "Epochs", member: EpochMembe
     except BrokerError:
         return
     if committed < 0:
-        say_once(
+        log_once(
             f"the brokers know of nothing that {member.owner} wrote before epoch {member.batch_id}. That is right for "
             "a new sink. Else it was quiet for longer than their transactional.id.expiration.ms, and an epoch that was "
             "committed when the query stopped, but is not in its checkpoint, is now written a second time"

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from headrace.spark.log_once import say_once
+from headrace.spark.log_once import log_once
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink.identity import task_identity
 from headrace.spark.sink.tables.epochs import FileReport, Table, is_repeat
@@ -71,7 +71,7 @@ class _FileWriter:
         options, table = self._options, self._table()
         identity = task_identity(options, write_id=self._write_id)
         if identity is None:
-            say_once("files are written at least once: a batch job without the option idempotenceKey may repeat rows")
+            log_once("files are written at least once: a batch job without the option idempotenceKey may repeat rows")
         elif is_repeat(table.committed(identity.owner, identity.run), identity, self._write_id):
             # Operators before the sink count on their rows being taken.
             passed = sum(rows.num_rows for rows in iterator)
