@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from headrace.client.core.calls import ANY_BROKER, Call, Errand
+from headrace.client.core.calls import ANY_BROKER, Call, PendingCall
 from headrace.client.errors import BrokerUnreachable
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages import fetch, list_offsets, metadata, offset_for_leader_epoch
@@ -147,11 +147,11 @@ class Wires:
 
     def __init__(self, serve: Callable[[int, Any, Callable[[Any], None]], None]) -> None:
         self._serve = serve
-        self._sent: dict[tuple[int, int], deque[Errand]] = {}
-        self._answers: dict[tuple[int, int], deque[tuple[Errand, Any]]] = {}
-        self._parked: dict[tuple[int, int], Errand] = {}
+        self._sent: dict[tuple[int, int], deque[PendingCall]] = {}
+        self._answers: dict[tuple[int, int], deque[tuple[PendingCall, Any]]] = {}
+        self._parked: dict[tuple[int, int], PendingCall] = {}
 
-    def send(self, errand: Errand) -> None:
+    def send(self, errand: PendingCall) -> None:
         call: Call = errand.call
         node = NODES[0] if call.target == ANY_BROKER else call.target
         self._sent.setdefault((node, call.lane), deque()).append(errand)

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from headrace.client.core.calls import Call, Errand
+from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
 from headrace.client.core.fetch_requests import FetchSettings
@@ -48,7 +48,7 @@ class World:
         self.preferred: list[int] = []
         self.now_ms = 0.0
         self.calls: list[Call] = []
-        self.pending: list[Errand] = []
+        self.pending: list[PendingCall] = []
         if subscribe:
             self.core.subscribe(["t"])
 

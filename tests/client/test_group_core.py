@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headrace.client.core.calls import Errand, Pause
+from headrace.client.core.calls import Pause, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
 from headrace.client.core.groups.consumer_protocol import encode_assignment
@@ -51,7 +51,7 @@ class World:
         self.unreachable: set[type] = set()
         self.asked: list[Any] = []
         self.holds_fetches = False
-        self.held: list[Errand] = []
+        self.held: list[PendingCall] = []
         self.told: list[tuple[NoticeKind, tuple[TopicPartition, ...]]] = []
 
     def step(self, *, acknowledge: bool = True) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.client.core.accumulator import Appended, ProducerSettings
-from headrace.client.core.calls import Call, Errand
+from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.producer import ProducerCore
 from headrace.client.errors import BrokerUnreachable, BufferFull, ClientClosed, ClientError, InvalidArgument
@@ -29,8 +29,8 @@ class World:
         self.cluster = Cluster()
         self.core = ProducerCore(ProducerSettings(**options), self.cluster, lambda bound: bound - 1)
         self.now_ms = 0.0
-        self.sent: deque[Errand] = deque()
-        self.answered: deque[tuple[Errand, Any]] = deque()
+        self.sent: deque[PendingCall] = deque()
+        self.answered: deque[tuple[PendingCall, Any]] = deque()
         self.calls: list[Call] = []
         self.cluster.want(["t"])
         self.settle_network()

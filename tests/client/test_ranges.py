@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.client.core.calls import Errand
+from headrace.client.core.calls import PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.fetch_requests import FetchSettings
 from headrace.client.core.ranges import FetchedBytes, RangeReader
@@ -61,7 +61,7 @@ class Leaders:
             self.now_ms += 50
         raise AssertionError(f"not read: {reader.unread()}")
 
-    def answer(self, errand: Errand) -> None:
+    def answer(self, errand: PendingCall) -> None:
         message = errand.call.message
         if isinstance(message, metadata.MetadataRequest):
             errand.completed(self.metadata(), self.now_ms)

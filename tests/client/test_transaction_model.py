@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.client.core.accumulator import ProducerSettings
-from headrace.client.core.calls import Call, Errand
+from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.engine import Engine
 from headrace.client.core.producer import ProducerCore
@@ -175,7 +175,7 @@ class WireLinks:
         self._wires = wires
 
     def submit(self, call: Call, completed: Callable[[Any], None], *, deadline_ms: float | None = None) -> None:
-        self._wires.send(Errand(call, lambda reply, _now_ms: completed(reply)))
+        self._wires.send(PendingCall(call, lambda reply, _now_ms: completed(reply)))
 
 
 class Application:

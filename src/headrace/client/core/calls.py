@@ -59,7 +59,7 @@ Reply = Any | ClientError
 """The response message, or why there is none."""
 
 
-class Errand(NamedTuple):
+class PendingCall(NamedTuple):
     """A call to make; its reply and the time go to `completed`."""
 
     call: Call

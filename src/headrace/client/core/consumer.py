@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from headrace.client.core.calls import Call, Errand
+from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call, wanted_from
 from headrace.client.core.fetch_sessions import SESSION_ERRORS, FetchSession, Plan
@@ -160,13 +160,13 @@ class ConsumerCore:
             else:
                 self._require_start(partition, reading)
 
-    def poll(self, now_ms: float) -> tuple[list[Errand], float]:
+    def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
         """What to ask now, and when to call again at the latest, unless a reply comes first."""
-        errands: list[Errand] = []
+        errands: list[PendingCall] = []
         creates = self._settings.create_topics
         refresh = self._cluster.refresh(now_ms, create_topics=creates) if self._cluster.has_wanted() else None
         if refresh is not None:
-            errands.append(Errand(refresh, self._refreshed))
+            errands.append(PendingCall(refresh, self._refreshed))
         self.follow_topics()
         lookups: dict[int, dict[TopicPartition, int]] = {}
         checks: dict[int, dict[TopicPartition, int]] = {}
@@ -306,7 +306,7 @@ class ConsumerCore:
         else:
             self._cluster.refreshed(reply, now_ms)
 
-    def _fetch(self, node: int, partitions: list[TopicPartition]) -> Errand:
+    def _fetch(self, node: int, partitions: list[TopicPartition]) -> PendingCall:
         positions: dict[TopicPartition, int] = {}
         for partition in partitions:
             position = self._readings[partition].fetch_position()
@@ -317,7 +317,7 @@ class ConsumerCore:
         session = self._sessions.setdefault(node, FetchSession())
         plan = session.plan(wanted)
         call = fetch_call(node, wanted, plan, self._settings.fetches)
-        return Errand(call, partial(self._fetched, node, session, plan, self._readings.ask(partitions)))
+        return PendingCall(call, partial(self._fetched, node, session, plan, self._readings.ask(partitions)))
 
     def _fetched(
         self, node: int, session: FetchSession, plan: Plan, asked: dict[TopicPartition, int], reply: Any, now_ms: float

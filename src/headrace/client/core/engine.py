@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Protocol
 
-from headrace.client.core.calls import Call, Errand, Operation, Pause
+from headrace.client.core.calls import Call, Operation, Pause, PendingCall
 from headrace.client.core.links import Links
 from headrace.client.errors import ClientError, DeadlineExceeded
 from headrace.ports.clock import Clock
@@ -20,7 +20,7 @@ OPERATIONS_MAX = 10_000
 class Core(Protocol):
     """A producer's or a consumer's decisions."""
 
-    def poll(self, now_ms: float) -> tuple[list[Errand], float]: ...
+    def poll(self, now_ms: float) -> tuple[list[PendingCall], float]: ...
 
 
 class _Running:
@@ -79,7 +79,7 @@ class Engine:
         for running in list(self._running):
             self._end(running, error)
 
-    def _completed(self, errand: Errand, reply: Any) -> None:
+    def _completed(self, errand: PendingCall, reply: Any) -> None:
         now_ms = self._clock.monotonic_ms()
         if not isinstance(reply, ClientError):
             self.trouble = None

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from headrace.client.core.calls import Errand
+from headrace.client.core.calls import PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
 from headrace.client.core.partition_reader import Reading
@@ -30,7 +30,7 @@ class Positions:
         self._isolation = isolation
         self._request_timeout_ms = request_timeout_ms
 
-    def lookup(self, leader: int, times: dict[TopicPartition, int]) -> Errand:
+    def lookup(self, leader: int, times: dict[TopicPartition, int]) -> PendingCall:
         call = list_offsets_call(
             self._cluster,
             leader,
@@ -38,7 +38,7 @@ class Positions:
             timeout_ms=self._request_timeout_ms,
             isolation=self._isolation,
         )
-        return Errand(call, partial(self._looked_up, self._readings.ask(times)))
+        return PendingCall(call, partial(self._looked_up, self._readings.ask(times)))
 
     def _looked_up(self, asked: dict[TopicPartition, int], reply: Any, now_ms: float) -> None:
         found = {} if isinstance(reply, ClientError) else offsets_in(reply)
@@ -72,10 +72,10 @@ class Positions:
             return False
         return True
 
-    def check(self, leader: int, epochs: dict[TopicPartition, int]) -> Errand:
+    def check(self, leader: int, epochs: dict[TopicPartition, int]) -> PendingCall:
         current = {partition: self._cluster.leader_epoch(partition) for partition in epochs}
         call = epoch_ends_call(self._cluster, leader, epochs)
-        return Errand(call, partial(self._checked, current, self._readings.ask(epochs)))
+        return PendingCall(call, partial(self._checked, current, self._readings.ask(epochs)))
 
     def _checked(
         self, current: dict[TopicPartition, int], asked: dict[TopicPartition, int], reply: Any, now_ms: float

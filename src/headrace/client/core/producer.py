@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.client.core.accumulator import Accumulator, ProducerSettings
-from headrace.client.core.calls import Errand
+from headrace.client.core.calls import PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.partitioners import Choose
 from headrace.client.core.produce_requests import CONCURRENT_PAUSE_MS, identity_call, produce_call
@@ -99,14 +99,14 @@ class ProducerCore:
                 self._fail(batch, error)
             line.waiting.clear()
 
-    def poll(self, now_ms: float) -> tuple[list[Errand], float]:
+    def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
         """What to send now, and when to ask again at the latest, unless a reply or a record comes first."""
-        errands: list[Errand] = []
+        errands: list[PendingCall] = []
         wakeup_ms = self._expire(now_ms)
         if self._cluster.has_wanted():
             refresh = self._cluster.refresh(now_ms, create_topics=True)
             if refresh is not None:
-                errands.append(Errand(refresh, self._refreshed))
+                errands.append(PendingCall(refresh, self._refreshed))
             wakeup_ms = min(wakeup_ms, self._cluster.next_refresh_ms())
         if self._transactions is not None:
             if self._transactions.is_lost:
@@ -116,7 +116,7 @@ class ProducerCore:
             if self._identity_due_ms is not None and self._lines:
                 if self._identity_due_ms <= now_ms:
                     self._identity_due_ms = None
-                    errands.append(Errand(identity_call(), self._identified))
+                    errands.append(PendingCall(identity_call(), self._identified))
                 else:
                     wakeup_ms = min(wakeup_ms, self._identity_due_ms)
             return errands, wakeup_ms
@@ -178,7 +178,7 @@ class ProducerCore:
             batch.producer_id == self._producer_id for batch in line.in_flight
         )
 
-    def _produce(self, node: int, batches: list[ProducedBatch]) -> Errand:
+    def _produce(self, node: int, batches: list[ProducedBatch]) -> PendingCall:
         settings = self._settings
         for batch in batches:
             if batch.encoded is None:
@@ -199,7 +199,7 @@ class ProducerCore:
             transactions=self._transactions,
         )
         self._requests[node] = self._requests.get(node, 0) + 1
-        return Errand(call, partial(self._produced, node, batches))
+        return PendingCall(call, partial(self._produced, node, batches))
 
     def _refreshed(self, reply: Any, now_ms: float) -> None:
         if isinstance(reply, ClientError):

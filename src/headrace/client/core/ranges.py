@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from headrace.client.core.admin.routing import LEADER_ERRORS
-from headrace.client.core.calls import Errand
+from headrace.client.core.calls import PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call, wanted_from
 from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
@@ -131,13 +131,13 @@ class RangeReader:
             raise self._error
         return None
 
-    def poll(self, now_ms: float) -> tuple[list[Errand], float]:
-        errands: list[Errand] = []
+    def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
+        errands: list[PendingCall] = []
         if self._error is not None or not self._ranges:
             return errands, float("inf")
         refresh = self._cluster.refresh(now_ms)
         if refresh is not None:
-            errands.append(Errand(refresh, self._refreshed))
+            errands.append(PendingCall(refresh, self._refreshed))
         wakeup_ms = self._cluster.next_refresh_ms()
         by_node: dict[int, dict[TopicPartition, int]] = {}
         for place, wanted in self._ranges.items():
@@ -174,7 +174,7 @@ class RangeReader:
             return wanted.preferred_node
         return self._cluster.leader(place)
 
-    def _fetch(self, node: int, positions: dict[TopicPartition, int], room: int) -> Errand:
+    def _fetch(self, node: int, positions: dict[TopicPartition, int], room: int) -> PendingCall:
         asked = [self._ranges[place] for place in positions]
         settings = replace(
             self._settings,
@@ -186,7 +186,7 @@ class RangeReader:
         for each in asked:
             each.is_asking = True
         call = fetch_call(node, wanted_from(self._cluster, positions, settings.partition_bytes_max), None, settings)
-        return Errand(call, partial(self._fetched, node, positions))
+        return PendingCall(call, partial(self._fetched, node, positions))
 
     def _refreshed(self, reply: Any, now_ms: float) -> None:
         if isinstance(reply, ClientError):
@@ -259,10 +259,10 @@ class RangeReader:
             else:
                 wanted.preferred_node, wanted.needs_leader = None, True
 
-    def _look_up(self, place: TopicPartition, wanted: _Range, node: int) -> Errand:
+    def _look_up(self, place: TopicPartition, wanted: _Range, node: int) -> PendingCall:
         wanted.is_asking = True
         call = list_offsets_call(self._cluster, node, {place: EARLIEST_LOCAL}, timeout_ms=LOOK_UP_MS_MAX)
-        return Errand(call, partial(self._looked_up, place, wanted))
+        return PendingCall(call, partial(self._looked_up, place, wanted))
 
     def _looked_up(self, place: TopicPartition, wanted: _Range, reply: Any, now_ms: float) -> None:
         """Where the log on a leader's disk begins now; when it gave nothing, that was not further on."""

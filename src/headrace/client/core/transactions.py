@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from headrace.client.core.calls import Call, Errand, Operation, Pause
+from headrace.client.core.calls import Call, Operation, Pause, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.groups.coordinator import COORDINATOR_LANE, MOVED_ERRORS, Coordinator, CoordinatorKind
 from headrace.client.core.produce_requests import CONCURRENT_PAUSE_MS
@@ -180,7 +180,7 @@ class Transactions:
             self._fail(error)
             self._needs_new_epoch = self._needs_new_epoch or is_numbered
 
-    def poll(self, now_ms: float) -> tuple[list[Errand], float]:
+    def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
         """The call that adds the partitions of waiting batches."""
         if not self._to_add or self._adds or self.state != State.OPEN:
             return [], float("inf")
@@ -193,7 +193,7 @@ class Transactions:
             self._adds = True
             adding = frozenset(self._to_add)
             call = add_partitions_call(self._identified(), adding, node)
-            errands.append(Errand(call, partial(self._partitions_added, node, adding)))
+            errands.append(PendingCall(call, partial(self._partitions_added, node, adding)))
         elif node is not None:
             wakeup_ms = min(wakeup_ms, self._add_ms)
         return errands, wakeup_ms

@@ -9,7 +9,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from headrace.client.core.calls import Call, Errand
+from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.groups.assignors import ASSIGNORS, COOPERATIVE
 from headrace.client.core.groups.consumer_protocol import (
@@ -81,7 +81,7 @@ class ClassicMember:
         else:
             self._join_again()
 
-    def poll(self, now_ms: float) -> tuple[list[Errand], float]:
+    def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
         if self.state == State.OUT or self.error is not None:
             return [], float("inf")
         errands, wakeup_ms = self._coordinator.poll(now_ms)
@@ -114,12 +114,12 @@ class ClassicMember:
             elif self.state in (State.STABLE, State.REVOKING):
                 self.state, self._due_ms = State.DUE, now_ms
 
-    def retire(self, now_ms: float) -> list[Errand]:
+    def retire(self, now_ms: float) -> list[PendingCall]:
         farewell = self.farewell()
         self._forget_membership()
         self.changes.lose_all()
         self.state = State.OUT
-        return [Errand(farewell, _ignore)] if farewell is not None else []
+        return [PendingCall(farewell, _ignore)] if farewell is not None else []
 
     def come_back(self, now_ms: float) -> None:
         if self.state == State.OUT and self._topics:
@@ -158,7 +158,7 @@ class ClassicMember:
         self._assigned_counts = {}
         self.state = State.REVOKING if doomed else State.DUE
 
-    def _join(self, node: int) -> Errand:
+    def _join(self, node: int) -> PendingCall:
         settings = self._settings
         owned = tuple(sorted(self.changes.owned))
         subscription = encode_subscription(Subscription(self._topics, owned, self._generation, settings.rack))
@@ -178,11 +178,13 @@ class ClassicMember:
         min_version = _INSTANCE_FROM_JOIN_VERSION if settings.instance_id is not None else 0
         return self._errand(node, Call(join_group, request, min_version=min_version), self._joined, waits=True)
 
-    def _errand(self, node: int, call: Call, completed: Callable[[Any, float], None], *, waits: bool = False) -> Errand:
+    def _errand(
+        self, node: int, call: Call, completed: Callable[[Any, float], None], *, waits: bool = False
+    ) -> PendingCall:
         self._attempt += 1
         wait_ms = self._settings.poll_interval_ms_max + JOIN_GRACE_MS if waits else 0
         call = call._replace(target=node, lane=COORDINATOR_LANE, wait_ms_max=wait_ms)
-        return Errand(call, partial(self._completed, self._attempt, node, completed))
+        return PendingCall(call, partial(self._completed, self._attempt, node, completed))
 
     def _completed(
         self, attempt: int, node: int, completed: Callable[[Any, float], None], reply: Any, now_ms: float
@@ -240,7 +242,7 @@ class ClassicMember:
         self._members = {}
         return assigned
 
-    def _sync(self, node: int, assigned: dict[str, tuple[TopicPartition, ...]]) -> Errand:
+    def _sync(self, node: int, assigned: dict[str, tuple[TopicPartition, ...]]) -> PendingCall:
         request = sync_group.SyncGroupRequest(
             group_id=self._settings.group_id,
             generation_id=self._generation,
@@ -269,7 +271,7 @@ class ClassicMember:
             self._joins_again = True  # Those who get them are told in the next round.
         self.changes.assign(assigned - owned)
 
-    def _heartbeat(self, node: int, now_ms: float) -> Errand:
+    def _heartbeat(self, node: int, now_ms: float) -> PendingCall:
         request = heartbeat.HeartbeatRequest(
             group_id=self._settings.group_id,
             generation_id=self._generation,
@@ -279,7 +281,7 @@ class ClassicMember:
         self._beats = True
         self._heartbeat_ms = now_ms + self._settings.heartbeat_interval_ms
         call = Call(heartbeat, request, node, lane=COORDINATOR_LANE)
-        return Errand(call, partial(self._beaten, node, self._generation))
+        return PendingCall(call, partial(self._beaten, node, self._generation))
 
     def _beaten(self, node: int, generation: int, reply: Any, now_ms: float) -> None:
         self._beats = False

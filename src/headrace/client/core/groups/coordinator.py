@@ -3,7 +3,7 @@
 from enum import IntEnum
 from typing import Any
 
-from headrace.client.core.calls import Call, Errand, Operation, Pause
+from headrace.client.core.calls import Call, Operation, Pause, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import RETRIABLE, ErrorCode
@@ -35,13 +35,13 @@ class Coordinator:
         self._due_ms: float | None = 0.0
         """When to ask; None while an answer is awaited."""
 
-    def poll(self, now_ms: float) -> tuple[list[Errand], float]:
+    def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
         if self.node is not None or self._due_ms is None:
             return [], float("inf")
         if self._due_ms > now_ms:
             return [], self._due_ms
         self._due_ms = None
-        return [Errand(self._call(), self._answered)], float("inf")
+        return [PendingCall(self._call(), self._answered)], float("inf")
 
     def lost(self, node: int, now_ms: float) -> None:
         """The broker that was asked is not the coordinator (any more), or cannot be reached."""

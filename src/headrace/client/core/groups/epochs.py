@@ -8,7 +8,7 @@ come everything is said again, because the broker tells the assignment once, and
 from functools import partial
 from typing import Any
 
-from headrace.client.core.calls import Call, Errand
+from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.groups.coordinator import COORDINATOR_LANE, MOVED_ERRORS, Coordinator
 from headrace.client.core.groups.membership import GroupSettings, MemberIdentity, OwnershipChanges
@@ -59,7 +59,7 @@ class EpochMember:
         self._is_in = True
         self._heartbeat_ms = 0.0
 
-    def poll(self, now_ms: float) -> tuple[list[Errand], float]:
+    def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
         if not self._is_in or self.error is not None:
             return [], float("inf")
         self._reconcile()
@@ -80,12 +80,12 @@ class EpochMember:
         if self.changes.pending() is None:
             self._heartbeat_ms = now_ms  # The broker waits to hear what is owned now.
 
-    def retire(self, now_ms: float) -> list[Errand]:
+    def retire(self, now_ms: float) -> list[PendingCall]:
         farewell = self.farewell()
         self._begin_again()
         self.changes.lose_all()
         self._is_in = False
-        return [Errand(farewell, _ignore)] if farewell is not None else []
+        return [PendingCall(farewell, _ignore)] if farewell is not None else []
 
     def come_back(self, now_ms: float) -> None:
         if not self._is_in and self._topics:
@@ -112,7 +112,7 @@ class EpochMember:
     def _call(self, request: heartbeat_api.ConsumerGroupHeartbeatRequest, node: int) -> Call:
         return Call(heartbeat_api, request, node, min_version=_MEMBER_ID_FROM_CLIENT_VERSION, lane=COORDINATOR_LANE)
 
-    def _heartbeat(self, node: int, now_ms: float) -> Errand:
+    def _heartbeat(self, node: int, now_ms: float) -> PendingCall:
         settings = self._settings
         is_joining = self._epoch == JOINING_EPOCH
         owned = self.changes.owned
@@ -132,7 +132,7 @@ class EpochMember:
         )
         self._beats = True
         told = (self._topics if tells_topics else self._told_topics, owned if tells_owned else self._told_owned)
-        return Errand(self._call(request, node), partial(self._beaten, node, self._generation, told))
+        return PendingCall(self._call(request, node), partial(self._beaten, node, self._generation, told))
 
     def _by_id(
         self, partitions: frozenset[TopicPartition]

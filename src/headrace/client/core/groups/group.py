@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from headrace.client.core.calls import Call, Errand, Operation, Pause
+from headrace.client.core.calls import Call, Operation, Pause, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore
 from headrace.client.core.groups import commits
@@ -124,7 +124,7 @@ class GroupCore:
 
     # What happens by itself
 
-    def poll(self, now_ms: float) -> tuple[list[Errand], float]:
+    def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
         errands, wakeup_ms = self._consumer.poll(now_ms)
         self._follow_matches()
         membership = self._membership
@@ -147,12 +147,12 @@ class GroupCore:
             if self._lookup_ms <= now_ms:
                 self._looks_up = True
                 call = commits.lookup_call(self.settings.group_id, awaiting, node)
-                errands.append(Errand(call, partial(self._looked_up, node)))
+                errands.append(PendingCall(call, partial(self._looked_up, node)))
             else:
                 wakeup_ms = min(wakeup_ms, self._lookup_ms)
         if self._to_commit and not self._commits:
             offsets, self._to_commit, self._commits = self._to_commit, {}, True
-            errands.append(Errand(self._commit_call(offsets, node), partial(self._auto_committed, node, offsets)))
+            errands.append(PendingCall(self._commit_call(offsets, node), partial(self._auto_committed, node, offsets)))
         return errands, wakeup_ms
 
     def _follow_matches(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from headrace.client.core.calls import Call, Errand
+from headrace.client.core.calls import Call, PendingCall
 from headrace.client.errors import ClientError
 from headrace.model.ids import TopicPartition
 
@@ -74,11 +74,11 @@ class Membership(Protocol):
 
     def identity(self) -> MemberIdentity: ...
     def subscribe(self, topics: tuple[str, ...]) -> None: ...
-    def poll(self, now_ms: float) -> tuple[list[Errand], float]: ...
+    def poll(self, now_ms: float) -> tuple[list[PendingCall], float]: ...
     def acknowledged(self, now_ms: float) -> None:
         """The notices were taken in; go on."""
 
-    def retire(self, now_ms: float) -> list[Errand]:
+    def retire(self, now_ms: float) -> list[PendingCall]:
         """The application is stuck: leave, and come back when it polls."""
 
     def come_back(self, now_ms: float) -> None: ...
