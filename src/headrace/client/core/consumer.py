@@ -380,6 +380,6 @@ class ConsumerCore:
         if reading.preferred_node is not None:
             reading.preferred_node = None  # A replica that cannot serve us: the leader knows better.
         elif not self._cluster.learn_leader(partition, leader.leader_id, leader.leader_epoch):
-            self._readings.stumble(partition, reading, answer.error_code, now_ms)
+            self._readings.handle_partition_error(partition, reading, answer.error_code, now_ms)
         if not may_hurry:
             self._readings.pause(reading, now_ms)  # Nodes that send us to each other shall not keep us busy.

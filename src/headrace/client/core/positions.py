@@ -47,7 +47,7 @@ class Positions:
             if at is None:
                 self._readings.pause(reading, now_ms)
             elif at.error:
-                self._readings.stumble(partition, reading, at.error, now_ms)
+                self._readings.handle_partition_error(partition, reading, at.error, now_ms)
             else:
                 self._begin(reading, at)
 
@@ -89,7 +89,7 @@ class Positions:
                 self._cluster.mark_wrong()
                 self._readings.pause(reading, now_ms)
             elif answer.error_code:
-                self._readings.stumble(partition, reading, answer.error_code, now_ms)
+                self._readings.handle_partition_error(partition, reading, answer.error_code, now_ms)
             else:
                 end = reading.fetch_position()
                 assert end is not None

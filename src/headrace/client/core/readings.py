@@ -48,7 +48,7 @@ class Readings(dict[TopicPartition, Reading]):
     def pause(self, reading: Reading, now_ms: float) -> None:
         reading.resume_ms = now_ms + self.retry_pause_ms
 
-    def stumble(self, partition: TopicPartition, reading: Reading, code: int, now_ms: float) -> None:
+    def handle_partition_error(self, partition: TopicPartition, reading: Reading, code: int, now_ms: float) -> None:
         """An error for one partition: look again, begin again, or tell."""
         self.pause(reading, now_ms)
         if code == ErrorCode.OFFSET_OUT_OF_RANGE and self._reset_to is not None:
