@@ -104,11 +104,11 @@ def test_the_processes_of_spark_have_this_interpreter_and_loopback(monkeypatch: 
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     assert session_launcher.spark_environment(is_local=False)["PYSPARK_PYTHON"] == sys.executable, (
-        "others have no such script"
+        "others lack the script"
     )
     monkeypatch.setenv("PYSPARK_PYTHON", worker_python(home))
     assert session_launcher.spark_environment(is_local=False)["PYSPARK_PYTHON"] == sys.executable, (
-        "an earlier session set it"
+        "set by a former one"
     )
     monkeypatch.setenv("PYSPARK_PYTHON", "/mine/python")
     assert session_launcher.spark_environment(is_local=False)["PYSPARK_PYTHON"] == "/mine/python"
