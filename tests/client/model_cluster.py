@@ -151,10 +151,10 @@ class Wires:
         self._answers: dict[tuple[int, int], deque[tuple[PendingCall, Any]]] = {}
         self._parked: dict[tuple[int, int], PendingCall] = {}
 
-    def send(self, errand: PendingCall) -> None:
-        call: Call = errand.call
+    def send(self, pending: PendingCall) -> None:
+        call: Call = pending.call
         node = NODES[0] if call.target == ANY_BROKER else call.target
-        self._sent.setdefault((node, call.lane), deque()).append(errand)
+        self._sent.setdefault((node, call.lane), deque()).append(pending)
 
     def is_quiet(self) -> bool:
         return not any(self._sent.values()) and not any(self._answers.values())
@@ -165,21 +165,21 @@ class Wires:
         if not ready:
             return
         key = ready[choice % len(ready)]
-        errand = self._sent[key].popleft()
-        self._parked[key] = errand
+        pending = self._sent[key].popleft()
+        self._parked[key] = pending
 
         def answer(reply: Any) -> None:
-            if self._parked.get(key) is errand:
+            if self._parked.get(key) is pending:
                 del self._parked[key]
-                self._answers.setdefault(key, deque()).append((errand, reply))
+                self._answers.setdefault(key, deque()).append((pending, reply))
 
-        self._serve(key[0], errand.call.message, answer)
+        self._serve(key[0], pending.call.message, answer)
 
     def deliver(self, choice: int, now_ms: float) -> None:
         ready = [key for key, answers in self._answers.items() if answers]
         if ready:
-            errand, reply = self._answers[ready[choice % len(ready)]].popleft()
-            errand.completed(reply, now_ms)
+            pending, reply = self._answers[ready[choice % len(ready)]].popleft()
+            pending.completed(reply, now_ms)
 
     def cut(self, choice: int, now_ms: float) -> None:
         """A connection breaks: no answer comes any more, whatever the broker has done or will do."""
@@ -187,9 +187,9 @@ class Wires:
         if not keys:
             return
         key = keys[choice % len(keys)]
-        lost = [errand for errand, _reply in self._answers.pop(key, ())]
+        lost = [pending for pending, _reply in self._answers.pop(key, ())]
         if key in self._parked:
             lost.append(self._parked.pop(key))
         lost += self._sent.pop(key, ())
-        for errand in lost:
-            errand.completed(BROKEN, now_ms)
+        for pending in lost:
+            pending.completed(BROKEN, now_ms)

@@ -54,10 +54,10 @@ class World:
 
     def step(self) -> None:
         """Ask what is due, answer all of it, let a little time pass."""
-        errands, _wakeup_ms = self.core.poll(self.now_ms)
-        for errand in errands:
-            self.calls.append(errand.call)
-            errand.completed(self.answer(errand.call.message), self.now_ms)
+        calls, _wakeup_ms = self.core.poll(self.now_ms)
+        for pending in calls:
+            self.calls.append(pending.call)
+            pending.completed(self.answer(pending.call.message), self.now_ms)
         self.now_ms += 150
 
     def read(self, steps: int = 6, records_max: int = 100) -> list[ConsumerRecord]:
@@ -198,8 +198,8 @@ def test_an_answer_from_before_a_seek_is_ignored() -> None:
     world.logs[0] = [batch(0, b"a"), batch(1, b"b")]
     world.step()
     world.step()
-    errands, _wakeup_ms = world.core.poll(world.now_ms)
-    (late,) = errands
+    calls, _wakeup_ms = world.core.poll(world.now_ms)
+    (late,) = calls
     world.core.seek(T0, 1)
     late.completed(world.answer(late.call.message), world.now_ms)
     assert values(world.read()) == [b"b"]
@@ -404,9 +404,9 @@ def test_a_broken_connection_is_tried_again() -> None:
     world = World()
     world.logs[0] = [batch(0, b"a")]
     for _ in range(4):
-        errands, _wakeup_ms = world.core.poll(world.now_ms)
-        for errand in errands:
-            errand.completed(BrokerUnreachable("cut"), world.now_ms)
+        calls, _wakeup_ms = world.core.poll(world.now_ms)
+        for pending in calls:
+            pending.completed(BrokerUnreachable("cut"), world.now_ms)
         world.now_ms += 150
         world.step()
         world.now_ms += 150

@@ -81,9 +81,9 @@ class World:
                 self.cluster.sessions.pop(1 + index, None)
 
     def poll(self) -> float:
-        errands, wakeup_ms = self.core.poll(self.now_ms)
-        for errand in errands:
-            self.wires.send(errand)
+        calls, wakeup_ms = self.core.poll(self.now_ms)
+        for pending in calls:
+            self.wires.send(pending)
         return wakeup_ms
 
     def take(self, count: int) -> None:

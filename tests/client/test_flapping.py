@@ -102,10 +102,10 @@ def drive(core: Any, answer: Any, *, seconds: float = SECONDS) -> None:
     """Let time pass as a front would: answers take a millisecond, and nothing is polled before its time."""
     now_ms = 0.0
     while now_ms < seconds * 1_000:
-        errands, wakeup_ms = core.poll(now_ms)
-        for errand in errands:
-            errand.completed(answer(max(errand.call.target, 1), errand.call.message), now_ms)
-        now_ms = now_ms + 1 if errands else min(max(wakeup_ms, now_ms + 1), now_ms + 1_000)
+        calls, wakeup_ms = core.poll(now_ms)
+        for pending in calls:
+            pending.completed(answer(max(pending.call.target, 1), pending.call.message), now_ms)
+        now_ms = now_ms + 1 if calls else min(max(wakeup_ms, now_ms + 1), now_ms + 1_000)
 
 
 @pytest.mark.parametrize("names_leader", [True, False])

@@ -55,16 +55,16 @@ class World:
         self.told: list[tuple[NoticeKind, tuple[TopicPartition, ...]]] = []
 
     def step(self, *, acknowledge: bool = True) -> None:
-        errands, _ = self.group.poll(self.now_ms)
-        for errand in errands:
-            message = errand.call.message
+        calls, _ = self.group.poll(self.now_ms)
+        for pending in calls:
+            message = pending.call.message
             self.asked.append(message)
             if isinstance(message, fetch.FetchRequest) and self.holds_fetches:
-                self.held.append(errand)
+                self.held.append(pending)
             elif type(message) in self.unreachable:
-                errand.completed(BrokerUnreachable("gone"), self.now_ms)
+                pending.completed(BrokerUnreachable("gone"), self.now_ms)
             else:
-                errand.completed(self.answer(message), self.now_ms)
+                pending.completed(self.answer(message), self.now_ms)
         self.now_ms += 50
         while acknowledge and (notice := self.group.notice()) is not None:
             self.told.append((notice.kind, notice.partitions))

@@ -83,9 +83,9 @@ class Member:
             self._coordinator.serve(message, answer)
 
     def poll(self, now_ms: float) -> float:
-        errands, wakeup_ms = self.group.poll(now_ms)
-        for errand in errands:
-            self.wires.send(errand)
+        calls, wakeup_ms = self.group.poll(now_ms)
+        for pending in calls:
+            self.wires.send(pending)
         return wakeup_ms
 
     def tell(self, now_ms: float) -> None:

@@ -41,28 +41,28 @@ class World:
         return appended
 
     def poll(self) -> float:
-        errands, wakeup_ms = self.core.poll(self.now_ms)
-        self.sent.extend(errands)
-        self.calls.extend(errand.call for errand in errands)
+        calls, wakeup_ms = self.core.poll(self.now_ms)
+        self.sent.extend(calls)
+        self.calls.extend(pending.call for pending in calls)
         return wakeup_ms
 
     def serve(self) -> None:
         """The broker handles the oldest request."""
-        errand = self.sent.popleft()
-        reply = self.broker.answer(errand.call.message)
-        self.answered.append((errand, reply if errand.call.is_answered else None))
+        pending = self.sent.popleft()
+        reply = self.broker.answer(pending.call.message)
+        self.answered.append((pending, reply if pending.call.is_answered else None))
 
     def answer(self) -> None:
-        errand, reply = self.answered.popleft()
-        errand.completed(reply, self.now_ms)
+        pending, reply = self.answered.popleft()
+        pending.completed(reply, self.now_ms)
 
     def cut(self) -> None:
         """The connection breaks: no answer comes any more, whatever the broker has done."""
-        lost = [errand for errand, _reply in self.answered] + list(self.sent)
+        lost = [pending for pending, _reply in self.answered] + list(self.sent)
         self.answered.clear()
         self.sent.clear()
-        for errand in lost:
-            errand.completed(BROKEN, self.now_ms)
+        for pending in lost:
+            pending.completed(BROKEN, self.now_ms)
 
     def settle_network(self) -> None:
         """Serve and answer everything, letting time pass only where nothing else can happen."""
@@ -382,7 +382,7 @@ def test_the_leader_that_a_refusal_names_is_written_to_at_once() -> None:
     world.append(b"second")
     world.now_ms += 10
     world.poll()
-    (errand,) = world.sent
+    (pending,) = world.sent
     world.sent.clear()
     leader = produce.ProduceResponseCurrentLeader(leader_id=7, leader_epoch=9)
     refusal = produce.ProduceResponsePartition(
@@ -390,7 +390,7 @@ def test_the_leader_that_a_refusal_names_is_written_to_at_once() -> None:
     )
     topic = produce.ProduceResponseTopic(name="t", topic_id=TOPIC_ID, partition_responses=(refusal,))
     endpoint = produce.ProduceResponseNodeEndpoint(node_id=7, host="there", port=7)
-    errand.completed(produce.ProduceResponse(responses=(topic,), node_endpoints=(endpoint,)), world.now_ms)
+    pending.completed(produce.ProduceResponse(responses=(topic,), node_endpoints=(endpoint,)), world.now_ms)
     world.poll()
     targets = [each.call.target for each in world.sent if isinstance(each.call.message, produce.ProduceRequest)]
     assert targets == [7]

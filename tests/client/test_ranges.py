@@ -53,27 +53,27 @@ class Leaders:
         for _ in range(STEPS_MAX):
             if reader.is_done():
                 return pieces
-            errands, _wakeup_ms = reader.poll(self.now_ms)
-            for errand in errands:
-                self.answer(errand)
+            calls, _wakeup_ms = reader.poll(self.now_ms)
+            for pending in calls:
+                self.answer(pending)
             while (piece := reader.take()) is not None:
                 pieces.append(piece)
             self.now_ms += 50
         raise AssertionError(f"not read: {reader.unread()}")
 
-    def answer(self, errand: PendingCall) -> None:
-        message = errand.call.message
+    def answer(self, pending: PendingCall) -> None:
+        message = pending.call.message
         if isinstance(message, metadata.MetadataRequest):
-            errand.completed(self.metadata(), self.now_ms)
+            pending.completed(self.metadata(), self.now_ms)
             return
         if isinstance(message, list_offsets.ListOffsetsRequest):
-            assert errand.call.min_version == 8
-            self.look_ups.append((errand.call.target, message))
+            assert pending.call.min_version == 8
+            self.look_ups.append((pending.call.target, message))
             wrong = self.look_up_errors.pop(0) if self.look_up_errors else None
-            errand.completed(wrong or self.looked_up(message), self.now_ms)
+            pending.completed(wrong or self.looked_up(message), self.now_ms)
             return
-        self.fetches.append((errand.call.target, message))
-        errand.completed(self.fetched(errand.call.target, message), self.now_ms)
+        self.fetches.append((pending.call.target, message))
+        pending.completed(self.fetched(pending.call.target, message), self.now_ms)
 
     def metadata(self) -> metadata.MetadataResponse:
         partitions = tuple(
@@ -172,14 +172,14 @@ def test_what_is_held_and_asked_for_stays_within_the_limit() -> None:
     pieces: list[FetchedBytes] = []
     held = 0
     for _ in range(STEPS_MAX):
-        errands, _wakeup_ms = reader.poll(world.now_ms)
-        asked = sum(errand.call.message.max_bytes for errand in errands if errand.call.api is fetch)
+        calls, _wakeup_ms = reader.poll(world.now_ms)
+        asked = sum(pending.call.message.max_bytes for pending in calls if pending.call.api is fetch)
         assert held + asked <= 3_000
-        for errand in errands:
-            world.answer(errand)
+        for pending in calls:
+            world.answer(pending)
         world.now_ms += 50
         held = reader._held_bytes
-        if not errands and (piece := reader.take()) is not None:
+        if not calls and (piece := reader.take()) is not None:
             pieces.append(piece)
             held = reader._held_bytes
         if reader.is_done():
@@ -199,8 +199,8 @@ def test_a_moved_leader_is_found_and_a_broken_connection_tried_again() -> None:
     reader = world.reader({0: (0, 2)})
     world.errors[0] = [BrokerUnreachable("cut"), ErrorCode.LEADER_NOT_AVAILABLE]
     for _ in range(6):
-        for errand in reader.poll(world.now_ms)[0]:
-            world.answer(errand)
+        for pending in reader.poll(world.now_ms)[0]:
+            world.answer(pending)
         world.now_ms += 50
     world.leaders[0], world.epoch = 2, 1
     assert bounds_of(world.read(reader)) == {0: [(0, 2)]}
@@ -219,8 +219,8 @@ def test_what_cannot_get_better_is_raised_behind_what_came(wrong: Any, kind: typ
     world = Leaders({0: {0: batch(0, 1), 1: batch(1, 1)}}, {0: 2}, partition_bytes_max=60)
     reader = world.reader({0: (0, 2)})
     for _ in range(4):
-        for errand in reader.poll(world.now_ms)[0]:
-            world.answer(errand)
+        for pending in reader.poll(world.now_ms)[0]:
+            world.answer(pending)
         world.errors[0] = [wrong] if world.fetches else []
     assert reader.take() is not None
     with pytest.raises(kind):
@@ -266,8 +266,8 @@ def test_an_empty_place_beside_a_full_one_is_no_end() -> None:
     reader = world.reader({0: (0, 1), 2: (0, 1)})
     held_back = world.logs[0].pop(0)
     while not world.fetches:
-        for errand in reader.poll(world.now_ms)[0]:
-            world.answer(errand)
+        for pending in reader.poll(world.now_ms)[0]:
+            world.answer(pending)
     world.logs[0] = {0: held_back}
     assert bounds_of(world.read(reader)) == {0: [(0, 1)], 2: [(0, 1)]}
 

@@ -121,9 +121,9 @@ class World:
         self.turn()
 
     def turn(self) -> None:
-        errands, _wakeup_ms = self.core.poll(self.now_ms)
-        for errand in errands:
-            errand.completed(self.coordinator.answer(errand.call), self.now_ms)
+        calls, _wakeup_ms = self.core.poll(self.now_ms)
+        for pending in calls:
+            pending.completed(self.coordinator.answer(pending.call), self.now_ms)
         self.now_ms += 10
 
     def run(self, operation: Any) -> Any:

@@ -107,9 +107,7 @@ def test_the_processes_of_spark_have_this_interpreter_and_loopback(monkeypatch: 
         "others lack the script"
     )
     monkeypatch.setenv("PYSPARK_PYTHON", worker_python(home))
-    assert session_launcher.spark_environment(is_local=False)["PYSPARK_PYTHON"] == sys.executable, (
-        "set by a former one"
-    )
+    assert session_launcher.spark_environment(is_local=False)["PYSPARK_PYTHON"] == sys.executable, "set by a former one"
     monkeypatch.setenv("PYSPARK_PYTHON", "/mine/python")
     assert session_launcher.spark_environment(is_local=False)["PYSPARK_PYTHON"] == "/mine/python"
     assert "SPARK_LOCAL_IP" not in session_launcher.spark_environment(is_local=False)

@@ -168,13 +168,13 @@ class LoopProducer(AnyProducer):
         return self._core.unsettled()
 
     def poll(self, now_ms: float) -> tuple[list[Any], float]:
-        """For the engine: the core's errands; those who wait for settled batches are told."""
-        errands, wakeup_ms = self._core.poll(now_ms)
+        """For the engine: the core's calls; those who wait for settled batches are told."""
+        calls, wakeup_ms = self._core.poll(now_ms)
         settled, self._core.settled = self._core.settled, []
         for batch in settled:
             for callback in batch.callbacks or ():
                 callback()
-        return errands, wakeup_ms
+        return calls, wakeup_ms
 
 
 def _outcome(batch: ProducedBatch, place: int, timestamp: int) -> Any:
@@ -235,7 +235,7 @@ class LoopConsumer(AnyConsumer):
         return self._core.farewells()
 
     def poll(self, now_ms: float) -> tuple[list[Any], float]:
-        """For the engine: the errands of the group, or of the core alone."""
+        """For the engine: the calls of the group, or of the core alone."""
         return (self._group or self._core).poll(now_ms)
 
     def _tell_changes(self, group: GroupCore) -> None:

@@ -91,13 +91,13 @@ class Producer(AnyProducer):
             self._telemetry.opened(self)
 
     def poll(self, now_ms: float) -> tuple[list[Any], float]:
-        """For the engine: the core's errands; those who wait for settled batches are told."""
-        errands, wakeup_ms = self._core.poll(now_ms)
+        """For the engine: the core's calls; those who wait for settled batches are told."""
+        calls, wakeup_ms = self._core.poll(now_ms)
         for batch in self._core.settled:
             for callback in batch.callbacks or ():
                 callback()
         self._core.settled.clear()
-        return errands, wakeup_ms
+        return calls, wakeup_ms
 
     async def send(
         self,

@@ -1,6 +1,6 @@
 """The consumer's decisions: which partitions are read from where, what to fetch next, and the records in order.
 
-Without a clock or a socket: `poll` takes the time and gives errands, whose replies come back through `completed`, and
+Without a clock or a socket: `poll` takes the time and gives calls, whose replies come back through `completed`, and
 `take` gives records. A partition is fetched again when no more than one fetch of it is left to be given, so that the
 next one comes while the application works, and what is held is bounded by twice the fetch size; partitions that have
 records take turns, and drained ones have none.
@@ -162,11 +162,11 @@ class ConsumerCore:
 
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
         """What to ask now, and when to call again at the latest, unless a reply comes first."""
-        errands: list[PendingCall] = []
+        calls: list[PendingCall] = []
         creates = self._settings.create_topics
         refresh = self._cluster.refresh(now_ms, create_topics=creates) if self._cluster.has_wanted() else None
         if refresh is not None:
-            errands.append(PendingCall(refresh, self._refreshed))
+            calls.append(PendingCall(refresh, self._refreshed))
         self.follow_topics()
         lookups: dict[int, dict[TopicPartition, int]] = {}
         checks: dict[int, dict[TopicPartition, int]] = {}
@@ -195,10 +195,10 @@ class ConsumerCore:
                 node = self._source(reading, leader, now_ms)
                 if node not in self._fetching:
                     fetches.setdefault(node, []).append(partition)
-        errands.extend(self._positions.lookup(leader, times) for leader, times in lookups.items())
-        errands.extend(self._positions.check(leader, epochs) for leader, epochs in checks.items())
-        errands.extend(self._fetch(node, partitions) for node, partitions in fetches.items())
-        return errands, wakeup_ms
+        calls.extend(self._positions.lookup(leader, times) for leader, times in lookups.items())
+        calls.extend(self._positions.check(leader, epochs) for leader, epochs in checks.items())
+        calls.extend(self._fetch(node, partitions) for node, partitions in fetches.items())
+        return calls, wakeup_ms
 
     def _bytes_max(self) -> int:
         """What is fetched of one partition at once, and left of it when it is fetched again."""

@@ -67,10 +67,10 @@ class Engine:
         now_ms = self._clock.monotonic_ms()
         wakeup_ms = self._resume(now_ms)
         for core in self._cores:
-            errands, due_ms = core.poll(now_ms)
+            calls, due_ms = core.poll(now_ms)
             wakeup_ms = min(wakeup_ms, due_ms)
-            for errand in errands:
-                self._links.submit(errand.call, partial(self._completed, errand))
+            for pending in calls:
+                self._links.submit(pending.call, partial(self._completed, pending))
         return wakeup_ms
 
     def stop(self, error: ClientError) -> None:
@@ -79,13 +79,13 @@ class Engine:
         for running in list(self._running):
             self._end(running, error)
 
-    def _completed(self, errand: PendingCall, reply: Any) -> None:
+    def _completed(self, pending: PendingCall, reply: Any) -> None:
         now_ms = self._clock.monotonic_ms()
         if not isinstance(reply, ClientError):
             self.trouble = None
         elif self.trouble is None:
             self.trouble, self.trouble_since_ms = reply, now_ms
-        errand.completed(reply, now_ms)
+        pending.completed(reply, now_ms)
 
     def _resume(self, now_ms: float) -> float:
         due = [running for running in self._paused if running.resume_ms is not None and running.resume_ms <= now_ms]

@@ -1,6 +1,6 @@
 """The producer's decisions: which batch goes where and when, what is tried again, and what its end was.
 
-Without a clock or a socket: `append` and `poll` take the time, `poll` gives errands, and the reply of each errand's
+Without a clock or a socket: `append` and `poll` take the time, `poll` gives calls, and the reply of each pending's
 call goes back into its `completed`. Order within a partition is kept by one rule: a batch that is tried again stands in
 line before all younger ones. With idempotence (acks=all) the broker refuses what would duplicate or reorder.
 """
@@ -101,12 +101,12 @@ class ProducerCore:
 
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
         """What to send now, and when to ask again at the latest, unless a reply or a record comes first."""
-        errands: list[PendingCall] = []
+        calls: list[PendingCall] = []
         wakeup_ms = self._expire(now_ms)
         if self._cluster.has_wanted():
             refresh = self._cluster.refresh(now_ms, create_topics=True)
             if refresh is not None:
-                errands.append(PendingCall(refresh, self._refreshed))
+                calls.append(PendingCall(refresh, self._refreshed))
             wakeup_ms = min(wakeup_ms, self._cluster.next_refresh_ms())
         if self._transactions is not None:
             if self._transactions.is_lost:
@@ -116,18 +116,18 @@ class ProducerCore:
             if self._identity_due_ms is not None and self._lines:
                 if self._identity_due_ms <= now_ms:
                     self._identity_due_ms = None
-                    errands.append(PendingCall(identity_call(), self._identified))
+                    calls.append(PendingCall(identity_call(), self._identified))
                 else:
                     wakeup_ms = min(wakeup_ms, self._identity_due_ms)
-            return errands, wakeup_ms
+            return calls, wakeup_ms
         by_node, drain_wakeup_ms = self._drain(now_ms)
-        errands.extend(self._produce(node, batches) for node, batches in by_node.items())
+        calls.extend(self._produce(node, batches) for node, batches in by_node.items())
         wakeup_ms = min(wakeup_ms, drain_wakeup_ms)
         if self._transactions is not None:
             additions, due_ms = self._transactions.poll(now_ms)
-            errands += additions
+            calls += additions
             wakeup_ms = min(wakeup_ms, due_ms)
-        return errands, wakeup_ms
+        return calls, wakeup_ms
 
     def _take_identity(self, transactions: "Transactions") -> None:
         """Under a new epoch the numbers of every partition begin at zero; nothing is on its way then."""

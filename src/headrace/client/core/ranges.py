@@ -1,6 +1,6 @@
 """Ranges of offsets read as the bytes they came in: which fetch goes where, how much is held, when a range is done.
 
-Like the other cores it knows no clock and no socket: `poll` gives errands, their replies come back, `take` gives
+Like the other cores it knows no clock and no socket: `poll` gives calls, their replies come back, `take` gives
 pieces. Nothing is decoded but the headers of batches. What is held and what is on its way stays within a limit.
 
 An empty answer ends a range only if its leader had all of it on its own disk. What a leader keeps in remote storage
@@ -132,12 +132,12 @@ class RangeReader:
         return None
 
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
-        errands: list[PendingCall] = []
+        calls: list[PendingCall] = []
         if self._error is not None or not self._ranges:
-            return errands, float("inf")
+            return calls, float("inf")
         refresh = self._cluster.refresh(now_ms)
         if refresh is not None:
-            errands.append(PendingCall(refresh, self._refreshed))
+            calls.append(PendingCall(refresh, self._refreshed))
         wakeup_ms = self._cluster.next_refresh_ms()
         by_node: dict[int, dict[TopicPartition, int]] = {}
         for place, wanted in self._ranges.items():
@@ -147,7 +147,7 @@ class RangeReader:
                 wakeup_ms = min(wakeup_ms, wanted.resume_ms)
                 continue
             if wanted.empty_at is not None:
-                errands.append(self._look_up(place, wanted, wanted.empty_at))
+                calls.append(self._look_up(place, wanted, wanted.empty_at))
                 continue
             node = self._node_for(place, wanted)
             if node is None:
@@ -159,8 +159,8 @@ class RangeReader:
             room = self._held_bytes_max - self._held_bytes - sum(self._asked_bytes.values())
             is_only = not self._held_bytes and not self._asked_bytes
             if room >= self._settings.partition_bytes_max or is_only:
-                errands.append(self._fetch(node, positions, max(room, self._settings.partition_bytes_max)))
-        return errands, wakeup_ms
+                calls.append(self._fetch(node, positions, max(room, self._settings.partition_bytes_max)))
+        return calls, wakeup_ms
 
     def _is_meant(self, topic: str) -> bool:
         known = self._cluster.topic_id(topic)

@@ -184,7 +184,7 @@ class Transactions:
         """The call that adds the partitions of waiting batches."""
         if not self._to_add or self._adds or self.state != State.OPEN:
             return [], float("inf")
-        errands, wakeup_ms = self._coordinator.poll(now_ms)
+        calls, wakeup_ms = self._coordinator.poll(now_ms)
         node = self._coordinator.node
         if self._coordinator.is_hopeless():
             assert self._coordinator.trouble is not None
@@ -193,10 +193,10 @@ class Transactions:
             self._adds = True
             adding = frozenset(self._to_add)
             call = add_partitions_call(self._identified(), adding, node)
-            errands.append(PendingCall(call, partial(self._partitions_added, node, adding)))
+            calls.append(PendingCall(call, partial(self._partitions_added, node, adding)))
         elif node is not None:
             wakeup_ms = min(wakeup_ms, self._add_ms)
-        return errands, wakeup_ms
+        return calls, wakeup_ms
 
     def _partitions_added(self, node: int, adding: frozenset[TopicPartition], reply: Any, now_ms: float) -> None:
         self._adds = False

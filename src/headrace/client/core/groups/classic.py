@@ -84,27 +84,27 @@ class ClassicMember:
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
         if self.state == State.OUT or self.error is not None:
             return [], float("inf")
-        errands, wakeup_ms = self._coordinator.poll(now_ms)
+        calls, wakeup_ms = self._coordinator.poll(now_ms)
         if self._coordinator.is_hopeless():
             self.error = self._coordinator.trouble
         node = self._coordinator.node
         if node is None:
-            return errands, wakeup_ms
+            return calls, wakeup_ms
         if self.state == State.STABLE and self._assigned_counts and self._assigned_counts != self._counts():
             self._join_again()
         if self.state == State.DUE and self.changes.pending() is None:
             if self._due_ms <= now_ms:
-                errands.append(self._join(node))
+                calls.append(self._join(node))
             else:
                 wakeup_ms = min(wakeup_ms, self._due_ms)
         if self.state == State.ASSIGNING and self._knows_topics():
-            errands.append(self._sync(node, self._assign()))
+            calls.append(self._sync(node, self._assign()))
         if self.state in (State.STABLE, State.REVOKING) and self._generation >= 0 and not self._beats:
             if self._heartbeat_ms <= now_ms:
-                errands.append(self._heartbeat(node, now_ms))
+                calls.append(self._heartbeat(node, now_ms))
             else:
                 wakeup_ms = min(wakeup_ms, self._heartbeat_ms)
-        return errands, wakeup_ms
+        return calls, wakeup_ms
 
     def acknowledged(self, now_ms: float) -> None:
         if self.changes.pending() is None and (self.state == State.REVOKING or self._joins_again):
@@ -176,9 +176,9 @@ class ClassicMember:
         self.state = State.JOINING
         self._joins_again = False
         min_version = _INSTANCE_FROM_JOIN_VERSION if settings.instance_id is not None else 0
-        return self._errand(node, Call(join_group, request, min_version=min_version), self._joined, waits=True)
+        return self._pending_call(node, Call(join_group, request, min_version=min_version), self._joined, waits=True)
 
-    def _errand(
+    def _pending_call(
         self, node: int, call: Call, completed: Callable[[Any, float], None], *, waits: bool = False
     ) -> PendingCall:
         self._attempt += 1
@@ -256,7 +256,7 @@ class ClassicMember:
             ),
         )
         self.state = State.SYNCING
-        return self._errand(node, Call(sync_group, request), self._synced, waits=True)
+        return self._pending_call(node, Call(sync_group, request), self._synced, waits=True)
 
     def _synced(self, reply: sync_group.SyncGroupResponse, now_ms: float) -> None:
         if reply.error_code:

@@ -63,7 +63,7 @@ class EpochMember:
         if not self._is_in or self.error is not None:
             return [], float("inf")
         self._reconcile()
-        errands, wakeup_ms = self._coordinator.poll(now_ms)
+        calls, wakeup_ms = self._coordinator.poll(now_ms)
         if self._coordinator.is_hopeless():
             self.error = self._coordinator.trouble
         node = self._coordinator.node
@@ -71,10 +71,10 @@ class EpochMember:
         may_beat = self._epoch != JOINING_EPOCH or self.changes.pending() is None
         if node is not None and not self._beats and may_beat:
             if self._heartbeat_ms <= now_ms:
-                errands.append(self._heartbeat(node, now_ms))
+                calls.append(self._heartbeat(node, now_ms))
             else:
                 wakeup_ms = min(wakeup_ms, self._heartbeat_ms)
-        return errands, wakeup_ms
+        return calls, wakeup_ms
 
     def acknowledged(self, now_ms: float) -> None:
         if self.changes.pending() is None:

@@ -125,7 +125,7 @@ class GroupCore:
     # What happens by itself
 
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
-        errands, wakeup_ms = self._consumer.poll(now_ms)
+        calls, wakeup_ms = self._consumer.poll(now_ms)
         self._follow_matches()
         membership = self._membership
         if membership is not None:
@@ -133,27 +133,27 @@ class GroupCore:
             if self._polled_ms is not None and not self._is_retired and now_ms - self._polled_ms > limit_ms:
                 self._is_retired = True
                 self._news.retired(limit_ms)
-                errands += membership.retire(now_ms)
+                calls += membership.retire(now_ms)
             mine, due_ms = membership.poll(now_ms)
         else:
             mine, due_ms = self._coordinator.poll(now_ms)
-        errands += mine
+        calls += mine
         wakeup_ms = min(wakeup_ms, due_ms)
         node = self._coordinator.node
         if node is None:
-            return errands, wakeup_ms
+            return calls, wakeup_ms
         awaiting = self._consumer.awaiting_committed()
         if awaiting and not self._looks_up:
             if self._lookup_ms <= now_ms:
                 self._looks_up = True
                 call = commits.lookup_call(self.settings.group_id, awaiting, node)
-                errands.append(PendingCall(call, partial(self._looked_up, node)))
+                calls.append(PendingCall(call, partial(self._looked_up, node)))
             else:
                 wakeup_ms = min(wakeup_ms, self._lookup_ms)
         if self._to_commit and not self._commits:
             offsets, self._to_commit, self._commits = self._to_commit, {}, True
-            errands.append(PendingCall(self._commit_call(offsets, node), partial(self._auto_committed, node, offsets)))
-        return errands, wakeup_ms
+            calls.append(PendingCall(self._commit_call(offsets, node), partial(self._auto_committed, node, offsets)))
+        return calls, wakeup_ms
 
     def _follow_matches(self) -> None:
         if self._matches is None or not self._cluster.brokers:
