@@ -40,9 +40,9 @@ from headrace.sim.run import run_seed
 from headrace.wire.records.header import BASE_OFFSET, CRC
 
 
-def is_noticed(seed, play):
+def is_noticed(seed, scenario):
     """Whether a promise is seen broken. A crash does not count: a patch that no longer fits the code crashes too."""
-    result = run_seed(seed, play=play)
+    result = run_seed(seed, scenario=scenario)
     return not result.ok and not result.violation.startswith(NO_CRASH)
 
 
@@ -422,8 +422,8 @@ BY_PLAY = {
     "epochs": OF_EPOCHS,
     "compaction": OF_COMPACTION,
 }
-KNOWN_BAD = [(play, put_in) for play, all_of_it in BY_PLAY.items() for put_in in all_of_it]
-"""Each with the play that must notice it."""
+KNOWN_BAD = [(scenario, put_in) for scenario, all_of_it in BY_PLAY.items() for put_in in all_of_it]
+"""Each with the scenario that must notice it."""
 SELDOM_MET = (
     adopt_the_folder_of_another_topic,
     commit_rows_before_they_are_synced,

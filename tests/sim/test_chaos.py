@@ -138,12 +138,12 @@ def test_campaigns_are_chosen_by_name_or_by_its_first_words():
 
 def test_known_faults_are_counted_by_their_names(tmp_path):
     """One that is added in the middle of the list moves none of the others."""
-    play, put_in = KNOWN_BAD[3]
+    scenario, put_in = KNOWN_BAD[3]
     record = record_of(tmp_path)
-    progress = record.of(fault_name(play, put_in))
+    progress = record.of(fault_name(scenario, put_in))
     progress.ended(progress.take(1, 5), 1.0, Outcome({"seeds": [7]}), "abc")
     copy = tmp_path / "reliability.md"
     copy.write_text(page.PAGE.read_text())
     page.write(record, copy)
     told = next(line for line in copy.read_text().splitlines() if put_in.__name__.replace("_", " ") in line)
-    assert told.split(" | ")[1:] == [play, "1", "7", "7", "on commit abc |"]
+    assert told.split(" | ")[1:] == [scenario, "1", "7", "7", "on commit abc |"]

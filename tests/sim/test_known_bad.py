@@ -7,14 +7,14 @@ from headrace.sim.run import run_seed
 from tests.sim.known_bad import KNOWN_BAD, SELDOM_MET, is_noticed
 
 SEEDS_MAX = 60
-SOON_NOTICED = [(play, put_in) for play, put_in in KNOWN_BAD if put_in not in SELDOM_MET]
+SOON_NOTICED = [(scenario, put_in) for scenario, put_in in KNOWN_BAD if put_in not in SELDOM_MET]
 
 
 @pytest.mark.usefixtures("virtual_world_only")
-@pytest.mark.parametrize(("play", "put_in"), SOON_NOTICED, ids=lambda put_in: getattr(put_in, "__name__", put_in))
-def test_a_known_fault_is_noticed(play, put_in, monkeypatch):
+@pytest.mark.parametrize(("scenario", "put_in"), SOON_NOTICED, ids=lambda put_in: getattr(put_in, "__name__", put_in))
+def test_a_known_fault_is_noticed(scenario, put_in, monkeypatch):
     put_in(monkeypatch)
-    assert any(is_noticed(seed, play) for seed in range(SEEDS_MAX)), f"{SEEDS_MAX} seeds did not notice"
+    assert any(is_noticed(seed, scenario) for seed in range(SEEDS_MAX)), f"{SEEDS_MAX} seeds did not notice"
 
 
 @pytest.mark.usefixtures("virtual_world_only")

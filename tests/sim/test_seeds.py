@@ -1,4 +1,4 @@
-"""Three hundred runs of the simulator, some of each other play, and the seeds that once failed."""
+"""Three hundred runs of the simulator, some of each other scenario, and the seeds that once failed."""
 
 import pathlib
 import pickle
@@ -6,13 +6,13 @@ import tomllib
 
 import pytest
 
-from headrace.sim.plays.play import UNSYNCED
 from headrace.sim.report import Report, failure_text
-from headrace.sim.run import PLAYS, run_seed
+from headrace.sim.run import SCENARIOS, run_seed
+from headrace.sim.scenarios.scenario import UNSYNCED
 
 SEEDS = 300
 SEEDS_PER_TEST = 30
-OTHER_PLAYS = [play for play in PLAYS if play != "log"]
+OTHER_PLAYS = [scenario for scenario in SCENARIOS if scenario != "log"]
 SYNCED_BY_COMMITS = {"epochs"}
 """Plays whose promises hold after a power cut, even where the topics sync nothing before they answer."""
 REGRESSIONS = tomllib.loads((pathlib.Path(__file__).parent / "regressions.toml").read_text())["seed"]
@@ -47,18 +47,18 @@ def test_what_the_broker_promises_holds(first, all_results, virtual_world):
 
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("virtual_world_only")
-@pytest.mark.parametrize("play", OTHER_PLAYS)
-def test_what_is_promised_in_other_plays_holds(play):
-    report = Report([run_seed(seed, play=play) for seed in range(SEEDS_PER_TEST)])
+@pytest.mark.parametrize("scenario", OTHER_PLAYS)
+def test_what_is_promised_in_other_plays_holds(scenario):
+    report = Report([run_seed(seed, scenario=scenario) for seed in range(SEEDS_PER_TEST)])
     assert not report.failed, "\n".join(failure_text(result) for result in report.failed)
     assert not report.uncounted, [result.seed for result in report.uncounted]
-    assert [fault for fault in PLAYS[play].met if not report.times(fault)] == []
+    assert [fault for fault in SCENARIOS[scenario].met if not report.times(fault)] == []
     loses_unsynced_writes = any(result.met[UNSYNCED] and result.met["power cut"] for result in report.results)
-    assert loses_unsynced_writes == (play in SYNCED_BY_COMMITS)
+    assert loses_unsynced_writes == (scenario in SYNCED_BY_COMMITS)
 
 
 @pytest.mark.usefixtures("virtual_world_only")
-@pytest.mark.parametrize("found", REGRESSIONS, ids=lambda found: f"{found.get('play', 'log')} {found['seed']}")
+@pytest.mark.parametrize("found", REGRESSIONS, ids=lambda found: f"{found.get('scenario', 'log')} {found['seed']}")
 def test_what_once_failed_holds(found):
-    result = run_seed(found["seed"], play=found.get("play", "log"), minutes=found["minutes"])
+    result = run_seed(found["seed"], scenario=found.get("scenario", "log"), minutes=found["minutes"])
     assert result.ok, failure_text(result)

@@ -13,14 +13,14 @@ from headrace.cli.main import cli
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.nemesis import MET
-from headrace.sim.plays.log import LogPlay
 from headrace.sim.report import SEEDS_TO_JUDGE_MIN, Report
-from headrace.sim.run import PLAYS, SeedResult, run_seed
+from headrace.sim.run import SCENARIOS, SeedResult, run_seed
+from headrace.sim.scenarios.log import LogScenario
 from tests.sim.known_bad import serve_above_the_high_watermark
 
 ROOT = pathlib.Path(__file__).parents[2]
 SHORT_MINUTES = 0.3
-DEEDS_MIN = PLAYS["log"].deeds_min
+DEEDS_MIN = SCENARIOS["log"].deeds_min
 
 
 @pytest.mark.usefixtures("virtual_world_only")
@@ -29,11 +29,11 @@ def test_the_same_seed_gives_the_same_trace_and_another_seed_another():
     assert hashes[0] == hashes[2] != hashes[1]
 
 
-@pytest.mark.parametrize("play", PLAYS)
-def test_the_trace_does_not_depend_on_the_hash_seed_of_the_interpreter(play):
-    options = ["--seed", "0x3", "--play", play, "--minutes", str(SHORT_MINUTES)]
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_trace_does_not_depend_on_the_hash_seed_of_the_interpreter(scenario):
+    options = ["--seed", "0x3", "--scenario", scenario, "--minutes", str(SHORT_MINUTES)]
     command = [sys.executable, "-m", "headrace", "sim", *options]
-    expected = run_seed(3, play=play, minutes=SHORT_MINUTES).last_line
+    expected = run_seed(3, scenario=scenario, minutes=SHORT_MINUTES).last_line
     for hash_seed in ("1", "2"):
         answer = subprocess.run(
             command,
@@ -109,7 +109,7 @@ def result(seed, *, deeds=DEEDS_MIN, restarts=2, met=()):
         deeds=deeds,
         restarts=restarts,
         met={fault: int(fault in met) for fault in MET},
-        must_meet=LogPlay().must_meet(),
+        must_meet=LogScenario().must_meet(),
     )
 
 

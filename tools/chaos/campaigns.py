@@ -26,7 +26,7 @@ SIMULATORS = {
     "epochs": "simulator of epochs",
     "compaction": "simulator of compaction",
 }
-"""By the play."""
+"""By the scenario."""
 SWEEP = "failpoint sweep"
 KILLS = "random kills"
 PAUSES = "pauses"
@@ -76,12 +76,18 @@ class Campaign:
 def campaigns() -> list[Campaign]:
     return [
         *(
-            Campaign(name=name, unit="seeds", goal=SEEDS[play], slice=20, run=partial(simulate, play))
-            for play, name in SIMULATORS.items()
+            Campaign(name=name, unit="seeds", goal=SEEDS[scenario], slice=20, run=partial(simulate, scenario))
+            for scenario, name in SIMULATORS.items()
         ),
         *(
-            Campaign(name=fault_name(play, fault), unit="tries", goal=TRIES, slice=1, run=partial(notice, play, fault))
-            for play, fault in KNOWN_BAD
+            Campaign(
+                name=fault_name(scenario, fault),
+                unit="tries",
+                goal=TRIES,
+                slice=1,
+                run=partial(notice, scenario, fault),
+            )
+            for scenario, fault in KNOWN_BAD
         ),
         Campaign(name=KILLS, unit="kills", goal=KILLS_GOAL, slice=50, run=kill),
         Campaign(name=SWEEP, unit="parts", goal=SWEEP_PARTS, slice=1, run=sweep),
@@ -109,8 +115,8 @@ def fuzz_name(target: str) -> str:
     return f"fuzz {target}"
 
 
-def fault_name(play: str, put_in: KnownFault) -> str:
-    return f"known faults in {play}: {put_in.__name__}"
+def fault_name(scenario: str, put_in: KnownFault) -> str:
+    return f"known faults in {scenario}: {put_in.__name__}"
 
 
 def fuzz_goals() -> dict[str, int]:
@@ -123,12 +129,12 @@ def fuzz_goals() -> dict[str, int]:
 # --- the simulator ---------------------------------------------------------------------------------------------------
 
 
-def simulate(play: str, first: int, count: int) -> Outcome:
+def simulate(scenario: str, first: int, count: int) -> Outcome:
     figures: Counter[str] = Counter()
     failures = []
     uncounted = []
     for seed in range(first, first + count):
-        result = run_seed(seed, play=play)
+        result = run_seed(seed, scenario=scenario)
         figures.update(starts=result.restarts, deeds=result.deeds, milliminutes=int(1_000 * result.minutes))
         for fault, times in result.met.items():
             figures.update({f"seeds with {fault}": int(times > 0), f"times {fault}": times})
@@ -139,19 +145,19 @@ def simulate(play: str, first: int, count: int) -> Outcome:
     return Outcome({**figures, "too easy": uncounted}, tuple(failures))
 
 
-def notice(play: str, put_in: KnownFault, first: int, count: int) -> Outcome:
+def notice(scenario: str, put_in: KnownFault, first: int, count: int) -> Outcome:
     """How many seeds it takes until a known fault is noticed."""
-    seeds = [_seeds_to_notice(play, put_in, SEEDS_OF_A_TRY * number) for number in range(first, first + count)]
+    seeds = [_seeds_to_notice(scenario, put_in, SEEDS_OF_A_TRY * number) for number in range(first, first + count)]
     unnoticed = Failure(f"{put_in.__name__} is not noticed", "make test ARGS=tests/sim/test_known_bad.py")
     return Outcome({"seeds": seeds}, () if all(seeds) else (unnoticed,))
 
 
-def _seeds_to_notice(play: str, put_in: KnownFault, first: int) -> int:
+def _seeds_to_notice(scenario: str, put_in: KnownFault, first: int) -> int:
     """0 if none of many does."""
     with pytest.MonkeyPatch.context() as patch:
         put_in(patch)
         for count in range(SEEDS_OF_A_TRY):
-            if is_noticed(first + count, play):
+            if is_noticed(first + count, scenario):
                 return count + 1
     return 0
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from headrace.sim.report import MET_PERCENT_MIN, SEEDS_TO_JUDGE_MIN, faults_of
-from headrace.sim.run import PLAYS
+from headrace.sim.run import SCENARIOS
 from tests.sim.known_bad import KNOWN_BAD
 from tools.chaos.campaigns import (
     KILLS,
@@ -45,14 +45,14 @@ def _replaced(text: str, name: str, content: str) -> str:
 
 
 def rare(record: Record) -> list[str]:
-    """Faults that too few seeds of a play met."""
+    """Faults that too few seeds of a scenario met."""
     found = []
-    for play, name in SIMULATORS.items():
+    for scenario, name in SIMULATORS.items():
         progress = record.of(name)
         if progress.done >= SEEDS_TO_JUDGE_MIN:
             enough = progress.done * MET_PERCENT_MIN / 100
-            met = {fault: progress.number(f"seeds with {fault}") for fault in faults_of([PLAYS[play]])}
-            found += [f"{fault} in {play}" for fault, seeds in met.items() if seeds < enough]
+            met = {fault: progress.number(f"seeds with {fault}") for fault in faults_of([SCENARIOS[scenario]])}
+            found += [f"{fault} in {scenario}" for fault, seeds in met.items() if seeds < enough]
     return found
 
 
@@ -70,20 +70,23 @@ def _on_code(progress: Progress) -> str:
 
 
 def _simulator(record: Record) -> str:
-    played = {play: record.of(name) for play, name in SIMULATORS.items() if record.of(name).done}
+    played = {scenario: record.of(name) for scenario, name in SIMULATORS.items() if record.of(name).done}
     lines = []
-    for play, progress in played.items():
+    for scenario, progress in played.items():
         lines.append(
-            f"* {play}: {progress.done:,} seeds {_on_code(progress)}, {len(progress.failures)} slices of them failed, "
+            f"* {scenario}: {progress.done:,} seeds {_on_code(progress)}, {len(progress.failures)} slices of them failed, "
             f"{len(progress.values('too easy'))} too easy to count;\n  "
             f"{progress.number('milliminutes') / 60_000:,.0f} virtual hours, {progress.number('starts'):,} starts, "
-            f"{progress.number('deeds'):,} {PLAYS[play].deed}, {progress.seconds / 60:,.0f} minutes of one core."
+            f"{progress.number('deeds'):,} {SCENARIOS[scenario].deed}, {progress.seconds / 60:,.0f} minutes of one core."
         )
-    every = dict.fromkeys(fault for play in PLAYS.values() for fault in faults_of([play]))
+    every = dict.fromkeys(fault for scenario in SCENARIOS.values() for fault in faults_of([scenario]))
     rows = [
         (
             fault,
-            *(_met(progress, fault) if fault in faults_of([PLAYS[play]]) else "" for play, progress in played.items()),
+            *(
+                _met(progress, fault) if fault in faults_of([SCENARIOS[scenario]]) else ""
+                for scenario, progress in played.items()
+            ),
         )
         for fault in every
     ]
@@ -97,17 +100,17 @@ def _met(progress: Progress, fault: str) -> str:
 
 def _known_faults(record: Record) -> str:
     rows = []
-    for play, put_in in KNOWN_BAD:
-        progress = record.of(fault_name(play, put_in))
+    for scenario, put_in in KNOWN_BAD:
+        progress = record.of(fault_name(scenario, put_in))
         seeds = sorted(int(count) for count in progress.values("seeds"))
         name = put_in.__name__.replace("_", " ")
         found = (seeds[len(seeds) // 2], seeds[-1]) if seeds else ("", "")
-        rows.append((name, play, len(seeds), *found, _on_code(progress)))
+        rows.append((name, scenario, len(seeds), *found, _on_code(progress)))
     text = (
         "Brokers with a known fault put in, and how many seeds it took until a promise was seen broken "
         f"(up to {TRIES} tries, beginning at other seeds):"
     )
-    return f"{text}\n\n{_table(('known fault', 'play', 'tries', 'seeds: median', 'most', 'code'), rows)}"
+    return f"{text}\n\n{_table(('known fault', 'scenario', 'tries', 'seeds: median', 'most', 'code'), rows)}"
 
 
 def _processes(record: Record) -> str:

@@ -15,7 +15,7 @@ from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.options import json_option
 from headrace.cli.termination import TOLD_TO_END, end_in_order, held_back
 from headrace.sim.report import MET_PERCENT_MIN, Report, failure_text
-from headrace.sim.run import MINUTES, PLAYS, SeedResult, run_seed
+from headrace.sim.run import MINUTES, SCENARIOS, SeedResult, run_seed
 
 SEEDS_PER_TASK = 4
 RANGE_SIGN = ".."
@@ -46,8 +46,8 @@ def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 @click.option("--seed", callback=_seed, metavar="N", help="The run to do; 0 if none is given.")
 @click.option("--seeds", callback=_seeds, metavar=f"A{RANGE_SIGN}B", help="Many runs, from seed A to seed B.")
 @click.option(
-    "--play",
-    type=click.Choice(tuple(PLAYS)),
+    "--scenario",
+    type=click.Choice(tuple(SCENARIOS)),
     default="log",
     show_default=True,
     help="What clients do, and what is checked.",
@@ -63,7 +63,7 @@ def command(
     ctx: click.Context,
     seed: int | None,
     seeds: Sequence[int] | None,
-    play: str,
+    scenario: str,
     minutes: float,
     trace: bool,
     jobs: int | None,
@@ -78,7 +78,7 @@ def command(
     if seed is not None and seeds is not None:
         raise click.UsageError("give --seed or --seeds, not both")
     if seeds is None:
-        result = run_seed(seed or 0, play=play, minutes=minutes, show=click.echo if trace else None)
+        result = run_seed(seed or 0, scenario=scenario, minutes=minutes, show=click.echo if trace else None)
         _show_one(result, as_json=as_json)
         if not result.ok:
             ctx.exit(EXIT_FAILED)
@@ -86,7 +86,7 @@ def command(
     if trace:
         raise click.UsageError("--trace shows one seed: use it with --seed")
     results = []
-    running = _run(seeds, play=play, minutes=minutes, jobs=jobs or os.cpu_count() or 1)
+    running = _run(seeds, scenario=scenario, minutes=minutes, jobs=jobs or os.cpu_count() or 1)
     with closing(running), progress("seeds", total=len(seeds)) as advance:
         for result in running:
             results.append(result)
@@ -97,12 +97,12 @@ def command(
         ctx.exit(EXIT_FAILED)
 
 
-def _run(seeds: Sequence[int], *, play: str, minutes: float, jobs: int) -> Generator[SeedResult, None, None]:
+def _run(seeds: Sequence[int], *, scenario: str, minutes: float, jobs: int) -> Generator[SeedResult, None, None]:
     pool = ProcessPoolExecutor(max_workers=jobs, initializer=_end_when_told)
     try:
         # Ctrl-C reaches all processes of a terminal: workers leave it to the parent, from their first moment on.
         with held_back((signal.SIGINT, *TOLD_TO_END)):
-            results = pool.map(partial(run_seed, play=play, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
+            results = pool.map(partial(run_seed, scenario=scenario, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
         yield from results
     except BaseException:
         for worker in multiprocessing.active_children():  # what they are at is of no use any more
@@ -126,7 +126,7 @@ def _show_one(result: SeedResult, *, as_json: bool) -> None:
     else:
         click.echo(
             f"{result.steps} turns, {result.events} events, {count_text(result.restarts, 'start')}, "
-            f"{result.deeds} {PLAYS[result.play].deed}"
+            f"{result.deeds} {SCENARIOS[result.scenario].deed}"
         )
         if result.met:
             click.echo("met: " + ", ".join(f"{fault} {times}" for fault, times in sorted(result.met.items())))
@@ -159,7 +159,7 @@ def _show_many(report: Report, *, as_json: bool) -> None:
 
 
 def _deeds_text(report: Report) -> str:
-    return f"{report.deeds} {PLAYS[report.results[0].play].deed}"
+    return f"{report.deeds} {SCENARIOS[report.results[0].scenario].deed}"
 
 
 def _fields(result: SeedResult) -> dict[str, object]:
@@ -173,7 +173,7 @@ def _fields(result: SeedResult) -> dict[str, object]:
         "turns": result.steps,
         "events": result.events,
         "starts": result.restarts,
-        "play": result.play,
+        "scenario": result.scenario,
         "deeds": result.deeds,
         "met": dict(sorted(result.met.items())),
         "tail": list(result.tail),

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.sim.nemesis import MET
-from headrace.sim.plays.play import Play
-from headrace.sim.run import PLAYS, SeedResult
+from headrace.sim.run import SCENARIOS, SeedResult
+from headrace.sim.scenarios.scenario import Scenario
 
 MET_PERCENT_MIN = 5
 """A fault that fewer seeds meet is not tested, whatever the runs say."""
@@ -13,10 +13,10 @@ SEEDS_TO_JUDGE_MIN = 30
 """Of fewer seeds the shares say nothing."""
 
 
-def faults_of(plays: Sequence[type[Play]]) -> list[str]:
-    """All that these plays can meet."""
-    met = dict.fromkeys((*MET, *(fault for play in plays for fault in play.met)))
-    return [fault for fault in met if any(fault not in play.unmet for play in plays)]
+def faults_of(scenarios: Sequence[type[Scenario]]) -> list[str]:
+    """All that these scenarios can meet."""
+    met = dict.fromkeys((*MET, *(fault for scenario in scenarios for fault in scenario.met)))
+    return [fault for fault in met if any(fault not in scenario.unmet for scenario in scenarios)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class Report:
         return sum(result.minutes for result in self.results)
 
     @property
-    def plays(self) -> list[type[Play]]:
-        return [PLAYS[name] for name in dict.fromkeys(result.play for result in self.results)]
+    def scenarios(self) -> list[type[Scenario]]:
+        return [SCENARIOS[name] for name in dict.fromkeys(result.scenario for result in self.results)]
 
     def met(self) -> dict[str, int]:
         """How many seeds met each fault."""
-        return {fault: sum(result.met[fault] > 0 for result in self.results) for fault in faults_of(self.plays)}
+        return {fault: sum(result.met[fault] > 0 for result in self.results) for fault in faults_of(self.scenarios)}
 
     def times(self, fault: str) -> int:
         """How often all seeds together met it."""

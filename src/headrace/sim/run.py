@@ -13,18 +13,19 @@ from headrace.sim.checkers.violation import Violation
 from headrace.sim.nemesis import Nemesis
 from headrace.sim.node import VirtualNode
 from headrace.sim.operator import NO_CRASH, Operator
-from headrace.sim.plays.compaction import CompactionPlay
-from headrace.sim.plays.epochs import EpochsPlay
-from headrace.sim.plays.groups import GroupsPlay
-from headrace.sim.plays.log import LogPlay
-from headrace.sim.plays.play import Play
-from headrace.sim.plays.transactions import TransactionsPlay
+from headrace.sim.scenarios.compaction import CompactionScenario
+from headrace.sim.scenarios.epochs import EpochsScenario
+from headrace.sim.scenarios.groups import GroupsScenario
+from headrace.sim.scenarios.log import LogScenario
+from headrace.sim.scenarios.scenario import Scenario
+from headrace.sim.scenarios.transactions import TransactionsScenario
 from headrace.sim.stage import Stage
 from headrace.sim.workloads.canary import Canary
 from headrace.sim.world import RunTooLong, World
 
-PLAYS: dict[str, type[Play]] = {
-    play.name: play for play in (LogPlay, GroupsPlay, TransactionsPlay, EpochsPlay, CompactionPlay)
+SCENARIOS: dict[str, type[Scenario]] = {
+    scenario.name: scenario
+    for scenario in (LogScenario, GroupsScenario, TransactionsScenario, EpochsScenario, CompactionScenario)
 }
 MINUTE_MS = 60_000
 MINUTES = 1.0
@@ -39,7 +40,7 @@ PROGRESS = "once everything is healed, every client makes progress within 30 s"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedResult:
     seed: int
-    play: str = LogPlay.name
+    scenario: str = LogScenario.name
     minutes: float
     trace_hash: str
     events: int
@@ -48,7 +49,7 @@ class SeedResult:
     restarts: int
     met: Counter[str] = field(default_factory=Counter)
     must_meet: tuple[str, ...]
-    """What its play asks of a run that counts."""
+    """What its scenario asks of a run that counts."""
     violation: str = ""
     """The promise that was broken and how, or nothing."""
     tail: tuple[str, ...] = ()
@@ -62,7 +63,7 @@ class SeedResult:
     def counts(self) -> bool:
         """Whether the run was hard enough to prove anything."""
         needed = ("frame cut in the middle", *self.must_meet)
-        enough = self.deeds >= PLAYS[self.play].deeds_min
+        enough = self.deeds >= SCENARIOS[self.scenario].deeds_min
         return self.restarts > 1 and all(self.met[fault] for fault in needed) and enough
 
     @property
@@ -72,15 +73,19 @@ class SeedResult:
 
     @property
     def command(self) -> str:
-        play = "" if self.play == LogPlay.name else f" --play {self.play}"
-        return f"headrace sim --seed {self.seed}{play} --minutes {self.minutes:g} --trace"
+        scenario = "" if self.scenario == LogScenario.name else f" --scenario {self.scenario}"
+        return f"headrace sim --seed {self.seed}{scenario} --minutes {self.minutes:g} --trace"
 
 
 def run_seed(
-    seed: int, *, play: str = LogPlay.name, minutes: float = MINUTES, show: Callable[[str], object] | None = None
+    seed: int,
+    *,
+    scenario: str = LogScenario.name,
+    minutes: float = MINUTES,
+    show: Callable[[str], object] | None = None,
 ) -> SeedResult:
     """Carry out the run of one seed; `show` gets every event as it happens."""
-    run = Run(seed, PLAYS[play](), duration_ms=minutes * MINUTE_MS)
+    run = Run(seed, SCENARIOS[scenario](), duration_ms=minutes * MINUTE_MS)
     run.world.trace.show = show
     violation = ""
     try:
@@ -93,31 +98,31 @@ def run_seed(
         violation = f"{NO_CRASH}: {type(error).__name__}: {error} in {place.name}, {name}:{place.lineno}"
     return SeedResult(
         seed=seed,
-        play=play,
+        scenario=scenario,
         minutes=minutes,
         trace_hash=run.world.trace.hash,
         events=run.world.trace.events,
         steps=run.world.steps,
-        deeds=run.play.deeds(run.stage),
+        deeds=run.scenario.deeds(run.stage),
         restarts=run.operator.restarts,
         met=run.world.trace.met,
-        must_meet=run.play.must_meet(),
+        must_meet=run.scenario.must_meet(),
         violation=violation,
         tail=tuple(run.world.trace.tail)[-TAIL_LINES:] if violation else (),
     )
 
 
 class Run:
-    def __init__(self, seed: int, play: Play, *, duration_ms: float) -> None:
+    def __init__(self, seed: int, scenario: Scenario, *, duration_ms: float) -> None:
         self.world = World(seed)
         self.world.step_ms_max = STEP_MS_MAX
-        self.play = play
+        self.scenario = scenario
         self._duration_ms = duration_ms
         draws = self.world.entropy.branch("run")
-        self._virtual = VirtualNode(self.world, play.settings(draws))
-        self.stage = Stage(self.world, self._virtual, play.plans(draws))
+        self._virtual = VirtualNode(self.world, scenario.settings(draws))
+        self.stage = Stage(self.world, self._virtual, scenario.plans(draws))
         self.operator = Operator(self.stage, self.world.entropy.branch("operator"))
-        self._victims = play.cast(self.stage, draws)
+        self._victims = scenario.cast(self.stage, draws)
         self._clients = [*self._victims, Canary(self.stage)]
 
     def carry_out(self) -> None:
@@ -128,10 +133,10 @@ class Run:
             self._victims,
             self.world.entropy.branch("nemesis"),
             duration_ms=self._duration_ms,
-            habits=self.play.habits,
-            losses_factor=self.play.losses_factor,
-            torn=self.play.torn,
-            with_power_cuts=self.play.with_power_cuts,
+            habits=self.scenario.habits,
+            losses_factor=self.scenario.losses_factor,
+            torn=self.scenario.torn,
+            with_power_cuts=self.scenario.with_power_cuts,
         )
         end_ms = self.world.time.now_ms + self._duration_ms
         while self.world.time.now_ms < end_ms:
@@ -141,7 +146,7 @@ class Run:
         self._make_up_for_outages()
         self._await_progress()
         self._settle()
-        self.play.audit(self.stage)
+        self.scenario.audit(self.stage)
         self._cut_once_more()
 
     # Phases
@@ -149,14 +154,14 @@ class Run:
     def _open(self) -> None:
         """A first start without faults, and the topics."""
         self._run_until(lambda: self._virtual.serves, "the first start fails")
-        self.play.open(self.stage)
+        self.scenario.open(self.stage)
 
     def _make_up_for_outages(self) -> None:
         """Go on until there are enough batches to prove anything, if the faults left too few."""
         self._run_until(lambda: self._virtual.serves, "the node does not serve")
-        deeds_min = self.play.deeds_min * min(1.0, self._duration_ms / MINUTE_MS)
+        deeds_min = self.scenario.deeds_min * min(1.0, self._duration_ms / MINUTE_MS)
         end_ms = self.world.time.now_ms + self._duration_ms
-        while self.world.time.now_ms < end_ms and self.play.deeds(self.stage) < deeds_min:
+        while self.world.time.now_ms < end_ms and self.scenario.deeds(self.stage) < deeds_min:
             self._step()
 
     def _await_progress(self) -> None:
@@ -180,12 +185,12 @@ class Run:
 
     def _cut_once_more(self) -> None:
         """The last power cut comes without warning; the start after it must find everything that was synced."""
-        if self.play.with_power_cuts:
+        if self.scenario.with_power_cuts:
             self.operator.cut_power()
         else:
             self.operator.kill()
         self._run_until(lambda: self._virtual.serves, "the last start fails")
-        self.play.audit_again(self.stage)
+        self.scenario.audit_again(self.stage)
 
     # Turns
 
@@ -202,7 +207,7 @@ class Run:
             self.operator.start_refused(error)
         self.operator.check()
         if self._virtual.serves:
-            self.play.check(self.stage, self._virtual.running)
+            self.scenario.check(self.stage, self._virtual.running)
 
     def _run_until(self, reached: Callable[[], bool], otherwise: str | Callable[[], str]) -> None:
         """`otherwise` says what is so when it was not reached in time."""

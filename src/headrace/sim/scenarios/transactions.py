@@ -1,4 +1,4 @@
-"""The play of transactions: producers that write to many partitions at once, or not at all, and readers of it."""
+"""The scenario of transactions: producers that write to many partitions at once, or not at all, and readers of it."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -13,9 +13,9 @@ from headrace.sim.checkers.transactions import ALL_OR_NOTHING
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.messages import CHECK, MARKER, MARKER_TWICE, TROUBLED
-from headrace.sim.plays.groups import OFFSETS_KEPT_MINUTES, check_committed, find_coordinator, flushes
-from headrace.sim.plays.log import drawn_settings
-from headrace.sim.plays.play import UNSYNCED, Play, one_of
+from headrace.sim.scenarios.groups import OFFSETS_KEPT_MINUTES, check_committed, find_coordinator, flushes
+from headrace.sim.scenarios.log import drawn_settings
+from headrace.sim.scenarios.scenario import UNSYNCED, Scenario, one_of
 from headrace.sim.stage import Stage, TopicPlan
 from headrace.sim.workloads import group_requests
 from headrace.sim.workloads import transaction_requests as requests
@@ -30,7 +30,7 @@ ATTEMPTS_MAX = 2_000
 MESSAGES = (f"{CHECK} delayed", f"{CHECK} lost", f"{MARKER} delayed", f"{MARKER} lost", MARKER_TWICE)
 
 
-class TransactionsPlay(Play):
+class TransactionsScenario(Scenario):
     name: ClassVar[str] = "transactions"
     met: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, *MESSAGES, UNSYNCED)
     needed: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, TROUBLED)

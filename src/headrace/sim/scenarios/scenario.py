@@ -1,4 +1,4 @@
-"""A play: what a seed draws its run from, what counts as enough of it, and what more is checked."""
+"""A scenario: what a seed draws its run from, what counts as enough of it, and what more is checked."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -18,18 +18,18 @@ UNSYNCED = "answers before a sync"
 UNSYNCED_ONE_IN = 3
 
 
-class Play:
-    """One object a run. A subclass draws; what is here holds for every play."""
+class Scenario:
+    """One object a run. A subclass draws; what is here holds for every scenario."""
 
     name: ClassVar[str]
     met: ClassVar[tuple[str, ...]] = ()
-    """Faults that only this play meets."""
+    """Faults that only this scenario meets."""
     torn: ClassVar[str] = "unsynced page torn"
     """The power is cut until this was met."""
     needed: ClassVar[tuple[str, ...]] = ()
     """What a seed must meet too in order to count."""
     unmet: ClassVar[tuple[str, ...]] = ()
-    """Faults of other plays that are not to be expected here."""
+    """Faults of other scenarios that are not to be expected here."""
     habits: ClassVar[tuple[str, ...]] = ()
     """Habits of the nemesis that every run of it has."""
     losses_factor: ClassVar[int] = 2
@@ -51,7 +51,7 @@ class Play:
         return (self.torn, *self.needed)
 
     def draw_syncs(self, entropy: SeededEntropy) -> None:
-        """For a play that goes without syncs in some of its runs."""
+        """For a scenario that goes without syncs in some of its runs."""
         self.is_synced = not entropy.branch("syncs").one_in(UNSYNCED_ONE_IN)
 
     def settings(self, entropy: SeededEntropy) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The play of groups: members of both protocols that come, commit, leave, fall asleep and come too late."""
+"""The scenario of groups: members of both protocols that come, commit, leave, fall asleep and come too late."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -10,8 +10,8 @@ from headrace.sim.checkers.coordinators import COMMIT_DELAYED, CoordinatorChecks
 from headrace.sim.checkers.groups import GroupHistory
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.plays.log import drawn_settings
-from headrace.sim.plays.play import OPENS, UNSYNCED, Play, one_of
+from headrace.sim.scenarios.log import drawn_settings
+from headrace.sim.scenarios.scenario import OPENS, UNSYNCED, Scenario, one_of
 from headrace.sim.stage import Stage, Targets, TopicPlan
 from headrace.sim.workloads import group_requests as requests
 from headrace.sim.workloads.administrator import Administrator
@@ -28,7 +28,7 @@ OFFSETS_KEPT_MINUTES = str((1 << 31) - 1)
 """Retention of offsets follows the wall clock, which jumps by weeks."""
 
 
-class GroupsPlay(Play):
+class GroupsScenario(Scenario):
     name: ClassVar[str] = "groups"
     met: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, COMMIT_LOST, UNSYNCED)
     torn: ClassVar[str] = "unsynced page dropped"

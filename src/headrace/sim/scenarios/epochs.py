@@ -1,11 +1,11 @@
-"""The play of epochs: queries whose batches many tasks write and one request commits, and readers of it."""
+"""The scenario of epochs: queries whose batches many tasks write and one request commits, and readers of it."""
 
 from collections.abc import Sequence
 from typing import ClassVar
 
 from headrace.sim.checkers.coordinators import CoordinatorChecks
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.plays.transactions import TransactionsPlay
+from headrace.sim.scenarios.transactions import TransactionsScenario
 from headrace.sim.stage import Stage
 from headrace.sim.workloads.administrator import Administrator
 from headrace.sim.workloads.client import Client
@@ -13,9 +13,9 @@ from headrace.sim.workloads.committed_readers import CommittedReader
 from headrace.sim.workloads.queries import Query
 
 
-class EpochsPlay(TransactionsPlay):
+class EpochsScenario(TransactionsScenario):
     name: ClassVar[str] = "epochs"
-    unmet: ClassVar[tuple[str, ...]] = (*TransactionsPlay.unmet, "offset by time delayed", "unsynced page torn")
+    unmet: ClassVar[tuple[str, ...]] = (*TransactionsScenario.unmet, "offset by time delayed", "unsynced page torn")
     """Nobody looks offsets up here, and what is written is synced at once: there is next to nothing to tear."""
     deed: ClassVar[str] = "batches committed as one"
     deeds_min: ClassVar[int] = 20

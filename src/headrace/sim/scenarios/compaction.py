@@ -1,4 +1,4 @@
-"""The play of compaction: tables that are written, cleaned and read at once, through every kind of end."""
+"""The scenario of compaction: tables that are written, cleaned and read at once, through every kind of end."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -9,8 +9,8 @@ from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.keys import LATEST_STAYS, KeyHistory
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.plays.log import drawn_settings
-from headrace.sim.plays.play import UNSYNCED, Play, one_of
+from headrace.sim.scenarios.log import drawn_settings
+from headrace.sim.scenarios.scenario import UNSYNCED, Scenario, one_of
 from headrace.sim.spawner import CLEANED
 from headrace.sim.stage import Stage, TopicPlan
 from headrace.sim.workloads import requests
@@ -23,7 +23,7 @@ ATTEMPTS_MAX = 2_000
 SCANS_MAX = 5
 
 
-class CompactionPlay(Play):
+class CompactionScenario(Scenario):
     name: ClassVar[str] = "compaction"
     met: ClassVar[tuple[str, ...]] = (CLEANED, UNSYNCED)
     needed: ClassVar[tuple[str, ...]] = (CLEANED,)

@@ -1,10 +1,10 @@
-"""The play of the log: producers and consumers of every kind, and an administrator, on topics of every kind."""
+"""The scenario of the log: producers and consumers of every kind, and an administrator, on topics of every kind."""
 
 from collections.abc import Sequence
 from typing import ClassVar
 
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.plays.play import Play, one_of
+from headrace.sim.scenarios.scenario import Scenario, one_of
 from headrace.sim.stage import Stage, Targets, TopicPlan
 from headrace.sim.workloads.administrator import Administrator
 from headrace.sim.workloads.client import Client
@@ -12,7 +12,7 @@ from headrace.sim.workloads.consumers import Consumer
 from headrace.sim.workloads.producers import Producer
 
 
-class LogPlay(Play):
+class LogScenario(Scenario):
     name: ClassVar[str] = "log"
 
     def settings(self, entropy: SeededEntropy) -> dict[str, str]:
