@@ -80,7 +80,7 @@ def test_the_page_has_a_place_for_everything(tmp_path):
     copy.write_text(page.PAGE.read_text())
     record = record_of(tmp_path)
     progress = record.of(SIMULATOR)
-    progress.ended(progress.take(20, 50), 60.0, Outcome({"deeds": 1_234_567}), "abc")
+    progress.ended(progress.take(20, 50), 60.0, Outcome({"progress": 1_234_567}), "abc")
     page.write(record, copy)
     assert "20 seeds on commit abc" in copy.read_text()
     assert "1,234,567 batches stored" in copy.read_text()

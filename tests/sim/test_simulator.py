@@ -20,7 +20,7 @@ from tests.sim.known_bad import serve_above_the_high_watermark
 
 ROOT = pathlib.Path(__file__).parents[2]
 SHORT_MINUTES = 0.3
-DEEDS_MIN = SCENARIOS["log"].deeds_min
+DEEDS_MIN = SCENARIOS["log"].progress_min
 
 
 @pytest.mark.usefixtures("virtual_world_only")
@@ -99,14 +99,14 @@ def test_what_is_no_seed_is_refused(arguments):
     assert CliRunner().invoke(cli, ["sim", *arguments]).exit_code == 2
 
 
-def result(seed, *, deeds=DEEDS_MIN, restarts=2, met=()):
+def result(seed, *, progress=DEEDS_MIN, restarts=2, met=()):
     return SeedResult(
         seed=seed,
         minutes=1.0,
         trace_hash="",
         events=0,
         steps=0,
-        deeds=deeds,
+        progress=progress,
         restarts=restarts,
         met={fault: int(fault in met) for fault in MET},
         must_meet=LogScenario().must_meet(),
@@ -116,7 +116,7 @@ def result(seed, *, deeds=DEEDS_MIN, restarts=2, met=()):
 def test_a_seed_counts_only_if_enough_happened():
     hard = ("unsynced page torn", "frame cut in the middle")
     assert result(1, met=hard).counts
-    assert not result(1, met=hard, deeds=DEEDS_MIN - 1).counts
+    assert not result(1, met=hard, progress=DEEDS_MIN - 1).counts
     assert not result(1, met=hard, restarts=1).counts
     for one in hard:
         assert not result(1, met=[one]).counts

@@ -135,7 +135,7 @@ def simulate(scenario: str, first: int, count: int) -> Outcome:
     uncounted = []
     for seed in range(first, first + count):
         result = run_seed(seed, scenario=scenario)
-        figures.update(starts=result.restarts, deeds=result.deeds, milliminutes=int(1_000 * result.minutes))
+        figures.update(starts=result.restarts, progress=result.progress, milliminutes=int(1_000 * result.minutes))
         for fault, times in result.met.items():
             figures.update({f"seeds with {fault}": int(times > 0), f"times {fault}": times})
         if not result.ok:

@@ -126,7 +126,7 @@ def _show_one(result: SeedResult, *, as_json: bool) -> None:
     else:
         click.echo(
             f"{result.steps} turns, {result.events} events, {count_text(result.restarts, 'start')}, "
-            f"{result.deeds} {SCENARIOS[result.scenario].deed}"
+            f"{result.progress} {SCENARIOS[result.scenario].progress_unit}"
         )
         if result.met:
             click.echo("met: " + ", ".join(f"{fault} {times}" for fault, times in sorted(result.met.items())))
@@ -159,7 +159,7 @@ def _show_many(report: Report, *, as_json: bool) -> None:
 
 
 def _deeds_text(report: Report) -> str:
-    return f"{report.deeds} {SCENARIOS[report.results[0].scenario].deed}"
+    return f"{report.progress} {SCENARIOS[report.results[0].scenario].progress_unit}"
 
 
 def _fields(result: SeedResult) -> dict[str, object]:
@@ -174,7 +174,7 @@ def _fields(result: SeedResult) -> dict[str, object]:
         "events": result.events,
         "starts": result.restarts,
         "scenario": result.scenario,
-        "deeds": result.deeds,
+        "progress": result.progress,
         "met": dict(sorted(result.met.items())),
         "tail": list(result.tail),
         "again": result.command,

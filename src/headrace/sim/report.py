@@ -33,8 +33,8 @@ class Report:
         return [result for result in self.results if result.ok and not result.counts]
 
     @property
-    def deeds(self) -> int:
-        return sum(result.deeds for result in self.results)
+    def progress(self) -> int:
+        return sum(result.progress for result in self.results)
 
     @property
     def restarts(self) -> int:

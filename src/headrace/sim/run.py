@@ -45,7 +45,7 @@ class SeedResult:
     trace_hash: str
     events: int
     steps: int
-    deeds: int
+    progress: int
     restarts: int
     met: Counter[str] = field(default_factory=Counter)
     must_meet: tuple[str, ...]
@@ -63,7 +63,7 @@ class SeedResult:
     def counts(self) -> bool:
         """Whether the run was hard enough to prove anything."""
         needed = ("frame cut in the middle", *self.must_meet)
-        enough = self.deeds >= SCENARIOS[self.scenario].deeds_min
+        enough = self.progress >= SCENARIOS[self.scenario].progress_min
         return self.restarts > 1 and all(self.met[fault] for fault in needed) and enough
 
     @property
@@ -103,7 +103,7 @@ def run_seed(
         trace_hash=run.world.trace.hash,
         events=run.world.trace.events,
         steps=run.world.steps,
-        deeds=run.scenario.deeds(run.stage),
+        progress=run.scenario.progress(run.stage),
         restarts=run.operator.restarts,
         met=run.world.trace.met,
         must_meet=run.scenario.must_meet(),
@@ -159,9 +159,9 @@ class Run:
     def _make_up_for_outages(self) -> None:
         """Go on until there are enough batches to prove anything, if the faults left too few."""
         self._run_until(lambda: self._virtual.serves, "the node does not serve")
-        deeds_min = self.scenario.deeds_min * min(1.0, self._duration_ms / MINUTE_MS)
+        progress_min = self.scenario.progress_min * min(1.0, self._duration_ms / MINUTE_MS)
         end_ms = self.world.time.now_ms + self._duration_ms
-        while self.world.time.now_ms < end_ms and self.scenario.deeds(self.stage) < deeds_min:
+        while self.world.time.now_ms < end_ms and self.scenario.progress(self.stage) < progress_min:
             self._step()
 
     def _await_progress(self) -> None:

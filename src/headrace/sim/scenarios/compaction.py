@@ -33,8 +33,8 @@ class CompactionScenario(Scenario):
         *(f"{kind} {fate}" for kind in ("read of cold pages", "offset by time") for fate in ("delayed", "lost")),
     )
     losses_factor: ClassVar[int] = 40
-    deed: ClassVar[str] = "batches acknowledged"
-    deeds_min: ClassVar[int] = 200
+    progress_unit: ClassVar[str] = "batches acknowledged"
+    progress_min: ClassVar[int] = 200
 
     def __init__(self) -> None:
         self._keys: dict[PartitionHistory, KeyHistory] = {}
@@ -67,7 +67,7 @@ class CompactionScenario(Scenario):
         readers = [TableReader(stage, f"reader {number}", histories) for number in range(2)]
         return [*self._producers, *readers, Administrator(stage)]
 
-    def deeds(self, stage: Stage) -> int:
+    def progress(self, stage: Stage) -> int:
         return sum(producer.acknowledged for producer in self._producers)
 
     def audit(self, stage: Stage) -> None:

@@ -17,8 +17,8 @@ class EpochsScenario(TransactionsScenario):
     name: ClassVar[str] = "epochs"
     unmet: ClassVar[tuple[str, ...]] = (*TransactionsScenario.unmet, "offset by time delayed", "unsynced page torn")
     """Nobody looks offsets up here, and what is written is synced at once: there is next to nothing to tear."""
-    deed: ClassVar[str] = "batches committed as one"
-    deeds_min: ClassVar[int] = 20
+    progress_unit: ClassVar[str] = "batches committed as one"
+    progress_min: ClassVar[int] = 20
 
     @property
     def with_power_cuts(self) -> bool:
@@ -34,7 +34,7 @@ class EpochsScenario(TransactionsScenario):
         self._queries = [Query(stage, f"query {number}", stage.targets) for number in range(2 + entropy.below(2))]
         return [*self._queries, CommittedReader(stage, "committed", stage.targets), Administrator(stage)]
 
-    def deeds(self, stage: Stage) -> int:
+    def progress(self, stage: Stage) -> int:
         return sum(query.committed for query in self._queries)
 
     def check_ends(self, seen: set[int]) -> None:

@@ -43,8 +43,8 @@ class GroupsScenario(Scenario):
     habits: ClassVar[tuple[str, ...]] = ("delays", "losses")
     losses_factor: ClassVar[int] = 40
     """Every commit is a sync here, and a sync that never ends holds up its partition until the next start."""
-    deed: ClassVar[str] = "offsets committed"
-    deeds_min: ClassVar[int] = 200
+    progress_unit: ClassVar[str] = "offsets committed"
+    progress_min: ClassVar[int] = 200
 
     def __init__(self) -> None:
         self._groups: list[GroupHistory] = []
@@ -98,7 +98,7 @@ class GroupsScenario(Scenario):
             Administrator(stage),
         ]
 
-    def deeds(self, stage: Stage) -> int:
+    def progress(self, stage: Stage) -> int:
         return sum(group.commits for group in self._groups)
 
     def open(self, stage: Stage) -> None:

@@ -34,8 +34,8 @@ class Scenario:
     """Habits of the nemesis that every run of it has."""
     losses_factor: ClassVar[int] = 2
     """How much rarer than a delay is a loss."""
-    deed: ClassVar[str] = "batches stored"
-    deeds_min: ClassVar[int] = 1_000
+    progress_unit: ClassVar[str] = "batches stored"
+    progress_min: ClassVar[int] = 1_000
     """Of a minute; a seed with fewer proves nothing."""
 
     is_synced = True
@@ -64,7 +64,7 @@ class Scenario:
         """Those who suffer from the nemesis, in the order of their turns."""
         raise NotImplementedError
 
-    def deeds(self, stage: Stage) -> int:
+    def progress(self, stage: Stage) -> int:
         """What has been done so far: batches that were stored."""
         return stage.histories.stored()
 

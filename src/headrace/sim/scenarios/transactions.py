@@ -42,8 +42,8 @@ class TransactionsScenario(Scenario):
     habits: ClassVar[tuple[str, ...]] = ("delays", "losses")
     losses_factor: ClassVar[int] = 40
     """Every commit is a sync here, and a sync that never ends holds up its partition until the next start."""
-    deed: ClassVar[str] = "transactions committed"
-    deeds_min: ClassVar[int] = 50
+    progress_unit: ClassVar[str] = "transactions committed"
+    progress_min: ClassVar[int] = 50
 
     def __init__(self) -> None:
         self._producers: list[TransactionalProducer] = []
@@ -94,7 +94,7 @@ class TransactionsScenario(Scenario):
             Administrator(stage),
         ]
 
-    def deeds(self, stage: Stage) -> int:
+    def progress(self, stage: Stage) -> int:
         return sum(producer.committed for producer in self._producers)
 
     def open(self, stage: Stage) -> None:
