@@ -8,7 +8,7 @@ import pytest
 from headrace.client.config import ConsumerConfig
 from headrace.client.loop import LoopConsumer
 
-from .test_loop_front import Stage
+from .test_loop_front import RunContext
 
 MEMBERS_MAX = 4
 ACTIONS = 12
@@ -24,8 +24,8 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 class Group:
     """The members of one group, each on a machine of its own."""
 
-    def __init__(self, stage: Stage, options: dict[str, Any]) -> None:
-        self.stage = stage
+    def __init__(self, context: RunContext, options: dict[str, Any]) -> None:
+        self.context = context
         self.config = ConsumerConfig(
             group_id="g", auto_offset_reset="earliest", heartbeat_interval_ms=200, session_timeout_ms=6_000, **options
         )
@@ -33,7 +33,7 @@ class Group:
         self.read: set[int] = set()
 
     def join(self) -> None:
-        member = self.stage.add_client().consumer(self.config)
+        member = self.context.add_client().consumer(self.config)
         member.subscribe("t")
         self.members.append(member)
 
@@ -41,7 +41,7 @@ class Group:
         member = self.members.pop(place)
         ended: list[Any] = []
         member.commit(None, ended=lambda _: member.leave(ended=ended.append))
-        self.stage.world.run_until(lambda: self.turn() or bool(ended))
+        self.context.world.run_until(lambda: self.turn() or bool(ended))
 
     def turn(self) -> bool:
         """Everyone takes what there is; nobody owns what another owns."""
@@ -59,8 +59,8 @@ class Group:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_members_that_come_and_go(seed: int, protocol: str) -> None:
     draw = Random(seed)
-    stage = Stage(seed)
-    group = Group(stage, PROTOCOLS[protocol])
+    context = RunContext(seed)
+    group = Group(context, PROTOCOLS[protocol])
     sent = 0
     for _ in range(ACTIONS):
         action = draw.choice(("join", "join", "leave", "send", "kill"))
@@ -69,16 +69,16 @@ def test_members_that_come_and_go(seed: int, protocol: str) -> None:
         elif action == "leave" and len(group.members) > 1:
             group.leave(draw.randrange(len(group.members)))
         elif action == "send":
-            stage.send(range(sent, sent + 6))
+            context.send(range(sent, sent + 6))
             sent += 6
         elif action == "kill":
-            stage.broker.machine.kill()
-            stage.broker.boot()
+            context.broker.machine.kill()
+            context.broker.boot()
         for _ in range(STEPS_BETWEEN):
-            stage.world.step()
+            context.world.step()
             group.turn()
     if not group.members:
         group.join()
-    stage.send(range(sent, sent + 3))
+    context.send(range(sent, sent + 3))
     everything = set(range(sent + 3))
-    stage.world.run_until(lambda: group.turn() or group.read == everything)
+    context.world.run_until(lambda: group.turn() or group.read == everything)

@@ -2,8 +2,8 @@
 
 from headrace.sim.audit import Auditor
 from headrace.sim.checkers.turns import TurnInvariants
+from headrace.sim.context import RunContext, Targets, TopicPlan
 from headrace.sim.node import VirtualNode
-from headrace.sim.stage import Stage, Targets, TopicPlan
 from headrace.sim.workloads import requests
 from headrace.sim.workloads.consumers import Consumer
 from headrace.sim.workloads.producers import Producer
@@ -25,19 +25,19 @@ class Scene:
         self.machine.disk.faults.cold_reads_one_in = 5
         self.synced = TopicPlan(SYNCED, partitions=2, configs=SYNC_BEFORE_ACK)
         self.loose = TopicPlan(LOOSE, partitions=1, configs=())
-        self.stage = Stage(self.world, self.virtual, [self.synced, self.loose])
-        self.stage.may_send = lambda: True  # type: ignore[method-assign]
+        self.context = RunContext(self.world, self.virtual, [self.synced, self.loose])
+        self.context.may_send = lambda: True  # type: ignore[method-assign]
         self.boot()
-        auditor = Auditor(self.stage)
-        for plan in self.stage.plans:
+        auditor = Auditor(self.context)
+        for plan in self.context.plans:
             request = requests.new_topic(plan.name, plan.partitions, plan.configs)
             topic = auditor.ask(ApiKey.CREATE_TOPICS, requests.CREATE_TOPICS, request).topics[0]
             assert topic.error_code == 0
-            self.stage.histories.add(plan.created(topic.topic_id, plan.partitions))
+            self.context.histories.add(plan.created(topic.topic_id, plan.partitions))
 
     def boot(self):
         self.virtual.boot()
-        self.invariants = TurnInvariants(self.stage, self.virtual.running)
+        self.invariants = TurnInvariants(self.context, self.virtual.running)
         self.invariants.ready()
         self.invariants.check()
 
@@ -45,7 +45,7 @@ class Scene:
         targets = Targets(*plans)
         producers = [
             Producer(
-                self.stage,
+                self.context,
                 f"{name}-{self.world.steps}",
                 targets,
                 idempotent=idempotent,
@@ -55,23 +55,23 @@ class Scene:
             )
             for name in ("anna", "bert", "carl")
         ]
-        return [*producers, Consumer(self.stage, f"dora-{self.world.steps}", targets, sessions=True)]
+        return [*producers, Consumer(self.context, f"dora-{self.world.steps}", targets, sessions=True)]
 
     def work(self, *plans, batches, clients=None):
         """Produce and read at once until so many more batches are acknowledged."""
         clients = clients if clients is not None else self.clients(*plans)
-        goal = self.stage.histories.acknowledged + batches
+        goal = self.context.histories.acknowledged + batches
 
         def worked():
             for client in clients:
                 client.step()
             if self.virtual.node is not None:
                 self.invariants.check()
-            return self.stage.histories.acknowledged >= goal or self.virtual.node is None
+            return self.context.histories.acknowledged >= goal or self.virtual.node is None
 
         self.world.run_until(worked)
 
     def check(self):
         """Everything that was promised is there."""
         self.invariants.check()
-        Auditor(self.stage).check()
+        Auditor(self.context).check()

@@ -79,7 +79,7 @@ def test_a_clean_stop_keeps_everything_and_a_power_cut_afterwards_too():
     scene = Scene(11)
     scene.work(scene.synced, scene.loose, batches=50)
     scene.virtual.stop()
-    for partition in scene.stage.targets:
+    for partition in scene.context.targets:
         partition.closed_cleanly()
     scene.machine.cut_power()
     scene.boot()

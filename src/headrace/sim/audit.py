@@ -5,8 +5,8 @@ from typing import Any
 from headrace.model.errors import ErrorCode
 from headrace.sim.checkers.history import NOBODY, PartitionHistory, Producer, SentBatch
 from headrace.sim.checkers.violation import Violation, require
+from headrace.sim.context import RunContext
 from headrace.sim.node import HOST, PORT
-from headrace.sim.stage import Stage
 from headrace.sim.workloads import requests
 from headrace.sim.workloads.connection import KafkaConnection
 from headrace.sim.workloads.consumers import TIME_IS_FOUND
@@ -19,12 +19,12 @@ ALL_THERE = "what was acknowledged or shown is readable"
 
 
 class Auditor:
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self._connection = KafkaConnection(stage.world, HOST, PORT)
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._connection = KafkaConnection(context.world, HOST, PORT)
 
     def check(self) -> None:
-        for plan in self._stage.plans:
+        for plan in self._context.plans:
             for partition in plan.targets:
                 batches = self._read_all(partition)
                 _check_entries(partition, batches)
@@ -40,7 +40,7 @@ class Auditor:
             answers.extend(message for _, message in self._connection.poll())
             return bool(answers) or self._connection.is_closed()
 
-        self._stage.world.run_until(answered, ANSWER_STEPS_MAX)
+        self._context.world.run_until(answered, ANSWER_STEPS_MAX)
         require(bool(answers), ALL_THERE, "the connection of the last look was closed")
         return answers[0]
 
@@ -60,7 +60,7 @@ class Auditor:
             if part.error_code:
                 raise Violation(ALL_THERE, f"{ErrorCode(part.error_code).name} for offset {offset} of {partition}")
             if part.records:
-                shown, offset = self._stage.histories.show(
+                shown, offset = self._context.histories.show(
                     partition,
                     bytes(part.records),
                     offset=offset,

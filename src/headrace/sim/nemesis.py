@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from headrace.sim.context import RunContext
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.operator import Operator
 from headrace.sim.spawner import LATER_ANSWERS, OTHER_WORK
-from headrace.sim.stage import Stage
 from headrace.sim.streams import WHOLE_EIGHTHS
 from headrace.sim.workloads.canary import SERVED_MEANWHILE
 from headrace.sim.workloads.client import Client
@@ -108,7 +108,7 @@ MET = (
 class Nemesis:
     def __init__(
         self,
-        stage: Stage,
+        context: RunContext,
         operator: Operator,
         clients: Sequence[Client],
         entropy: SeededEntropy,
@@ -123,12 +123,12 @@ class Nemesis:
         until `torn` was met. Without power cuts there are kills instead."""
         self._torn = torn
         self._with_power_cuts = with_power_cuts
-        self._stage = stage
+        self._context = context
         self._operator = operator
         self._clients = clients
         self._entropy = entropy
-        self._machine = stage.virtual.machine
-        self._hostile = HostilePeers(stage, entropy.branch("hostile"))
+        self._machine = context.virtual.machine
+        self._hostile = HostilePeers(context, entropy.branch("hostile"))
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._sequence = 0
         self._capacity_bytes = self._machine.disk.capacity_bytes
@@ -160,7 +160,7 @@ class Nemesis:
     def _mandatory_cut(self) -> None:
         if not self._with_power_cuts:
             self._end(power=False)
-        elif not self._stage.world.trace.met[self._torn]:
+        elif not self._context.world.trace.met[self._torn]:
             self._operator.cut_power()
             self._after(2_000 + self._entropy.below(3_000), self._mandatory_cut)
 
@@ -168,14 +168,14 @@ class Nemesis:
 
     def _after(self, delay_ms: float, call: Callable[[], None]) -> None:
         self._sequence += 1
-        heappush(self._later, (self._stage.world.time.now_ms + delay_ms, self._sequence, call))
+        heappush(self._later, (self._context.world.time.now_ms + delay_ms, self._sequence, call))
 
     def _plan_strike(self, name: str) -> None:
         """Uniform up to twice the mean: bounded, so that a rare fault still comes within a run."""
         self._after(self._entropy.below(max(1, int(2 * self._rates[name]))), lambda: self._strike(name))
 
     def step(self) -> None:
-        now_ms = self._stage.world.time.now_ms
+        now_ms = self._context.world.time.now_ms
         while self._later and self._later[0][0] <= now_ms:
             heappop(self._later)[2]()
         self._hostile.step()
@@ -183,7 +183,7 @@ class Nemesis:
     def _strike(self, name: str) -> None:
         if self._healed:
             return
-        self._stage.world.trace.record(f"nemesis {name}")
+        self._context.world.trace.record(f"nemesis {name}")
         {
             "kill": lambda: self._end(power=False),
             "power": lambda: self._end(power=self._with_power_cuts),
@@ -208,7 +208,7 @@ class Nemesis:
 
     def _end(self, *, power: bool) -> None:
         """At once, or at a disk call soon; of a machine that rests, only its power can go."""
-        if self._stage.virtual.node is None:
+        if self._context.virtual.node is None:
             if power:
                 self._operator.cut_power()
             return
@@ -219,7 +219,7 @@ class Nemesis:
         boots = self._machine.boots
 
         def insist() -> None:
-            if self._machine.boots == boots and self._stage.virtual.node is not None:
+            if self._machine.boots == boots and self._context.virtual.node is not None:
                 self._end_now(power=power)
 
         self._after(ARMED_MS_MAX, insist)
@@ -231,7 +231,7 @@ class Nemesis:
             self._operator.kill()
 
     def _before_start(self) -> None:
-        self._stage.disk_trouble = self._disk_is_failing()
+        self._context.disk_trouble = self._disk_is_failing()
         if self._healed:
             return
         self._take_up_habits()
@@ -244,11 +244,11 @@ class Nemesis:
         habits = self._habits
         self._machine.disk.faults.short_writes_one_in = habits.get("short write", 0)
         self._machine.disk.faults.cold_reads_one_in = habits.get("cold read", 0)
-        self._stage.world.fabric.whole_eighths = WHOLE_EIGHTHS if "slices" in habits else SELDOM_SLICED_EIGHTHS
+        self._context.world.fabric.whole_eighths = WHOLE_EIGHTHS if "slices" in habits else SELDOM_SLICED_EIGHTHS
         spawner = self._machine.spawner
         spawner.long_delays_one_in = habits.get("delays", 0)
         spawner.losses_one_in = self._losses_factor * habits.get("losses", 0)
-        messages = self._stage.virtual.messages
+        messages = self._context.virtual.messages
         messages.delays_one_in, messages.losses_one_in = spawner.long_delays_one_in, 2 * habits.get("losses", 0)
 
     # The network
@@ -261,9 +261,9 @@ class Nemesis:
         client = self._victim()
         if client is not None and client.connection is not None:
             if client.connection.wire.is_within_a_frame():
-                self._stage.world.trace.meet("frame left unfinished")
+                self._context.world.trace.meet("frame left unfinished")
             client.connection.wire.reset()
-            self._stage.world.trace.meet("connection reset")
+            self._context.world.trace.meet("connection reset")
 
     def _stall(self, fault: str, *, sending: bool = False, receiving: bool = False) -> None:
         client = self._victim()
@@ -271,7 +271,7 @@ class Nemesis:
             return
         wire = client.connection.wire
         wire.stall(sending=sending, receiving=receiving)
-        self._stage.world.trace.meet(fault)
+        self._context.world.trace.meet(fault)
         self._after(self._entropy.below(STALL_MS_MAX), wire.stall)
 
     def _half_close(self) -> None:
@@ -279,7 +279,7 @@ class Nemesis:
         if client is not None and client.connection is not None and not client.silent:
             client.connection.wire.finish()
             client.silent = True
-            self._stage.world.trace.meet("half-close")
+            self._context.world.trace.meet("half-close")
 
     # The disk
 
@@ -287,7 +287,7 @@ class Nemesis:
         return self._machine.disk.faults.is_planned or self._machine.disk.capacity_bytes < self._capacity_bytes
 
     def _fail_disk(self, operation: str) -> None:
-        targets = self._stage.targets
+        targets = self._context.targets
         paths = [f"{target}/" for target in targets] + list(FAILING_PATHS)
         self._machine.disk.faults.fail(
             operation,
@@ -295,14 +295,14 @@ class Nemesis:
             skip=self._entropy.below(3),
             times=1 + self._entropy.below(3),
         )
-        self._stage.disk_trouble = True
+        self._context.disk_trouble = True
         self._after(REPAIR_MS_MIN + self._entropy.below(REPAIR_MS_MAX), self._repair_disk)
 
     def _fill_disk(self) -> None:
         disk = self._machine.disk
         free_bytes = self._entropy.below(FULL_DISK_FREE_BYTES_MAX)
         disk.capacity_bytes = self._capacity_bytes - disk.free_bytes("") + free_bytes
-        self._stage.disk_trouble = True
+        self._context.disk_trouble = True
         self._after(REPAIR_MS_MIN + self._entropy.below(REPAIR_MS_MAX), self._repair_disk)
 
     def _repair_disk(self) -> None:
@@ -310,7 +310,7 @@ class Nemesis:
         disk = self._machine.disk
         disk.faults.heal()
         disk.capacity_bytes = self._capacity_bytes
-        node = self._stage.virtual.node
+        node = self._context.virtual.node
         if node is None or node.failed or not node.ready:
             return
         if any(partition.offline for partition in node.broker.partitions) or disk.faults.raised:
@@ -326,19 +326,19 @@ class Nemesis:
         is_long = self._entropy.one_in(LONG_WALL_JUMP_ONE_IN)
         most_ms = LONG_WALL_JUMP_MS_MAX if is_long else WALL_JUMP_MS_MAX
         self._machine.clock.jump_wall(self._entropy.below(2 * most_ms) - most_ms)
-        self._stage.world.trace.meet("wall clock jump")
+        self._context.world.trace.meet("wall clock jump")
 
     def _drift(self) -> None:
         clock = self._machine.clock
         clock.drift_wall(DRIFT_RATES[self._entropy.below(len(DRIFT_RATES))])
-        self._stage.world.trace.meet("wall clock drift")
+        self._context.world.trace.meet("wall clock drift")
         self._after(self._entropy.below(DRIFT_MS_MAX), lambda: clock.drift_wall(1.0))
 
     def _pause(self) -> None:
-        if self._stage.virtual.node is not None:
+        if self._context.virtual.node is not None:
             pause_ms = LONG_PAUSE_MS if self._entropy.one_in(LONG_PAUSE_ONE_IN) else self._entropy.below(PAUSE_MS_MAX)
-            self._machine.paused_until_ms = self._stage.world.time.now_ms + pause_ms
-            self._stage.world.trace.meet("pause")
+            self._machine.paused_until_ms = self._context.world.time.now_ms + pause_ms
+            self._context.world.trace.meet("pause")
 
     # The end of all faults
 
@@ -346,7 +346,7 @@ class Nemesis:
         """Everything works from now on; the node is started again if a directory is offline or a helper lost."""
         self._healed = True
         self._later.clear()
-        machine, world = self._machine, self._stage.world
+        machine, world = self._machine, self._context.world
         world.trace.record("nemesis heals")
         machine.paused_until_ms = 0.0
         machine.disk.on_operation = None
@@ -356,7 +356,7 @@ class Nemesis:
         for client in self._clients:
             if client.connection is not None:
                 client.connection.wire.stall()
-        if self._stage.virtual.node is not None and machine.spawner.lost:
+        if self._context.virtual.node is not None and machine.spawner.lost:
             self._operator.kill()
         machine.spawner.heal()
-        self._stage.virtual.messages.heal()
+        self._context.virtual.messages.heal()

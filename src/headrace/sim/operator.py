@@ -5,8 +5,8 @@ from collections.abc import Callable
 from headrace.broker.node import Node
 from headrace.sim.checkers.turns import TurnInvariants
 from headrace.sim.checkers.violation import Violation
+from headrace.sim.context import RunContext
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.stage import Stage
 
 DOWN_MS_MAX = 1_500
 START_MS_MAX = 30_000
@@ -19,9 +19,9 @@ NO_CRASH = "the node does not crash"
 
 
 class Operator:
-    def __init__(self, stage: Stage, entropy: SeededEntropy) -> None:
-        self._stage = stage
-        self._virtual = stage.virtual
+    def __init__(self, context: RunContext, entropy: SeededEntropy) -> None:
+        self._context = context
+        self._virtual = context.virtual
         self._entropy = entropy
         self._invariants: TurnInvariants | None = None
         self._start_at_ms = 0.0
@@ -34,25 +34,25 @@ class Operator:
 
     @property
     def _now_ms(self) -> float:
-        return self._stage.world.time.now_ms
+        return self._context.world.time.now_ms
 
     # Ends
 
     def kill(self) -> None:
-        self._stage.world.trace.meet("kill -9")
+        self._context.world.trace.meet("kill -9")
         self._virtual.machine.kill()
         self._rest()
 
     def cut_power(self) -> None:
         """Also of a machine whose node has ended before."""
-        self._stage.world.trace.meet("power cut")
+        self._context.world.trace.meet("power cut")
         self._virtual.machine.cut_power()
         self._rest()
 
     def begin_stop(self) -> None:
         node = self._virtual.node
         if node is not None and node.ready and not node.stopping:
-            self._stage.world.trace.record("operator stops the node")
+            self._context.world.trace.record("operator stops the node")
             self._virtual.machine.run(node.begin_stop)
             self._deadline_ms = self._now_ms + node.config.shutdown_timeout_ms
 
@@ -67,12 +67,12 @@ class Operator:
         node = self._virtual.node
         if node is None:
             if self._invariants is not None:
-                self._stage.world.trace.meet("end at a disk call")
+                self._context.world.trace.meet("end at a disk call")
                 self._rest()
             if self._now_ms >= self._start_at_ms:
                 self._start()
         elif node.failed:
-            self._stage.world.trace.meet("metadata directory lost")
+            self._context.world.trace.meet("metadata directory lost")
             self._end_failed(node)
         elif node.stopping:
             if node.drained or self._now_ms >= self._deadline_ms:
@@ -103,18 +103,18 @@ class Operator:
             return
         node = self._virtual.node
         if node is None:
-            self._stage.world.trace.meet("end during a start")
+            self._context.world.trace.meet("end during a start")
             self._rest()
             return
         self.restarts += 1
-        self._invariants = TurnInvariants(self._stage, node)
+        self._invariants = TurnInvariants(self._context, node)
         self._deadline_ms = self._now_ms + START_MS_MAX
 
     def start_refused(self, error: OSError) -> None:
         """The disk failed while the node was starting: the process ends, and is started again later."""
-        self._stage.world.trace.record(f"operator sees a start refused: {type(error).__name__}")
+        self._context.world.trace.record(f"operator sees a start refused: {type(error).__name__}")
         self._refusals += 1
-        if not self._stage.disk_trouble or self._refusals > STARTS_REFUSED_MAX:
+        if not self._context.disk_trouble or self._refusals > STARTS_REFUSED_MAX:
             raise Violation(NO_HAND_WORK, f"the node does not start: {error}") from error
         if self._virtual.node is not None:
             self._virtual.machine.kill()
@@ -131,11 +131,11 @@ class Operator:
         self._rest()
 
     def _finish_stop(self, node: Node) -> None:
-        whole = not self._stage.disk_trouble
+        whole = not self._context.disk_trouble
         self._close()
         if whole and not self._virtual.machine.cut_off:
-            self._stage.world.trace.meet("clean stop")
-            for topic in self._stage.histories.topics.values():
+            self._context.world.trace.meet("clean stop")
+            for topic in self._context.histories.topics.values():
                 for partition in topic.partitions:
                     partition.closed_cleanly()
         self._rest()
@@ -144,5 +144,5 @@ class Operator:
         try:
             self._virtual.finish_stop()
         except OSError as error:
-            if not self._stage.disk_trouble:
+            if not self._context.disk_trouble:
                 raise Violation(NO_CRASH, f"a stop ended with {error}") from error

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headrace.sim.checkers.violation import Violation
+from headrace.sim.context import RunContext
 from headrace.sim.nemesis import Nemesis
 from headrace.sim.node import VirtualNode
 from headrace.sim.operator import NO_CRASH, Operator
@@ -19,7 +20,6 @@ from headrace.sim.scenarios.groups import GroupsScenario
 from headrace.sim.scenarios.log import LogScenario
 from headrace.sim.scenarios.scenario import Scenario
 from headrace.sim.scenarios.transactions import TransactionsScenario
-from headrace.sim.stage import Stage
 from headrace.sim.workloads.canary import Canary
 from headrace.sim.world import RunTooLong, World
 
@@ -103,7 +103,7 @@ def run_seed(
         trace_hash=run.world.trace.hash,
         events=run.world.trace.events,
         steps=run.world.steps,
-        progress=run.scenario.progress(run.stage),
+        progress=run.scenario.progress(run.context),
         restarts=run.operator.restarts,
         met=run.world.trace.met,
         must_meet=run.scenario.must_meet(),
@@ -120,15 +120,15 @@ class Run:
         self._duration_ms = duration_ms
         draws = self.world.entropy.branch("run")
         self._virtual = VirtualNode(self.world, scenario.settings(draws))
-        self.stage = Stage(self.world, self._virtual, scenario.plans(draws))
-        self.operator = Operator(self.stage, self.world.entropy.branch("operator"))
-        self._victims = scenario.cast(self.stage, draws)
-        self._clients = [*self._victims, Canary(self.stage)]
+        self.context = RunContext(self.world, self._virtual, scenario.plans(draws))
+        self.operator = Operator(self.context, self.world.entropy.branch("operator"))
+        self._victims = scenario.cast(self.context, draws)
+        self._clients = [*self._victims, Canary(self.context)]
 
     def carry_out(self) -> None:
         self._open()
         nemesis = Nemesis(
-            self.stage,
+            self.context,
             self.operator,
             self._victims,
             self.world.entropy.branch("nemesis"),
@@ -146,7 +146,7 @@ class Run:
         self._make_up_for_outages()
         self._await_progress()
         self._settle()
-        self.scenario.audit(self.stage)
+        self.scenario.audit(self.context)
         self._cut_once_more()
 
     # Phases
@@ -154,14 +154,14 @@ class Run:
     def _open(self) -> None:
         """A first start without faults, and the topics."""
         self._run_until(lambda: self._virtual.serves, "the first start fails")
-        self.scenario.open(self.stage)
+        self.scenario.open(self.context)
 
     def _make_up_for_outages(self) -> None:
         """Go on until there are enough batches to prove anything, if the faults left too few."""
         self._run_until(lambda: self._virtual.serves, "the node does not serve")
         progress_min = self.scenario.progress_min * min(1.0, self._duration_ms / MINUTE_MS)
         end_ms = self.world.time.now_ms + self._duration_ms
-        while self.world.time.now_ms < end_ms and self.scenario.progress(self.stage) < progress_min:
+        while self.world.time.now_ms < end_ms and self.scenario.progress(self.context) < progress_min:
             self._step()
 
     def _await_progress(self) -> None:
@@ -190,7 +190,7 @@ class Run:
         else:
             self.operator.kill()
         self._run_until(lambda: self._virtual.serves, "the last start fails")
-        self.scenario.audit_again(self.stage)
+        self.scenario.audit_again(self.context)
 
     # Turns
 
@@ -207,7 +207,7 @@ class Run:
             self.operator.start_refused(error)
         self.operator.check()
         if self._virtual.serves:
-            self.scenario.check(self.stage, self._virtual.running)
+            self.scenario.check(self.context, self._virtual.running)
 
     def _run_until(self, reached: Callable[[], bool], otherwise: str | Callable[[], str]) -> None:
         """`otherwise` says what is so when it was not reached in time."""

@@ -12,7 +12,7 @@ from headrace.core.transactions.coordinator import TransactionCoordinator
 from headrace.model.ids import NO_PRODUCER_ID
 from headrace.sim.checkers.groups import ONE_OWNER
 from headrace.sim.checkers.violation import Violation, require
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 
 OWNERS_CHECK_TURNS = 8
 REPLAY_CHECK_TURNS = 200
@@ -25,8 +25,8 @@ REPLAYS = "a replay of a coordinator's log gives its state"
 class CoordinatorChecks:
     """One object a run."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
         self._turns = 0
         self._delayed: object = None
 
@@ -44,7 +44,7 @@ class CoordinatorChecks:
         held = host._held
         if held and held[0] is not self._delayed and host.now().monotonic_ms - held[0].since_ms > DELAYED_MS:
             self._delayed = held[0]
-            self._stage.world.trace.meet(COMMIT_DELAYED)
+            self._context.world.trace.meet(COMMIT_DELAYED)
 
     def _check_owners(self, node: Node) -> None:
         for host in node.broker.groups.topic:
@@ -83,7 +83,7 @@ class CoordinatorChecks:
 
     def _replay(self, host: CoordinatorHost[Any, Any], applied: "_Applied") -> None:
         """By hand, so that nothing armed for the node's own calls strikes here."""
-        disk = self._stage.virtual.machine.disk
+        disk = self._context.virtual.machine.disk
         armed, disk.on_operation = disk.on_operation, None
         try:
             replay = Replay(host.partition, applied, lambda failure: None)

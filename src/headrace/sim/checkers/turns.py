@@ -5,7 +5,7 @@ from headrace.broker.partitions.leader import LedPartition
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.topics import check_image
 from headrace.sim.checkers.violation import Violation, require
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 
 HELPER_WORK_MAX = 400
 """Operations that may wait for helpers at once."""
@@ -24,8 +24,8 @@ _Marks = tuple[int, int, int]
 class TurnInvariants:
     """One object for one start of a node."""
 
-    def __init__(self, stage: Stage, node: Node) -> None:
-        self._stage = stage
+    def __init__(self, context: RunContext, node: Node) -> None:
+        self._context = context
         self._node = node
         self._marks: dict[LedPartition, _Marks] = {}
         self._histories: dict[LedPartition, PartitionHistory | None] = {}
@@ -33,14 +33,14 @@ class TurnInvariants:
 
     def ready(self) -> None:
         """The node lets clients in: its metadata and its partitions must be all that was promised."""
-        check_image(self._node.broker.image, [plan.truth for plan in self._stage.plans])
-        for topic in self._stage.histories.topics.values():
+        check_image(self._node.broker.image, [plan.truth for plan in self._context.plans])
+        for topic in self._context.histories.topics.values():
             led = self._node.broker.partitions.by_id.get(topic.topic_id)
             if led is None:
                 continue  # its deletion was under way
             for history in topic.partitions:
                 is_open = led.partitions[history.index] is not None
-                require(is_open or self._stage.disk_trouble, ALL_OPEN, f"{history} stays closed")
+                require(is_open or self._context.disk_trouble, ALL_OPEN, f"{history} stays closed")
 
     def check(self) -> None:
         marks = self._marks
@@ -68,21 +68,21 @@ class TurnInvariants:
     def _history_of(self, partition: LedPartition) -> PartitionHistory | None:
         history = self._histories.get(partition)
         if history is None:
-            topic = self._stage.histories.topics.get(partition.topic_id)
+            topic = self._context.histories.topics.get(partition.topic_id)
             if topic is None or partition.index >= len(topic.partitions):
                 return None  # just created: who asked for it does not know it yet
             history = self._histories[partition] = topic.partitions[partition.index]
             history.opened(
                 partition.log.end_offset,
                 partition.leader.leader_epoch,
-                power_cuts=self._stage.virtual.machine.power_cuts,
+                power_cuts=self._context.virtual.machine.power_cuts,
             )
         return history
 
     def _check_resources(self) -> None:
-        node, virtual = self._node, self._stage.virtual
+        node, virtual = self._node, self._context.virtual
         failures = node.metrics.handler_failures
-        require(not failures or self._stage.disk_trouble, NOT_OUR_FAULT, f"{failures} failed")
+        require(not failures or self._context.disk_trouble, NOT_OUR_FAULT, f"{failures} failed")
         waiting = virtual.machine.spawner.in_flight()
         require(waiting <= HELPER_WORK_MAX, BOUNDED, f"{waiting} operations wait for helpers")
         parked = node.metrics.parked_fetches

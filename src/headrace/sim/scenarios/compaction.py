@@ -8,11 +8,11 @@ from headrace.sim.audit import Auditor
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.keys import LATEST_STAYS, KeyHistory
 from headrace.sim.checkers.violation import Violation
+from headrace.sim.context import RunContext, TopicPlan
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.scenarios.log import drawn_settings
 from headrace.sim.scenarios.scenario import UNSYNCED, Scenario, one_of
 from headrace.sim.spawner import CLEANED
-from headrace.sim.stage import Stage, TopicPlan
 from headrace.sim.workloads import requests
 from headrace.sim.workloads.administrator import Administrator
 from headrace.sim.workloads.client import Client
@@ -59,23 +59,23 @@ class CompactionScenario(Scenario):
         ]
         return [TopicPlan("table", partitions=1 + entropy.below(3), configs=configs)]
 
-    def cast(self, stage: Stage, entropy: SeededEntropy) -> Sequence[Client]:
+    def cast(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
         def histories() -> list[KeyHistory]:
-            return [self._keys.setdefault(target, KeyHistory(target)) for target in stage.targets]
+            return [self._keys.setdefault(target, KeyHistory(target)) for target in context.targets]
 
-        self._producers = [KeyedProducer(stage, f"keeper {number}", histories) for number in range(3)]
-        readers = [TableReader(stage, f"reader {number}", histories) for number in range(2)]
-        return [*self._producers, *readers, Administrator(stage)]
+        self._producers = [KeyedProducer(context, f"keeper {number}", histories) for number in range(3)]
+        readers = [TableReader(context, f"reader {number}", histories) for number in range(2)]
+        return [*self._producers, *readers, Administrator(context)]
 
-    def progress(self, stage: Stage) -> int:
+    def progress(self, context: RunContext) -> int:
         return sum(producer.acknowledged for producer in self._producers)
 
-    def audit(self, stage: Stage) -> None:
-        self.audit_again(stage)
+    def audit(self, context: RunContext) -> None:
+        self.audit_again(context)
 
-    def audit_again(self, stage: Stage) -> None:
+    def audit_again(self, context: RunContext) -> None:
         """Every table is what its writers wrote."""
-        auditor = Auditor(stage)
+        auditor = Auditor(context)
         for history in self._keys.values():
             for scans_left in reversed(range(SCANS_MAX)):
                 try:

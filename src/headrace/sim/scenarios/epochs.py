@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from headrace.sim.checkers.coordinators import CoordinatorChecks
+from headrace.sim.context import RunContext
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.scenarios.transactions import TransactionsScenario
-from headrace.sim.stage import Stage
 from headrace.sim.workloads.administrator import Administrator
 from headrace.sim.workloads.client import Client
 from headrace.sim.workloads.committed_readers import CommittedReader
@@ -29,12 +29,12 @@ class EpochsScenario(TransactionsScenario):
         super().__init__()
         self._queries: list[Query] = []
 
-    def cast(self, stage: Stage, entropy: SeededEntropy) -> Sequence[Client]:
-        self._checks = CoordinatorChecks(stage)
-        self._queries = [Query(stage, f"query {number}", stage.targets) for number in range(2 + entropy.below(2))]
-        return [*self._queries, CommittedReader(stage, "committed", stage.targets), Administrator(stage)]
+    def cast(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
+        self._checks = CoordinatorChecks(context)
+        self._queries = [Query(context, f"query {number}", context.targets) for number in range(2 + entropy.below(2))]
+        return [*self._queries, CommittedReader(context, "committed", context.targets), Administrator(context)]
 
-    def progress(self, stage: Stage) -> int:
+    def progress(self, context: RunContext) -> int:
         return sum(query.committed for query in self._queries)
 
     def check_ends(self, seen: set[int]) -> None:

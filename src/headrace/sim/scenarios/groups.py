@@ -9,10 +9,10 @@ from headrace.sim.audit import Auditor
 from headrace.sim.checkers.coordinators import COMMIT_DELAYED, CoordinatorChecks
 from headrace.sim.checkers.groups import GroupHistory
 from headrace.sim.checkers.violation import Violation
+from headrace.sim.context import RunContext, Targets, TopicPlan
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.scenarios.log import drawn_settings
 from headrace.sim.scenarios.scenario import OPENS, UNSYNCED, Scenario, one_of
-from headrace.sim.stage import Stage, Targets, TopicPlan
 from headrace.sim.workloads import group_requests as requests
 from headrace.sim.workloads.administrator import Administrator
 from headrace.sim.workloads.classic_members import ClassicMember
@@ -75,49 +75,49 @@ class GroupsScenario(Scenario):
             TopicPlan("more", partitions=1 + entropy.below(2), configs=[forever]),
         ]
 
-    def cast(self, stage: Stage, entropy: SeededEntropy) -> Sequence[Client]:
-        self._checks = CoordinatorChecks(stage)
+    def cast(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
+        self._checks = CoordinatorChecks(context)
         classic, static, consumers = self._groups = [GroupHistory(name) for name in ("classic", "static", "consumers")]
-        topics = [plan.name for plan in stage.plans]
+        topics = [plan.name for plan in context.plans]
         return [
             *(
-                ClassicMember(stage, f"classic {number}", classic, stage.targets, instance_id=None)
+                ClassicMember(context, f"classic {number}", classic, context.targets, instance_id=None)
                 for number in range(2 + entropy.below(3))
             ),
             *(
-                ClassicMember(stage, f"static {number}", static, stage.targets, instance_id=f"instance {number}")
+                ClassicMember(context, f"static {number}", static, context.targets, instance_id=f"instance {number}")
                 for number in range(2 + entropy.below(2))
             ),
             *(
-                ConsumerMember(stage, f"consumer {number}", consumers, stage.targets, topics)
+                ConsumerMember(context, f"consumer {number}", consumers, context.targets, topics)
                 for number in range(2 + entropy.below(3))
             ),
             Producer(
-                stage, "anna", Targets(*stage.plans), idempotent=True, acks=-1, in_flight_max=2, pause_ms_max=4_000
+                context, "anna", Targets(*context.plans), idempotent=True, acks=-1, in_flight_max=2, pause_ms_max=4_000
             ),
-            Administrator(stage),
+            Administrator(context),
         ]
 
-    def progress(self, stage: Stage) -> int:
+    def progress(self, context: RunContext) -> int:
         return sum(group.commits for group in self._groups)
 
-    def open(self, stage: Stage) -> None:
-        super().open(stage)
-        find_coordinator(stage, "classic", requests.GROUP_KEY)
+    def open(self, context: RunContext) -> None:
+        super().open(context)
+        find_coordinator(context, "classic", requests.GROUP_KEY)
 
-    def check(self, stage: Stage, node: Node) -> None:
+    def check(self, context: RunContext, node: Node) -> None:
         assert self._checks is not None
         self._checks.check(node)
 
-    def audit(self, stage: Stage) -> None:
-        super().audit(stage)
+    def audit(self, context: RunContext) -> None:
+        super().audit(context)
         assert self._checks is not None
-        self._checks.check_replays(stage.virtual.running)
-        self.audit_again(stage)
+        self._checks.check_replays(context.virtual.running)
+        self.audit_again(context)
 
-    def audit_again(self, stage: Stage) -> None:
+    def audit_again(self, context: RunContext) -> None:
         """Everything committed is there."""
-        check_committed(stage, self._groups)
+        check_committed(context, self._groups)
 
 
 def flushes(*, is_synced: bool) -> dict[str, str]:
@@ -125,9 +125,9 @@ def flushes(*, is_synced: bool) -> dict[str, str]:
     return {"log.flush.interval.messages": "1"} if is_synced else {}
 
 
-def find_coordinator(stage: Stage, key: str, key_type: int) -> None:
+def find_coordinator(context: RunContext, key: str, key_type: int) -> None:
     """Which makes the topic that keeps what is coordinated."""
-    auditor = Auditor(stage)
+    auditor = Auditor(context)
     request = requests.coordinator_of(key, key_type)
     for _ in range(ATTEMPTS_MAX):
         found = auditor.ask(ApiKey.FIND_COORDINATOR, requests.FIND_COORDINATOR, request).coordinators[0]
@@ -136,8 +136,8 @@ def find_coordinator(stage: Stage, key: str, key_type: int) -> None:
     raise Violation(OPENS, f"no coordinator: {ErrorCode(found.error_code).name}")
 
 
-def check_committed(stage: Stage, groups: Sequence[GroupHistory]) -> None:
-    auditor = Auditor(stage)
+def check_committed(context: RunContext, groups: Sequence[GroupHistory]) -> None:
+    auditor = Auditor(context)
     for group in groups:
         for partition, truth in group.offsets():
             message = requests.committed(group.group_id, [(partition.topic.name, partition.index)])

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from headrace.sim.context import RunContext, Targets, TopicPlan
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.scenarios.scenario import Scenario, one_of
-from headrace.sim.stage import Stage, Targets, TopicPlan
 from headrace.sim.workloads.administrator import Administrator
 from headrace.sim.workloads.client import Client
 from headrace.sim.workloads.consumers import Consumer
@@ -21,12 +21,12 @@ class LogScenario(Scenario):
     def plans(self, entropy: SeededEntropy) -> list[TopicPlan]:
         return _drawn_plans(entropy)
 
-    def cast(self, stage: Stage, entropy: SeededEntropy) -> Sequence[Client]:
+    def cast(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
         return [
-            *_drawn_producers(stage, entropy),
-            Consumer(stage, "session", stage.targets, sessions=True),
-            Consumer(stage, "reader", stage.targets, sessions=False),
-            Administrator(stage),
+            *_drawn_producers(context, entropy),
+            Consumer(context, "session", context.targets, sessions=True),
+            Consumer(context, "reader", context.targets, sessions=False),
+            Administrator(context),
         ]
 
 
@@ -68,12 +68,12 @@ def _drawn_plans(entropy: SeededEntropy) -> list[TopicPlan]:
     ]
 
 
-def _drawn_producers(stage: Stage, entropy: SeededEntropy) -> list[Producer]:
-    synced, loose, kept, reborn = stage.plans
+def _drawn_producers(context: RunContext, entropy: SeededEntropy) -> list[Producer]:
+    synced, loose, kept, reborn = context.plans
 
     def producer(name: str, *plans: TopicPlan, acks: int = -1, idempotent: bool = False) -> Producer:
         return Producer(
-            stage,
+            context,
             name,
             Targets(*plans),
             idempotent=idempotent,

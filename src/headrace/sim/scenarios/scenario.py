@@ -6,8 +6,8 @@ from typing import ClassVar
 from headrace.broker.node import Node
 from headrace.sim.audit import Auditor
 from headrace.sim.checkers.violation import require
+from headrace.sim.context import RunContext, TopicPlan
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.stage import Stage, TopicPlan
 from headrace.sim.workloads import requests
 from headrace.sim.workloads.client import Client
 from headrace.wire.apis import ApiKey
@@ -60,33 +60,33 @@ class Scenario:
     def plans(self, entropy: SeededEntropy) -> list[TopicPlan]:
         raise NotImplementedError
 
-    def cast(self, stage: Stage, entropy: SeededEntropy) -> Sequence[Client]:
+    def cast(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
         """Those who suffer from the nemesis, in the order of their turns."""
         raise NotImplementedError
 
-    def progress(self, stage: Stage) -> int:
+    def progress(self, context: RunContext) -> int:
         """What has been done so far: batches that were stored."""
-        return stage.histories.stored()
+        return context.histories.stored()
 
-    def open(self, stage: Stage) -> None:
+    def open(self, context: RunContext) -> None:
         """The node serves for the first time: the topics are created."""
         if not self.is_synced:
-            stage.world.trace.meet(UNSYNCED)
-        auditor = Auditor(stage)
-        for plan in stage.plans:
+            context.world.trace.meet(UNSYNCED)
+        auditor = Auditor(context)
+        for plan in context.plans:
             request = requests.new_topic(plan.name, plan.partitions, plan.configs)
             topic = auditor.ask(ApiKey.CREATE_TOPICS, requests.CREATE_TOPICS, request).topics[0]
             require(topic.error_code == 0, OPENS, f"{plan.name} cannot be created: {topic.error_message}")
-            stage.histories.add(plan.created(topic.topic_id, plan.partitions))
+            context.histories.add(plan.created(topic.topic_id, plan.partitions))
 
-    def check(self, stage: Stage, node: Node) -> None:
+    def check(self, context: RunContext, node: Node) -> None:
         """After every turn of a node that serves."""
 
-    def audit(self, stage: Stage) -> None:
+    def audit(self, context: RunContext) -> None:
         """Everything is healed and rests: the last look."""
-        Auditor(stage).check()
+        Auditor(context).check()
 
-    def audit_again(self, stage: Stage) -> None:
+    def audit_again(self, context: RunContext) -> None:
         """After one more power cut."""
 
 

@@ -11,12 +11,12 @@ from headrace.sim.checkers.groups import GroupHistory
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.transactions import ALL_OR_NOTHING
 from headrace.sim.checkers.violation import Violation
+from headrace.sim.context import RunContext, TopicPlan
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.messages import CHECK, MARKER, MARKER_TWICE, TROUBLED
 from headrace.sim.scenarios.groups import OFFSETS_KEPT_MINUTES, check_committed, find_coordinator, flushes
 from headrace.sim.scenarios.log import drawn_settings
 from headrace.sim.scenarios.scenario import UNSYNCED, Scenario, one_of
-from headrace.sim.stage import Stage, TopicPlan
 from headrace.sim.workloads import group_requests
 from headrace.sim.workloads import transaction_requests as requests
 from headrace.sim.workloads.administrator import Administrator
@@ -78,48 +78,48 @@ class TransactionsScenario(Scenario):
             TopicPlan("right", partitions=1 + entropy.below(2), configs=configs),
         ]
 
-    def cast(self, stage: Stage, entropy: SeededEntropy) -> Sequence[Client]:
-        self._checks = CoordinatorChecks(stage)
+    def cast(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
+        self._checks = CoordinatorChecks(context)
         for number in range(3 + entropy.below(3)):
             group = GroupHistory(f"group {number}")
             version = (requests.FIRST, requests.SECOND)[entropy.below(2)]
             self._groups.append(group)
             self._producers.append(
-                TransactionalProducer(stage, f"writer {number}", stage.targets, group, version=version)
+                TransactionalProducer(context, f"writer {number}", context.targets, group, version=version)
             )
         return [
             *self._producers,
-            CommittedReader(stage, "committed", stage.targets),
-            Consumer(stage, "uncommitted", stage.targets, sessions=True),
-            Administrator(stage),
+            CommittedReader(context, "committed", context.targets),
+            Consumer(context, "uncommitted", context.targets, sessions=True),
+            Administrator(context),
         ]
 
-    def progress(self, stage: Stage) -> int:
+    def progress(self, context: RunContext) -> int:
         return sum(producer.committed for producer in self._producers)
 
-    def open(self, stage: Stage) -> None:
-        super().open(stage)
-        find_coordinator(stage, "writer 0", group_requests.TRANSACTION_KEY)
-        find_coordinator(stage, "group 0", group_requests.GROUP_KEY)
+    def open(self, context: RunContext) -> None:
+        super().open(context)
+        find_coordinator(context, "writer 0", group_requests.TRANSACTION_KEY)
+        find_coordinator(context, "group 0", group_requests.GROUP_KEY)
 
-    def check(self, stage: Stage, node: Node) -> None:
+    def check(self, context: RunContext, node: Node) -> None:
         assert self._checks is not None
         self._checks.check(node)
 
-    def audit(self, stage: Stage) -> None:
-        super().audit(stage)
+    def audit(self, context: RunContext) -> None:
+        super().audit(context)
         assert self._checks is not None
-        self._checks.check_replays(stage.virtual.running)
-        self.audit_again(stage)
+        self._checks.check_replays(context.virtual.running)
+        self.audit_again(context)
 
-    def audit_again(self, stage: Stage) -> None:
+    def audit_again(self, context: RunContext) -> None:
         """Every transaction has ended, and is seen whole or not at all."""
-        auditor = Auditor(stage)
+        auditor = Auditor(context)
         seen: set[int] = set()
-        for partition in stage.targets:
-            seen |= self._read_committed(stage, auditor, partition)
+        for partition in context.targets:
+            seen |= self._read_committed(context, auditor, partition)
         self.check_ends(seen)
-        check_committed(stage, self._groups)
+        check_committed(context, self._groups)
 
     def check_ends(self, seen: set[int]) -> None:
         """`seen` are the numbers of all batches that are shown in the end."""
@@ -127,7 +127,7 @@ class TransactionsScenario(Scenario):
             for transaction in producer.transactions:
                 transaction.check_whole(seen)
 
-    def _read_committed(self, stage: Stage, auditor: Auditor, partition: PartitionHistory) -> set[int]:
+    def _read_committed(self, context: RunContext, auditor: Auditor, partition: PartitionHistory) -> set[int]:
         seen: set[int] = set()
         offset = 0
         for _ in range(ATTEMPTS_MAX):
@@ -136,7 +136,7 @@ class TransactionsScenario(Scenario):
             if part.error_code:
                 raise Violation(ALL_OR_NOTHING, f"{ErrorCode(part.error_code).name} for {partition}")
             if part.records:
-                found, offset = committed_batches(stage.histories, partition, part, offset)
+                found, offset = committed_batches(context.histories, partition, part, offset)
                 seen.update(batch.number for batch in found)
             elif offset >= max(part.high_watermark, partition.known_end):  # which a start may have to catch up with
                 return seen

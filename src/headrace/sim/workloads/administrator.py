@@ -12,7 +12,7 @@ from headrace.model.ids import TopicId
 from headrace.sim.checkers.history import NOT_SYNCED, PartitionHistory
 from headrace.sim.checkers.topics import COMMITTED_STAYS
 from headrace.sim.checkers.violation import require
-from headrace.sim.stage import FLUSH_MESSAGES, Stage, TopicPlan
+from headrace.sim.context import FLUSH_MESSAGES, RunContext, TopicPlan
 from headrace.sim.workloads import requests
 from headrace.sim.workloads.client import Client
 from headrace.sim.workloads.producers import HONEST_ERRORS
@@ -33,8 +33,8 @@ ALL_RECORDS = -1
 
 
 class Administrator(Client):
-    def __init__(self, stage: Stage, *, pause_ms_max: int = PAUSE_MS_MAX) -> None:
-        super().__init__(stage, "administrator")
+    def __init__(self, context: RunContext, *, pause_ms_max: int = PAUSE_MS_MAX) -> None:
+        super().__init__(context, "administrator")
         self._pause_ms_max = pause_ms_max
         self._next_ms = 0.0
         self._waits = False
@@ -79,7 +79,7 @@ class Administrator(Client):
         self.ask(api_key, version, request, answered)
 
     def _change_something(self) -> None:
-        plans = self.stage.plans
+        plans = self.context.plans
         plan = plans[self.entropy.below(len(plans))]
         if plan.mortal and plan.topic is None:
             self._create(plan)
@@ -106,7 +106,7 @@ class Administrator(Client):
         def created(response: Any) -> None:
             topic = response.topics[0]
             if self._decided(plan, topic.error_code):
-                self.stage.histories.add(plan.created(TopicId(topic.topic_id), plan.partitions))
+                self.context.histories.add(plan.created(TopicId(topic.topic_id), plan.partitions))
 
         request = requests.new_topic(plan.name, plan.partitions, plan.configs)
         self._ask(ApiKey.CREATE_TOPICS, requests.CREATE_TOPICS, request, created)
@@ -126,7 +126,7 @@ class Administrator(Client):
         gone = plan.deleted()
         if gone is not None:
             gone.certain = False
-            del self.stage.histories.topics[gone.topic_id]
+            del self.context.histories.topics[gone.topic_id]
 
     def _grow(self, plan: TopicPlan) -> None:
         count = plan.truth.partitions + 1
@@ -161,7 +161,7 @@ class Administrator(Client):
                 self._level += 1
                 topic.sync_level = self._level
                 for partition in topic.partitions:
-                    partition.synced_from = self.stage.log_end(partition)
+                    partition.synced_from = self.context.log_end(partition)
 
         request = requests.config_change(plan.name, name, value)
         self._ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, requests.ALTER_CONFIGS, request, configured)
@@ -234,7 +234,7 @@ class Administrator(Client):
             plan.grown(len(found.partitions))
         else:
             assert known is None, "only this client creates topics of that name"
-            self.stage.histories.add(plan.created(TopicId(found.topic_id), len(found.partitions)))
+            self.context.histories.add(plan.created(TopicId(found.topic_id), len(found.partitions)))
 
     def _check(self, plan: TopicPlan, found: Any) -> None:
         """Nothing is under way, so what is shown is what was answered."""

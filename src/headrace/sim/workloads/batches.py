@@ -3,7 +3,7 @@
 from headrace.sim.checkers.history import NOBODY, NUMBER_BYTES, PartitionHistory, Producer, SentBatch
 from headrace.sim.checkers.transactions import Transaction
 from headrace.sim.clock import WALL_START_MS
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 from headrace.wire.records.builder import NewRecord, build_batch
 
 RECORDS_MAX = 4
@@ -19,9 +19,9 @@ POOL_BYTES = 1 << 18
 class BatchMaker:
     """Draws sizes and contents for one producer."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
-        self._stage = stage
-        self._entropy = stage.world.entropy.branch(f"batches {name}")
+    def __init__(self, context: RunContext, name: str) -> None:
+        self._context = context
+        self._entropy = context.world.entropy.branch(f"batches {name}")
         self._pool = self._entropy.random_bytes(POOL_BYTES)
 
     def make(
@@ -32,9 +32,9 @@ class BatchMaker:
         sequence: int = -1,
         transaction: Transaction | None = None,
     ) -> SentBatch:
-        sent = self._stage.histories.sent
+        sent = self._context.histories.sent
         number = len(sent)
-        timestamp = WALL_START_MS + int(self._stage.world.time.now_ms)
+        timestamp = WALL_START_MS + int(self._context.world.time.now_ms)
         records = [NewRecord(timestamp, number.to_bytes(NUMBER_BYTES, "big"), None)]
         values = (self._drawn_value() for _ in range(self._entropy.below(RECORDS_MAX)))
         records += [NewRecord(timestamp, None, value) for value in values]

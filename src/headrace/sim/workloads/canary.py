@@ -3,7 +3,7 @@
 from typing import Any
 
 from headrace.sim.checkers.violation import Violation
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 from headrace.sim.workloads import requests
 from headrace.sim.workloads.client import Client
 from headrace.wire.apis import ApiKey
@@ -20,8 +20,8 @@ SERVED_MEANWHILE = "answer while a commit waits"
 class Canary(Client):
     """Asks for what needs no disk and no commit; a slice of a stream may still be late, so the limit is generous."""
 
-    def __init__(self, stage: Stage) -> None:
-        super().__init__(stage, "canary")
+    def __init__(self, context: RunContext) -> None:
+        super().__init__(context, "canary")
         self._next_ms = 0.0
         self._waited_ms = 0.0
         self._waits = False
@@ -46,7 +46,7 @@ class Canary(Client):
         super().step()
         if not self._waits:
             self._waited_ms = 0.0
-        elif self.stage.virtual.serves:
+        elif self.context.virtual.serves:
             self._waited_ms += elapsed_ms
             if self._waited_ms > ANSWER_MS_MAX:
                 raise Violation(ANSWERED_SOON, f"none for {self._waited_ms:.0f} ms of service")
@@ -58,12 +58,12 @@ class Canary(Client):
         if self.entropy.below(2):
             self.ask(ApiKey.API_VERSIONS, API_VERSIONS, ApiVersionsRequest(), self._answered)
         else:
-            names = [plan.name for plan in self.stage.plans]
+            names = [plan.name for plan in self.context.plans]
             self.ask(ApiKey.METADATA, requests.METADATA, requests.topic_names(*names), self._answered)
 
     def _answered(self, response: Any) -> None:
         self._waits = False
         self._answers += 1
-        if self.stage.virtual.machine.spawner.holds_a_commit():
-            self.stage.world.trace.meet(SERVED_MEANWHILE)
+        if self.context.virtual.machine.spawner.holds_a_commit():
+            self.context.world.trace.meet(SERVED_MEANWHILE)
         self._next_ms = self.now_ms + self.entropy.below(PAUSE_MS_MAX)

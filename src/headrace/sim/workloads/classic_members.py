@@ -7,7 +7,7 @@ from headrace.model.errors import ErrorCode
 from headrace.sim.checkers.groups import GroupHistory
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.violation import require
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 from headrace.sim.workloads import group_requests as requests
 from headrace.sim.workloads.members import COMES_AGAIN, STALE, Member
 from headrace.sim.workloads.producers import HONEST_ERRORS
@@ -22,14 +22,14 @@ class ClassicMember(Member):
 
     def __init__(
         self,
-        stage: Stage,
+        context: RunContext,
         name: str,
         group: GroupHistory,
         targets: Sequence[PartitionHistory],
         *,
         instance_id: str | None,
     ) -> None:
-        super().__init__(stage, name, group, targets)
+        super().__init__(context, name, group, targets)
         self.instance_id = instance_id
         self._is_member = False
         self._heartbeat_ms = 0.0

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from headrace.sim.context import RunContext
 from headrace.sim.node import HOST, PORT
-from headrace.sim.stage import Stage
 from headrace.sim.workloads.connection import KafkaConnection
 from headrace.wire.apis import ApiKey
 
@@ -18,10 +18,10 @@ Handler = Callable[[Any], None]
 class Client:
     """A subclass says what to do when connected, with every turn, and when the connection is gone."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
-        self.stage = stage
+    def __init__(self, context: RunContext, name: str) -> None:
+        self.context = context
         self.name = name
-        self.entropy = stage.world.entropy.branch(f"client {name}")
+        self.entropy = context.world.entropy.branch(f"client {name}")
         self.connection: KafkaConnection | None = None
         self.silent = False
         """Half-closed: it only takes the answers that still come."""
@@ -33,7 +33,7 @@ class Client:
 
     @property
     def now_ms(self) -> float:
-        return self.stage.world.time.now_ms
+        return self.context.world.time.now_ms
 
     # For subclasses
 
@@ -88,7 +88,7 @@ class Client:
         connection = self.connection
         if connection is None:
             return
-        self.excused = self.excused or self.stage.disk_trouble
+        self.excused = self.excused or self.context.disk_trouble
         for handle, message in connection.poll():
             handle(message)
             if self.connection is not connection:
@@ -102,10 +102,10 @@ class Client:
             self.work()
 
     def _connect(self) -> None:
-        if self.now_ms < self._retry_ms or not self.stage.virtual.serves:
+        if self.now_ms < self._retry_ms or not self.context.virtual.serves:
             return
         try:
-            self.connection = KafkaConnection(self.stage.world, HOST, PORT)
+            self.connection = KafkaConnection(self.context.world, HOST, PORT)
         except ConnectionRefusedError:
             self._retry_later()
             return

@@ -7,7 +7,7 @@ from headrace.model.errors import ErrorCode
 from headrace.sim.checkers.history import Histories, PartitionHistory, SentBatch
 from headrace.sim.checkers.transactions import ALL_OR_NOTHING
 from headrace.sim.checkers.violation import require
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 from headrace.sim.workloads import transaction_requests as requests
 from headrace.sim.workloads.client import Client
 from headrace.sim.workloads.producers import HONEST_ERRORS
@@ -47,8 +47,8 @@ def committed_batches(
 
 
 class CommittedReader(Client):
-    def __init__(self, stage: Stage, name: str, targets: Sequence[PartitionHistory]) -> None:
-        super().__init__(stage, name)
+    def __init__(self, context: RunContext, name: str, targets: Sequence[PartitionHistory]) -> None:
+        super().__init__(context, name)
         self._targets = targets
         self._positions: dict[PartitionHistory, int] = {}
         self._losses: dict[PartitionHistory, int] = {}
@@ -95,7 +95,7 @@ class CommittedReader(Client):
                 honest = error is ErrorCode.KAFKA_STORAGE_ERROR and self.excused
                 require(honest, HONEST_ERRORS, f"{error.name} for a read of what is committed in {partition}")
                 return
-            _, self._positions[partition] = committed_batches(self.stage.histories, partition, part, offset)
+            _, self._positions[partition] = committed_batches(self.context.histories, partition, part, offset)
             self._read += 1
 
         self.ask(ApiKey.FETCH, requests.FETCH, message, fetched)

@@ -6,7 +6,7 @@ from typing import Any
 from headrace.model.errors import ErrorCode
 from headrace.sim.checkers.groups import GroupHistory
 from headrace.sim.checkers.history import PartitionHistory
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 from headrace.sim.workloads import group_requests as requests
 from headrace.sim.workloads.members import Member
 from headrace.wire.apis import ApiKey
@@ -18,9 +18,14 @@ NOT_JOINED = 0
 
 class ConsumerMember(Member):
     def __init__(
-        self, stage: Stage, name: str, group: GroupHistory, targets: Sequence[PartitionHistory], topics: Sequence[str]
+        self,
+        context: RunContext,
+        name: str,
+        group: GroupHistory,
+        targets: Sequence[PartitionHistory],
+        topics: Sequence[str],
     ) -> None:
-        super().__init__(stage, name, group, targets)
+        super().__init__(context, name, group, targets)
         self._topics = topics
         self._heartbeat_ms = 0.0
         self._become_another()

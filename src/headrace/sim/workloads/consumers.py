@@ -7,7 +7,7 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicId
 from headrace.sim.checkers.history import KEPT, PartitionHistory
 from headrace.sim.checkers.violation import Violation, require
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 from headrace.sim.workloads import requests
 from headrace.sim.workloads.client import Client
 from headrace.sim.workloads.producers import GONE, HONEST_ERRORS
@@ -38,8 +38,8 @@ class _Asked(NamedTuple):
 class Consumer(Client):
     """Follows `targets`, which others may lengthen and change meanwhile; what it is shown must never change."""
 
-    def __init__(self, stage: Stage, name: str, targets: Sequence[PartitionHistory], *, sessions: bool) -> None:
-        super().__init__(stage, name)
+    def __init__(self, context: RunContext, name: str, targets: Sequence[PartitionHistory], *, sessions: bool) -> None:
+        super().__init__(context, name)
         self._targets = targets
         self._sessions = sessions
         self._by_id = self.entropy.below(2) == 0
@@ -172,7 +172,7 @@ class Consumer(Client):
         partition.starts_at(part.log_start_offset)
         partition.reaches(part.high_watermark)
         if part.records:
-            _, self._positions[partition] = self.stage.histories.show(
+            _, self._positions[partition] = self.context.histories.show(
                 partition,
                 bytes(part.records),
                 offset=asked.offset,

@@ -1,10 +1,10 @@
 """Peers that send what no client sends: noise, lies about lengths, damaged batches, and requests without end."""
 
 from headrace.sim.checkers.history import PartitionHistory
+from headrace.sim.context import RunContext
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.network import VirtualClient
 from headrace.sim.node import HOST, PORT
-from headrace.sim.stage import Stage
 from headrace.sim.workloads import requests
 from headrace.wire import frames
 from headrace.wire.apis import ApiKey, codec
@@ -23,8 +23,8 @@ STAY_STEPS_MAX = 200
 class HostilePeers:
     """Now and then another peer comes, does its worst, and leaves."""
 
-    def __init__(self, stage: Stage, entropy: SeededEntropy) -> None:
-        self._stage = stage
+    def __init__(self, context: RunContext, entropy: SeededEntropy) -> None:
+        self._context = context
         self._entropy = entropy
         self._peers: list[tuple[VirtualClient, int]] = []
 
@@ -32,15 +32,15 @@ class HostilePeers:
         if len(self._peers) >= PEERS_MAX:
             return
         try:
-            peer = self._stage.world.connect(HOST, PORT)
+            peer = self._context.world.connect(HOST, PORT)
         except ConnectionRefusedError:
             return
         kinds = (_noise, _lie_about_the_length, _flipped_request, _damaged_batch, _endless_pipeline, _half_a_frame)
-        peer.send(kinds[self._entropy.below(len(kinds))](self._entropy, self._stage))
+        peer.send(kinds[self._entropy.below(len(kinds))](self._entropy, self._context))
         if self._entropy.one_in(3):
             peer.stall(receiving=True)
-        self._stage.world.trace.meet("hostile frame")
-        self._peers.append((peer, self._stage.world.steps + self._entropy.below(STAY_STEPS_MAX)))
+        self._context.world.trace.meet("hostile frame")
+        self._peers.append((peer, self._context.world.steps + self._entropy.below(STAY_STEPS_MAX)))
 
     def step(self) -> None:
         staying = []
@@ -48,7 +48,7 @@ class HostilePeers:
             peer.receive().clear()
             if peer.is_closed():
                 continue
-            if self._stage.world.steps < leaves_at_step:
+            if self._context.world.steps < leaves_at_step:
                 staying.append((peer, leaves_at_step))
             elif self._entropy.below(2):
                 peer.reset()
@@ -61,19 +61,19 @@ def _frame(api_key: ApiKey, version: int, request: object) -> bytes:
     return frames.request_frame(api_key, version, 0, CLIENT_ID, codec(api_key).encode_request(request, version))
 
 
-def _noise(entropy: SeededEntropy, stage: Stage) -> bytes:
+def _noise(entropy: SeededEntropy, context: RunContext) -> bytes:
     return entropy.random_bytes(1 + entropy.below(NOISE_BYTES_MAX))
 
 
-def _lie_about_the_length(entropy: SeededEntropy, stage: Stage) -> bytes:
+def _lie_about_the_length(entropy: SeededEntropy, context: RunContext) -> bytes:
     lengths = (-1, 0, 3, 1 << 30, (1 << 31) - 1, -(1 << 31))
     declared = lengths[entropy.below(len(lengths))].to_bytes(4, "big", signed=True)
     return declared + entropy.random_bytes(entropy.below(NOISE_BYTES_MAX))
 
 
-def _flipped_request(entropy: SeededEntropy, stage: Stage) -> bytes:
+def _flipped_request(entropy: SeededEntropy, context: RunContext) -> bytes:
     """A request with some bytes changed behind its size. None of them changes anything when it is valid by chance."""
-    target = _target(entropy, stage)
+    target = _target(entropy, context)
     name, index = (target.topic.name, target.index) if target is not None else ("none", 0)
     wanted = requests.wanted_topic(name, [(index, entropy.below(1_000))])
     kinds = (
@@ -89,10 +89,10 @@ def _flipped_request(entropy: SeededEntropy, stage: Stage) -> bytes:
     return bytes(content)
 
 
-def _damaged_batch(entropy: SeededEntropy, stage: Stage) -> bytes:
-    target = _target(entropy, stage)
+def _damaged_batch(entropy: SeededEntropy, context: RunContext) -> bytes:
+    target = _target(entropy, context)
     if target is None:
-        return _noise(entropy, stage)
+        return _noise(entropy, context)
     request = requests.produced(target.topic.name, target.index, _bad_batch(entropy), acks=entropy.below(3) - 1)
     return _frame(ApiKey.PRODUCE, requests.PRODUCE_BY_NAME, request)
 
@@ -104,16 +104,16 @@ def _bad_batch(entropy: SeededEntropy) -> bytes:
     return bytes(content)
 
 
-def _endless_pipeline(entropy: SeededEntropy, stage: Stage) -> bytes:
-    names = requests.topic_names(*(plan.name for plan in stage.plans))
+def _endless_pipeline(entropy: SeededEntropy, context: RunContext) -> bytes:
+    names = requests.topic_names(*(plan.name for plan in context.plans))
     return _frame(ApiKey.METADATA, requests.METADATA, names) * (1 + entropy.below(PIPELINE_REQUESTS_MAX))
 
 
-def _half_a_frame(entropy: SeededEntropy, stage: Stage) -> bytes:
+def _half_a_frame(entropy: SeededEntropy, context: RunContext) -> bytes:
     whole = _frame(ApiKey.PRODUCE, requests.PRODUCE_BY_NAME, requests.produced("none", 0, _bad_batch(entropy)))
     return whole[: 1 + entropy.below(len(whole) - 1)]
 
 
-def _target(entropy: SeededEntropy, stage: Stage) -> PartitionHistory | None:
-    targets = stage.targets
+def _target(entropy: SeededEntropy, context: RunContext) -> PartitionHistory | None:
+    targets = context.targets
     return targets[entropy.below(len(targets))] if targets else None

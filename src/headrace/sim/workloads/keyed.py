@@ -8,7 +8,7 @@ from headrace.sim.checkers.history import NO_GAP
 from headrace.sim.checkers.keys import Key, KeyHistory, Shown
 from headrace.sim.checkers.violation import require
 from headrace.sim.clock import WALL_START_MS
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 from headrace.sim.workloads import requests
 from headrace.sim.workloads.client import Client
 from headrace.sim.workloads.producers import HONEST_ERRORS
@@ -37,8 +37,8 @@ class _Written(NamedTuple):
 class KeyedProducer(Client):
     """Idempotent, one batch at a time; what was not answered is sent again."""
 
-    def __init__(self, stage: Stage, name: str, histories: Callable[[], Sequence[KeyHistory]]) -> None:
-        super().__init__(stage, name)
+    def __init__(self, context: RunContext, name: str, histories: Callable[[], Sequence[KeyHistory]]) -> None:
+        super().__init__(context, name)
         self._histories = histories
         self._producer_id = -1
         self._sequences: dict[KeyHistory, int] = {}
@@ -156,8 +156,8 @@ class Scan:
 
 
 class TableReader(Client):
-    def __init__(self, stage: Stage, name: str, histories: Callable[[], Sequence[KeyHistory]]) -> None:
-        super().__init__(stage, name)
+    def __init__(self, context: RunContext, name: str, histories: Callable[[], Sequence[KeyHistory]]) -> None:
+        super().__init__(context, name)
         self._histories = histories
         self._scan: Scan | None = None
         self._waits = False

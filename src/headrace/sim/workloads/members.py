@@ -7,7 +7,7 @@ from headrace.model.errors import ErrorCode
 from headrace.sim.checkers.groups import FENCED, GroupHistory
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.violation import Violation, require
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 from headrace.sim.workloads import group_requests as requests
 from headrace.sim.workloads.client import Client
 from headrace.sim.workloads.producers import HONEST_ERRORS
@@ -39,8 +39,10 @@ STALE = (
 class Member(Client):
     """One request at a time. A subclass says how it becomes a member and stays one."""
 
-    def __init__(self, stage: Stage, name: str, group: GroupHistory, targets: Sequence[PartitionHistory]) -> None:
-        super().__init__(stage, name)
+    def __init__(
+        self, context: RunContext, name: str, group: GroupHistory, targets: Sequence[PartitionHistory]
+    ) -> None:
+        super().__init__(context, name)
         self.group = group
         self.targets = targets
         self.member_id = ""
@@ -195,7 +197,7 @@ class Member(Client):
     def _refused(self, error: ErrorCode) -> None:
         self.wait()
         if error is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-            self.stage.world.trace.meet(COMMIT_LOST)
+            self.context.world.trace.meet(COMMIT_LOST)
         if error in COMES_AGAIN:
             return
         require(

@@ -7,7 +7,7 @@ from headrace.model.errors import ErrorCode
 from headrace.sim.checkers.history import PartitionHistory, SentBatch
 from headrace.sim.checkers.history import Producer as SentBy
 from headrace.sim.checkers.violation import Violation
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 from headrace.sim.workloads import requests
 from headrace.sim.workloads.batches import BatchMaker
 from headrace.sim.workloads.client import Client
@@ -28,7 +28,7 @@ class Producer(Client):
 
     def __init__(
         self,
-        stage: Stage,
+        context: RunContext,
         name: str,
         targets: Sequence[PartitionHistory],
         *,
@@ -37,8 +37,8 @@ class Producer(Client):
         in_flight_max: int,
         pause_ms_max: int,
     ) -> None:
-        super().__init__(stage, name)
-        self._maker = BatchMaker(stage, name)
+        super().__init__(context, name)
+        self._maker = BatchMaker(context, name)
         self._targets = targets
         self._idempotent = idempotent
         self._acks = acks
@@ -118,7 +118,7 @@ class Producer(Client):
     def _is_due(self) -> bool:
         if self._hurries:
             return self._acks != UNANSWERED
-        return self.now_ms >= self._next_ms and self.stage.may_send()
+        return self.now_ms >= self._next_ms and self.context.may_send()
 
     def _new_batch(self, target: PartitionHistory) -> SentBatch:
         if not self._idempotent:
@@ -150,7 +150,7 @@ class Producer(Client):
         answer = response.responses[0].partition_responses[0]
         if answer.error_code == ErrorCode.NONE:
             self._unacknowledged.remove(batch)
-            self.stage.histories.acknowledge(batch, answer.base_offset)
+            self.context.histories.acknowledge(batch, answer.base_offset)
             batch.partition.starts_at(answer.log_start_offset)
             self._acknowledged.add(batch.partition)
             return

@@ -13,7 +13,7 @@ from headrace.sim.checkers.epochs import FENCED_RUN, KNOWN_COMMIT, CommittedBatc
 from headrace.sim.checkers.history import PartitionHistory, Producer, SentBatch
 from headrace.sim.checkers.transactions import Transaction
 from headrace.sim.checkers.violation import Violation, require
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 from headrace.sim.workloads import epoch_requests as epochs
 from headrace.sim.workloads import transaction_requests as requests
 from headrace.sim.workloads.batches import BatchMaker
@@ -57,10 +57,10 @@ class Zombie:
 
 
 class Query(SteppingClient):
-    def __init__(self, stage: Stage, name: str, targets: Sequence[PartitionHistory]) -> None:
-        super().__init__(stage, name)
+    def __init__(self, context: RunContext, name: str, targets: Sequence[PartitionHistory]) -> None:
+        super().__init__(context, name)
         self._targets = targets
-        self._maker = BatchMaker(stage, name)
+        self._maker = BatchMaker(context, name)
         self._runs = self._attempts_made = 0
         self._batch_id = 0
         self._attempts: list[Attempt] = []
@@ -187,7 +187,7 @@ class Query(SteppingClient):
         def written(response: Any) -> None:
             answer = response.responses[0].partition_responses[0]
             if self._done(answer.error_code, str(made[0])):
-                self.stage.histories.acknowledge(made[0], answer.base_offset)
+                self.context.histories.acknowledge(made[0], answer.base_offset)
                 attempt.work.acknowledged.append(made[0])
 
         return write

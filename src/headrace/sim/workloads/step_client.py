@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 from headrace.sim.workloads.client import Client
 from headrace.wire.apis import ApiKey
 
@@ -13,8 +13,8 @@ Step = Callable[[], None]
 class SteppingClient(Client):
     """A step stays the first until a subclass takes it out, so that one that was not answered is asked again."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
-        super().__init__(stage, name)
+    def __init__(self, context: RunContext, name: str) -> None:
+        super().__init__(context, name)
         self._steps: list[Step] = []
         self._waits = self._hurries = False
         self._next_ms = 0.0

@@ -12,7 +12,7 @@ from headrace.sim.checkers.groups import CommittedOffset, GroupHistory
 from headrace.sim.checkers.history import PartitionHistory, Producer, SentBatch
 from headrace.sim.checkers.transactions import FENCED_PRODUCER, Transaction
 from headrace.sim.checkers.violation import Violation, require
-from headrace.sim.stage import Stage
+from headrace.sim.context import RunContext
 from headrace.sim.workloads import group_requests
 from headrace.sim.workloads import transaction_requests as requests
 from headrace.sim.workloads.batches import BatchMaker
@@ -54,13 +54,13 @@ FENCED = (
 
 class TransactionalProducer(SteppingClient):
     def __init__(
-        self, stage: Stage, name: str, targets: Sequence[PartitionHistory], group: GroupHistory, *, version: int
+        self, context: RunContext, name: str, targets: Sequence[PartitionHistory], group: GroupHistory, *, version: int
     ) -> None:
-        super().__init__(stage, name)
+        super().__init__(context, name)
         self._targets = targets
         self._group = group
         self._version = version
-        self._maker = BatchMaker(stage, name)
+        self._maker = BatchMaker(context, name)
         self._producer: Producer | None = None
         self._sequences: dict[PartitionHistory, int] = {}
         self._transaction: Transaction | None = None
@@ -193,7 +193,7 @@ class TransactionalProducer(SteppingClient):
         def written(response: Any) -> None:
             answer = response.responses[0].partition_responses[0]
             if self._done(answer.error_code):
-                self.stage.histories.acknowledge(made[0], answer.base_offset)
+                self.context.histories.acknowledge(made[0], answer.base_offset)
                 transaction.acknowledged.append(made[0])
 
         return write

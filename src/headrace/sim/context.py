@@ -93,7 +93,7 @@ class Targets(Sequence[PartitionHistory]):
         return iter(self._now())
 
 
-class Stage:
+class RunContext:
     def __init__(self, world: World, virtual: VirtualNode, plans: Sequence[TopicPlan] = ()) -> None:
         self.world = world
         self.virtual = virtual
