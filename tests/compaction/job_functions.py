@@ -3,12 +3,12 @@
 import os
 from collections.abc import Iterator
 
-from headrace.ports.spawner import Spent
+from headrace.ports.spawner import BytesProcessed
 
 
-def counting(count: int) -> Iterator[Spent | int]:
+def counting(count: int) -> Iterator[BytesProcessed | int]:
     for number in range(count):
-        yield Spent(100)
+        yield BytesProcessed(100)
         yield number
 
 
@@ -34,9 +34,9 @@ def failing_oddly() -> Iterator[int]:
     raise Odd("odd")
 
 
-def endless(path: str) -> Iterator[Spent | int]:
+def endless(path: str) -> Iterator[BytesProcessed | int]:
     yield os.getpid()
     while True:
         with open(path, "a") as file:
             file.write("x")
-        yield Spent(1)
+        yield BytesProcessed(1)

@@ -14,7 +14,7 @@ import pytest
 
 from headrace.ports.real.helper import NICENESS, STARVED_SECONDS, Priority, paced
 from headrace.ports.real.spawner import ThreadSpawner
-from headrace.ports.spawner import JobDied, RunningJob, Spent
+from headrace.ports.spawner import BytesProcessed, JobDied, RunningJob
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.spawner import VirtualSpawner
 from headrace.sim.trace import Trace
@@ -168,7 +168,7 @@ def test_a_job_rests_when_it_has_spent_too_much() -> None:
         rests.append(seconds)
         now += seconds
 
-    steps = iter([Spent(1000), "a", Spent(500), Spent(0), "b"])
+    steps = iter([BytesProcessed(1000), "a", BytesProcessed(500), BytesProcessed(0), "b"])
     results = list(paced(steps, 1000.0, now=lambda: now, sleep=sleep))
     assert results == ["a", "b"]
     assert rests == [1.0, 0.5]
@@ -197,7 +197,7 @@ def test_a_starving_job_is_idle_no_longer(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_job_without_its_parent_stops() -> None:
     with pytest.raises(SystemExit):
-        list(paced(iter([Spent(1), "never"]), float("inf"), parent_is_there=lambda: False))
+        list(paced(iter([BytesProcessed(1), "never"]), float("inf"), parent_is_there=lambda: False))
 
 
 def test_virtual_jobs_take_turns() -> None:

@@ -85,7 +85,7 @@ def call_all(calls: Iterable[Callable[[], object]]) -> None:
     raise_failures(failures)
 
 
-class Spent(NamedTuple):
+class BytesProcessed(NamedTuple):
     """A job yields it from time to time: so many bytes were read and written, and the job may be held back now."""
 
     bytes: int
@@ -117,7 +117,7 @@ class Spawner(Protocol):
 
     def start_job(
         self,
-        job: Callable[[], Iterator[Spent | T]],
+        job: Callable[[], Iterator[BytesProcessed | T]],
         each: Callable[[T], None],
         completed: Callable[[BaseException | None], None],
         *,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.ports.spawner import Spent
+from headrace.ports.spawner import BytesProcessed
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.trace import Trace
 
@@ -72,7 +72,7 @@ class VirtualJobs:
             job.ended = True
             failure = error
         else:
-            if isinstance(result, Spent):
+            if isinstance(result, BytesProcessed):
                 return 0
             job.each(result)
             return 1

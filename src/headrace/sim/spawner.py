@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from headrace.ports.spawner import LANE_HELPERS, Lane, LaneState, Spent, raise_failures
+from headrace.ports.spawner import LANE_HELPERS, BytesProcessed, Lane, LaneState, raise_failures
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.jobs import VirtualJob, VirtualJobs
 from headrace.sim.trace import Trace
@@ -122,7 +122,7 @@ class VirtualSpawner:
 
     def start_job(
         self,
-        job: Callable[[], Iterator[Spent | T]],
+        job: Callable[[], Iterator[BytesProcessed | T]],
         each: Callable[[T], None],
         completed: Callable[[BaseException | None], None],
         *,

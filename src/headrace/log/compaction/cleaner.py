@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from headrace.ports.disk import Disk
-from headrace.ports.spawner import Spent
+from headrace.ports.spawner import BytesProcessed
 from headrace.wire.errors import ProtocolError
 from headrace.wire.records.header import (
     BASE_OFFSET,
@@ -71,19 +71,19 @@ class CleanedGroup(CleaningProgress):
     counts: Counts = field(default_factory=Counts)
 
 
-def clean(disk: Disk, plan: CleaningPlan) -> Iterator[Spent | CleaningProgress]:
+def clean(disk: Disk, plan: CleaningPlan) -> Iterator[BytesProcessed | CleaningProgress]:
     """Yields each group as soon as its files are on the device, what was spent meanwhile, and signs of progress."""
     spent = 0
     for result in _clean(disk, plan):
         yield result
-        if isinstance(result, Spent):
+        if isinstance(result, BytesProcessed):
             spent += max(result.bytes, SPENT_BYTES)
             if spent >= PROGRESS_BYTES:
                 spent = 0
                 yield CleaningProgress()
 
 
-def _clean(disk: Disk, plan: CleaningPlan) -> Iterator[Spent | CleanedGroup]:
+def _clean(disk: Disk, plan: CleaningPlan) -> Iterator[BytesProcessed | CleanedGroup]:
     aborted = AbortedTransactions()
     producers = ProducerEnds(now_ms=plan.now_ms, expiration_ms=plan.producer_expiration_ms)
     yield from _read_headers(disk, plan, aborted, producers)
@@ -155,7 +155,7 @@ def _aborted_by_marker(disk: Disk, folder: str, group: Sequence[SourceSegment]) 
 
 def _read_headers(
     disk: Disk, plan: CleaningPlan, aborted: AbortedTransactions, producers: ProducerEnds
-) -> Iterator[Spent]:
+) -> Iterator[BytesProcessed]:
     """Of the whole log: what producers sent last, and how the transactions of the dirty part ended."""
     for segment in (*plan.segments, *plan.later_segments):
         path = names.segment_stem(plan.folder, segment.base_offset) + names.LOG
@@ -174,12 +174,12 @@ def _read_headers(
                     aborted.data(fields)
         finally:
             disk.close(file)
-        yield Spent(0)
+        yield BytesProcessed(0)
 
 
 def _map_keys(
     disk: Disk, plan: CleaningPlan, aborted: AbortedTransactions, keys: KeyMap
-) -> Generator[Spent, None, int]:
+) -> Generator[BytesProcessed, None, int]:
     """Fill the map from the dirty part; where it ends, which is before the plan's end when the map is full."""
     reached, spent = plan.dirty_from, 0
     for segment in plan.segments:
@@ -199,10 +199,10 @@ def _map_keys(
             reached = base_offset + fields[LAST_OFFSET_DELTA] + 1
             spent += len(batch)
             if spent >= SPENT_BYTES:
-                yield Spent(spent)
+                yield BytesProcessed(spent)
                 spent = 0
         reached = max(reached, segment.end_offset)
-    yield Spent(spent)
+    yield BytesProcessed(spent)
     return reached
 
 
@@ -227,7 +227,7 @@ class _Cleaner:
         """From such a batch on tombstones stay: they may be what hides a record in it."""
         self._counts = Counts()
 
-    def clean_group(self, disk: Disk, group: Sequence[SourceSegment]) -> Iterator[Spent | CleanedGroup]:
+    def clean_group(self, disk: Disk, group: Sequence[SourceSegment]) -> Iterator[BytesProcessed | CleanedGroup]:
         plan = self._plan
         self._counts = counts = Counts()
         changed = len(group) > 1
@@ -248,10 +248,10 @@ class _Cleaner:
                     if is_marker(kept_fields) and kept_fields[RECORD_COUNT] and kept_fields[BASE_OFFSET] in aborted:
                         written.note_aborted(aborted[kept_fields[BASE_OFFSET]])
                 if spent >= SPENT_BYTES:
-                    yield Spent(spent)
+                    yield BytesProcessed(spent)
                     spent = 0
             files = written.finish() if changed else None
-        yield Spent(spent)
+        yield BytesProcessed(spent)
         yield CleanedGroup(sources=tuple(group), files=files, cleaned_to=self._cleaned_to, counts=counts)
 
     def _group_batches(self, disk: Disk, group: Iterable[SourceSegment]) -> _Batches:

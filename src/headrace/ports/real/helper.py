@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from headrace.ports.spawner import Spent
+from headrace.ports.spawner import BytesProcessed
 
 NICENESS = 10
 """For who cannot or may no longer be idle."""
@@ -78,7 +78,7 @@ def paced(
     """The results of a job, which rests whenever it has spent more than the time so far allows."""
     due = now()
     for result in results:
-        if not isinstance(result, Spent):
+        if not isinstance(result, BytesProcessed):
             yield result
             continue
         if not parent_is_there():

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import IO, Any, TypeVar, cast
 
-from headrace.ports.spawner import JobDied, Spent
+from headrace.ports.spawner import BytesProcessed, JobDied
 
 JOBS_MAX = 16
 
@@ -89,7 +89,7 @@ class Jobs:
 
     def start(
         self,
-        job: Callable[[], Iterator[Spent | T]],
+        job: Callable[[], Iterator[BytesProcessed | T]],
         each: Callable[[T], None],
         completed: Callable[[BaseException | None], None],
         *,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headrace.ports.disk import DataSync
 from headrace.ports.real.disk import RealDisk
 from headrace.ports.real.jobs import Jobs, ProcessJob
-from headrace.ports.spawner import LANE_HELPERS, Lane, LaneState, Spent, raise_failures
+from headrace.ports.spawner import LANE_HELPERS, BytesProcessed, Lane, LaneState, raise_failures
 
 if TYPE_CHECKING:
     from headrace.ports.real.kernel_syncs import KernelSyncs
@@ -138,7 +138,7 @@ class ThreadSpawner:
 
     def start_job(
         self,
-        job: Callable[[], Iterator[Spent | T]],
+        job: Callable[[], Iterator[BytesProcessed | T]],
         each: Callable[[T], None],
         completed: Callable[[BaseException | None], None],
         *,
