@@ -12,7 +12,7 @@ PATIENCES_MS = (300, 3_000, 30_000)
 T = TypeVar("T")
 
 
-def patiently(attempt: Callable[[float], T]) -> T:
+def retry_until_deadline(attempt: Callable[[float], T]) -> T:
     """What comes of the attempt when it may wait so long; only the last one may fail."""
     *shorter, longest = PATIENCES_MS
     for patience_ms in shorter:

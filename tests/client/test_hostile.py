@@ -20,7 +20,7 @@ from tests.reserved_ports import reserved_address
 
 from .hostile import HostileServer, ScriptedServer, listen_only, nobody_resolves
 from .leftovers import client_descriptors, client_threads
-from .patience import patiently
+from .patience import retry_until_deadline
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front")]
 
@@ -126,7 +126,7 @@ def test_brokers_at_addresses_that_cannot_be(host: str, port: int) -> None:
             consumer.poll(timeout_ms=request_timeout_ms + WAIT_MS)
 
     with ScriptedServer({ApiKey.METADATA, ApiKey.LIST_OFFSETS, ApiKey.FETCH}, describe) as server:
-        patiently(read)
+        retry_until_deadline(read)
 
 
 def test_a_consumer_says_that_nobody_is_there() -> None:

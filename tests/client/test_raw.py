@@ -26,7 +26,7 @@ from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import HEADER
 from headrace.wire.records.reader import batches, check_batch, records
 
-from .patience import patiently
+from .patience import retry_until_deadline
 
 pytestmark = pytest.mark.process
 
@@ -202,7 +202,7 @@ def test_what_cannot_be_produced_or_fetched(broker: EmbeddedBroker, topic: str) 
             list(fetcher.fetch({(topic, 0): (7, 9)}))
         assert (raised.value.partition, raised.value.offset) == (TopicPartition(topic, 0), 7)
         assert raised.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
-        patiently(partial(beyond_the_end, fetcher, topic))
+        retry_until_deadline(partial(beyond_the_end, fetcher, topic))
         with pytest.raises(ClientError):
             list(fetcher.fetch({("nowhere", 0): (0, 2)}, timeout_ms=300))
         left = fetcher.fetch({(topic, 0): (0, 1)})

@@ -14,7 +14,7 @@ from headrace.wire.apis import ApiKey
 from headrace.wire.messages import consumer_group_heartbeat, join_group, sync_group
 
 from .hostile import ScriptedServer
-from .patience import patiently
+from .patience import retry_until_deadline
 from .test_flapping import Flapping, RestlessCoordinator
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front")]
@@ -65,7 +65,7 @@ def test_leaders_that_send_us_to_each_other(names_leader: bool) -> None:
         world.addresses = {node: ("127.0.0.1", server.port) for node, server in servers.items()}
         bootstrap = servers[1].address
         began = time.monotonic()
-        patiently(partial(give_up, bootstrap))
+        retry_until_deadline(partial(give_up, bootstrap))
         with Consumer("t", bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
             assert consumer.poll(timeout_ms=600) == []
         assert world.requests < REQUESTS_PER_SECOND_MAX * (time.monotonic() - began), "nobody is asked without a pause"

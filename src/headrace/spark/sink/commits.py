@@ -30,7 +30,7 @@ def commit(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
     members = [report.member for report in reports if report.member is not None]
     epochs = connections.kept_epochs(options)
     try:
-        connections.patiently(
+        connections.retry_until_deadline(
             options,
             lambda: epochs.commit_epoch(
                 identity.owner,

@@ -65,7 +65,7 @@ def kept_epochs(options: SinkOptions) -> "Epochs":
     return kept("epochs", options.client, lambda: Epochs(config=options.admin_config()))
 
 
-def patiently(options: SinkOptions, ask: Callable[[], T]) -> T:
+def retry_until_deadline(options: SinkOptions, ask: Callable[[], T]) -> T:
     """An answer, waited for as long as rows may wait for theirs."""
     config = options.producer_config()
     patience = Patience(
@@ -82,7 +82,7 @@ def topic_batch_bytes_max(options: SinkOptions, topic: str) -> int:
     resource = ConfigResource(ResourceType.TOPIC, topic)
     admin = kept("admin", options.client, lambda: Admin(config=options.admin_config()))
     try:
-        entries = patiently(options, lambda: admin.describe_configs([resource])[resource])
+        entries = retry_until_deadline(options, lambda: admin.describe_configs([resource])[resource])
     except ClientError:
         return config.batch_size
     limits = [int(entry.value) for entry in entries if entry.name == TOPIC_LIMIT and entry.value is not None]

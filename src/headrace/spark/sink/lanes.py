@@ -93,12 +93,12 @@ def write_rows_of_lane(batches: Iterable[Any], options: SinkOptions, identity: I
     timeout_ms = dict(options.client).get("transaction_timeout_ms", TRANSACTION_MS)
     config = options.producer_config(transactional_id=f"{identity.owner}.{lane}", transaction_timeout_ms=timeout_ms)
     with Producer(config=config) as producer:
-        partitions = connections.patiently(options, lambda: producer.partition_count(place.topic))
+        partitions = connections.retry_until_deadline(options, lambda: producer.partition_count(place.topic))
         if partitions < options.lanes:
             raise OptionError(f'topic "{options.topic}" has {partitions} partitions: write_lanes takes at most as many')
-        with connections.patiently(options, producer.transaction) as transaction:
+        with connections.retry_until_deadline(options, producer.transaction) as transaction:
             sending = Sending(options, producer)
-            next_epoch, noted = connections.patiently(
+            next_epoch, noted = connections.retry_until_deadline(
                 options, lambda: _next_epoch(options, identity.owner, place, partitions)
             )
             if next_epoch > identity.batch_id:

@@ -46,7 +46,9 @@ class Sending:
         config = producer.config
         self._encoder = RowEncoder(
             topic=options.topic,
-            partition_count=lambda topic: connections.patiently(options, lambda: producer.partition_count(topic)),
+            partition_count=lambda topic: connections.retry_until_deadline(
+                options, lambda: producer.partition_count(topic)
+            ),
             batch_bytes_max=lambda topic: connections.topic_batch_bytes_max(options, topic),
             request_bytes_max=config.max_request_size,
             compression=options.compression,
@@ -94,7 +96,7 @@ def _usable_epochs(options: SinkOptions, identity: Identity | None) -> "Epochs |
         log_once("rows are written at least once: a batch job without the option idempotenceKey may repeat rows")
         return None
     epochs = connections.kept_epochs(options)
-    if connections.patiently(options, epochs.supported):
+    if connections.retry_until_deadline(options, epochs.supported):
         log_once(f"rows are written exactly once, as epochs of {identity.owner}")
         return epochs
     if is_asked_for:
@@ -130,7 +132,7 @@ def _write_epoch(
 ) -> TaskReport:
     from headrace.client.blocking.producer import Producer
 
-    member = connections.patiently(
+    member = connections.retry_until_deadline(
         options,
         lambda: epochs.begin_epoch_member(
             identity.owner,
@@ -152,7 +154,7 @@ def _write_epoch(
             partitions=(),
             has_offsets=False,
         )
-        transaction = connections.patiently(options, lambda: producer.adopt(lent))
+        transaction = connections.retry_until_deadline(options, lambda: producer.adopt(lent))
         sending = Sending(options, producer)
         renewed_s = monotonic()
         for rows in chunks(batches):
@@ -171,7 +173,7 @@ def _say_if_forgotten(options: SinkOptions, epochs: "Epochs", member: EpochMembe
     if not is_first or member.batch_id == 0:
         return
     try:
-        committed = connections.patiently(options, lambda: epochs.describe(member.owner)).committed_batch_id
+        committed = connections.retry_until_deadline(options, lambda: epochs.describe(member.owner)).committed_batch_id
     except BrokerError:
         return
     if committed < 0:
@@ -183,7 +185,7 @@ def _say_if_forgotten(options: SinkOptions, epochs: "Epochs", member: EpochMembe
 
 
 def _renew(options: SinkOptions, epochs: "Epochs", member: EpochMember) -> None:
-    if connections.patiently(options, lambda: epochs.renew(member)) != member:
+    if connections.retry_until_deadline(options, lambda: epochs.renew(member)) != member:
         raise LostMember(
             f"epoch {member.batch_id} of {member.owner} was committed or given up while this task wrote for it"
         )
