@@ -102,13 +102,13 @@ class AckWaits:
 
 def _refuse(wait: AckWait, error: ErrorCode) -> None:
     answer, _end_offset, error_at, _deadline_ms = wait
-    mend(answer, error_at, error)
+    patch_error(answer, error_at, error)
     answer.waits -= 1
     if not answer.waits:
         answer.connection.mark_dirty()
 
 
-def mend(answer: Answer, error_at: int, error: ErrorCode) -> None:
+def patch_error(answer: Answer, error_at: int, error: ErrorCode) -> None:
     """Turn the success that was sealed into an answer into an error.
 
     A producer with acks=0 is told nothing: its answer has no parts, and a failure shows by a closed connection.

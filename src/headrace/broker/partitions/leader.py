@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from headrace.broker.net.connection import Answer
-from headrace.broker.partitions.acknowledgements import AckWaits, mend
+from headrace.broker.partitions.acknowledgements import AckWaits, patch_error
 from headrace.broker.partitions.codecs import STORED_CODECS, Stored, stored_on_loop
 from headrace.broker.partitions.keys import Keyless, keyless_on_loop
 from headrace.broker.partitions.soundness import (
@@ -405,7 +405,7 @@ class LedPartition:
         end_offset = self.log.end_offset
         for answer, needed, _, error_at, _ in self._unconfirmed:
             if needed > end_offset:
-                mend(answer, error_at, ErrorCode.KAFKA_STORAGE_ERROR)
+                patch_error(answer, error_at, ErrorCode.KAFKA_STORAGE_ERROR)
         self._unconfirmed = [entry for entry in self._unconfirmed if entry[1] <= end_offset]
         self.wake_all()
 
@@ -459,7 +459,7 @@ class LedPartition:
         self.offline = True
         self.offline_error = error
         for answer, _, _, error_at, _ in self._unconfirmed:
-            mend(answer, error_at, error)
+            patch_error(answer, error_at, error)
         self._unconfirmed.clear()
         self._acks.fail(error)
         self.wake_all()
