@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
-from headrace.client.config import ClientConfig, ConsumerConfig, ProducerConfig, settle
+from headrace.client.config import ClientConfig, ConsumerConfig, ProducerConfig, resolve_config
 from headrace.client.errors import ClientError, DeadlineExceeded
 from headrace.client.loop import LoopClient
 from headrace.client.types import ConsumerRecord, GroupIdentity
@@ -64,7 +64,7 @@ class Delivery:
 
 class LoopedProducer:
     def __init__(self, bootstrap_servers: str | None = None, **options: Any) -> None:
-        config = settle(ProducerConfig, None, bootstrap_servers, options)
+        config = resolve_config(ProducerConfig, None, bootstrap_servers, options)
         self._loop = Loop(config)
         self._producer = self._loop.client.producer(config)
 
@@ -113,7 +113,7 @@ class Transaction:
 
 class LoopedConsumer:
     def __init__(self, *topics: str, bootstrap_servers: str | None = None, **options: Any) -> None:
-        self.config: ConsumerConfig = settle(ConsumerConfig, None, bootstrap_servers, options)
+        self.config: ConsumerConfig = resolve_config(ConsumerConfig, None, bootstrap_servers, options)
         self._loop = Loop(self.config)
         self._consumer = self._loop.client.consumer(self.config)
         self._left: list[ConsumerRecord] = []

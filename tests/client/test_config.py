@@ -8,7 +8,6 @@ from headrace.client.config import (
     ClientConfig,
     ConsumerConfig,
     ProducerConfig,
-    settle,
 )
 from headrace.client.config_options import AdminOptions, ConsumerOptions, ProducerOptions
 from headrace.client.errors import InvalidArgument
@@ -63,8 +62,10 @@ def test_kafka_names_and_texts() -> None:
 
 def test_keywords_go_over_the_config() -> None:
     given = ConsumerConfig(group_id="g", client_id="one")
-    assert settle(ConsumerConfig, given, None, {"client_id": "two"}) == ConsumerConfig(group_id="g", client_id="two")
-    named = settle(ConsumerConfig, {"group.id": "g"}, "a:1", {"client_id": "two"})
+    assert resolve_config(ConsumerConfig, given, None, {"client_id": "two"}) == ConsumerConfig(
+        group_id="g", client_id="two"
+    )
+    named = resolve_config(ConsumerConfig, {"group.id": "g"}, "a:1", {"client_id": "two"})
     assert named == ConsumerConfig(group_id="g", client_id="two", bootstrap_servers="a:1")
 
 
@@ -121,7 +122,7 @@ def test_what_is_wrong_is_said(kind: type[ClientConfig], names: dict[Any, Any], 
 
 def test_a_config_of_another_kind() -> None:
     with pytest.raises(InvalidArgument, match="a ConsumerConfig or a dict"):
-        settle(ConsumerConfig, ProducerConfig(), None, {})
+        resolve_config(ConsumerConfig, ProducerConfig(), None, {})
 
 
 @pytest.mark.parametrize("name", sorted(HINTS))

@@ -306,7 +306,7 @@ def refuse_settings(given: object) -> None:
         )
 
 
-def settle(
+def resolve_config(
     kind: type[Any], config: Any, bootstrap_servers: str | Sequence[str] | None, options: Mapping[str, Any]
 ) -> Any:
     """The config object of that kind: as given, from names, and with the keywords over it."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self, Unpack
 
 from headrace.client.aio.session import Session
-from headrace.client.config import AdminConfig, settle
+from headrace.client.config import AdminConfig, resolve_config
 from headrace.client.config_options import AdminOptions
 from headrace.client.core.admin import brokers, configs, groups, partitions, topics, transactions, users
 from headrace.client.core.calls import ANY_BROKER
@@ -50,7 +50,7 @@ class Admin:
         **options: Unpack[AdminOptions],
     ) -> None:
         """Options are those of `AdminConfig`; `config` also takes a dict with Kafka's names."""
-        self.config: AdminConfig = settle(AdminConfig, config, bootstrap_servers, options)
+        self.config: AdminConfig = resolve_config(AdminConfig, config, bootstrap_servers, options)
         self._timeout_ms = self.config.timeout_ms
         self._session = Session(self.config)
         if self.config.telemetry is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from headrace.client.aio.failures import TaskFailures
 from headrace.client.aio.session import Session
-from headrace.client.config import ConsumerConfig, SerializerName, settle
+from headrace.client.config import ConsumerConfig, SerializerName, resolve_config
 from headrace.client.config_options import ConsumerOptions
 from headrace.client.consumer_base import (
     CALLBACK_CLOSES,
@@ -60,7 +60,7 @@ class Consumer(AnyConsumer, Generic[Value]):
     ) -> None:
         """Options are those of `ConsumerConfig`; `config` also takes a dict with Kafka's names."""
         given = {**options, **({} if value_deserializer is None else {"value_deserializer": value_deserializer})}
-        self.config: ConsumerConfig = settle(ConsumerConfig, config, bootstrap_servers, given)
+        self.config: ConsumerConfig = resolve_config(ConsumerConfig, config, bootstrap_servers, given)
         self._session = Session(self.config)
         self._parts = ConsumerParts(self.config, self._session.cluster, self._session.entropy, logger.log)
         self._core, self._group = self._parts.core, self._parts.group

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from headrace.client.aio.session import Session
-from headrace.client.config import ProducerConfig, settle
+from headrace.client.config import ProducerConfig, resolve_config
 from headrace.client.config_options import ProducerOptions
 from headrace.client.consumer_base import Place, as_offsets
 from headrace.client.core.accumulator import NEVER, Appended
@@ -76,7 +76,7 @@ class Producer(AnyProducer):
         **options: Unpack[ProducerOptions],
     ) -> None:
         """Options are those of `ProducerConfig`; `config` also takes a dict with Kafka's names."""
-        self.config: ProducerConfig = settle(ProducerConfig, config, bootstrap_servers, options)
+        self.config: ProducerConfig = resolve_config(ProducerConfig, config, bootstrap_servers, options)
         self._session = Session(self.config)
         self._clock = self._session.clock
         self._core, self._transactions = make_core(self.config, self._session.cluster, self._session.entropy)

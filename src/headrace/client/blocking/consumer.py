@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from headrace.client.blocking.heartbeat_thread import Driver
 from headrace.client.blocking.session import Session
-from headrace.client.config import ConsumerConfig, SerializerName, settle
+from headrace.client.config import ConsumerConfig, SerializerName, resolve_config
 from headrace.client.config_options import ConsumerOptions
 from headrace.client.consumer_base import (
     CALLBACK_CLOSES,
@@ -59,7 +59,7 @@ class Consumer(AnyConsumer, Generic[Value]):
     ) -> None:
         """Options are those of `ConsumerConfig`; `config` also takes a dict with Kafka's names."""
         given = {**options, **({} if value_deserializer is None else {"value_deserializer": value_deserializer})}
-        self.config: ConsumerConfig = settle(ConsumerConfig, config, bootstrap_servers, given)
+        self.config: ConsumerConfig = resolve_config(ConsumerConfig, config, bootstrap_servers, given)
         self._session = Session(self.config)
         self._driver = Driver(self._session)
         self._parts = ConsumerParts(self.config, self._session.cluster, self._session.entropy, logger.log)

@@ -14,7 +14,7 @@ from headrace.client.blocking.delivery import FORKED, Changes, Delivery
 from headrace.client.blocking.producer_thread import Driven, drive
 from headrace.client.blocking.session import Session
 from headrace.client.blocking.transaction import Transaction
-from headrace.client.config import ProducerConfig, settle
+from headrace.client.config import ProducerConfig, resolve_config
 from headrace.client.config_options import ProducerOptions
 from headrace.client.core.accumulator import NOW, Appended
 from headrace.client.core.calls import Operation
@@ -65,7 +65,7 @@ class Producer(AnyProducer):
         **options: Unpack[ProducerOptions],
     ) -> None:
         """Options are those of `ProducerConfig`; `config` also takes a dict with Kafka's names."""
-        self.config: ProducerConfig = settle(ProducerConfig, config, bootstrap_servers, options)
+        self.config: ProducerConfig = resolve_config(ProducerConfig, config, bootstrap_servers, options)
         self._session = Session(self.config)
         self._clock = self._session.clock
         self._core, self._transactions = make_core(self.config, self._session.cluster, self._session.entropy)

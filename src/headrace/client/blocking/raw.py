@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self, Unpack
 
 from headrace.client.blocking.session import Session
-from headrace.client.config import ConsumerConfig, settle
+from headrace.client.config import ConsumerConfig, resolve_config
 from headrace.client.config_options import ConsumerOptions
 from headrace.client.consumer_base import Place, fetch_settings
 from headrace.client.core.ranges import FetchedBytes, RangeReader
@@ -35,7 +35,7 @@ class RawFetcher:
         **options: Unpack[ConsumerOptions],
     ) -> None:
         """Options are those of `ConsumerConfig`, as far as they are about connections and fetches."""
-        self.config: ConsumerConfig = settle(ConsumerConfig, config, bootstrap_servers, options)
+        self.config: ConsumerConfig = resolve_config(ConsumerConfig, config, bootstrap_servers, options)
         self._session = Session(self.config)
 
     def fetch(
