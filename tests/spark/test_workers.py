@@ -26,7 +26,7 @@ def test_only_processes_of_the_daemon_settle_and_only_at_first(
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", SimpleNamespace(name=program))
     monkeypatch.setattr(gc, "freeze", lambda: settled.append(None))
     for _ in range(3 * workers.FIRST_USES):
-        workers.settle()
+        workers.freeze_imports()
     assert len(settled) == expected
 
 

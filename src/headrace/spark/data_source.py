@@ -25,7 +25,7 @@ from headrace.spark.source_options import (
 )
 from headrace.spark.values import ERROR_TYPE
 from headrace.spark.versions import check_version
-from headrace.spark.workers import settle
+from headrace.spark.workers import freeze_imports
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -48,7 +48,7 @@ class HeadraceDataSource(DataSource):
         """Errors raised here are what a user sees at `load()`; those of later calls come wrapped in Spark's own."""
         super().__init__(options)
         check_version()
-        settle()
+        freeze_imports()
         check_names(options)
         self._source = parse_source_options(options) if is_source(options) else None
         if self._source is None and is_sink(options):
@@ -67,7 +67,7 @@ class HeadraceDataSource(DataSource):
     def reader(self, schema: "StructType") -> DataSourceReader:
         from headrace.spark.batch_reader import batch_reader
 
-        settle()
+        freeze_imports()
         given = OptionReader(self.options)
         for name in filter(given.has, STREAM_NAMES):
             log_once(f'option "{name}" is for streams: a batch read does nothing with it')

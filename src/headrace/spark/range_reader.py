@@ -13,7 +13,7 @@ from headrace.model.ids import TopicPartition
 from headrace.spark.data_loss import lost_text, settle_loss
 from headrace.spark.range_planner import OffsetRange
 from headrace.spark.source_options import SourceOptions
-from headrace.spark.workers import settle
+from headrace.spark.workers import freeze_imports
 
 if TYPE_CHECKING:
     import pyarrow
@@ -54,7 +54,7 @@ def read_range(
     from headrace.wire.columns.opened import hides_control
 
     wanted = partition.wanted
-    settle()
+    freeze_imports()
     maker = RowMaker(options, schema)
     fetcher = _fetcher(options.settings)
     meant = {wanted.partition.topic: UUID(partition.topic_id).bytes} if partition.topic_id else {}

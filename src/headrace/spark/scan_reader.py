@@ -21,7 +21,7 @@ from headrace.spark.range_planner import OffsetRange
 from headrace.spark.range_reader import RangePartition, decoder_helper, read_range
 from headrace.spark.scan_plan import FilePart, FilePlace, ScanPiece, client_config
 from headrace.spark.source_options import SourceOptions
-from headrace.spark.workers import settle
+from headrace.spark.workers import freeze_imports
 from headrace.wire.records.header import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -68,7 +68,7 @@ def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -
     from headrace.spark.rows import RowMaker
     from headrace.wire.columns.decoder import decode
 
-    settle()
+    freeze_imports()
     maker = RowMaker(options, schema)
     done = piece.wanted.begin
     try:

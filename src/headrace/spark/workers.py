@@ -15,7 +15,7 @@ FIRST_USES = 4
 _first_uses = iter(range(FIRST_USES))
 
 
-def settle() -> None:
+def freeze_imports() -> None:
     """Told at each use; in processes that Spark's daemon did not start, such as the user's own, nothing is done."""
     if getattr(sys.modules["__main__"].__spec__, "name", "") == DAEMON and next(_first_uses, None) is not None:
         gc.freeze()

@@ -11,7 +11,7 @@ from headrace.spark.sink import connections
 from headrace.spark.sink.identity import NAME_EACH_WRITE, Identity
 from headrace.spark.sink.options import SinkOptions
 from headrace.spark.sink.reports import TaskReport
-from headrace.spark.workers import settle
+from headrace.spark.workers import freeze_imports
 
 ABORT_MS_MAX = 10_000
 """The query has failed already: nobody is to wait long for what time does too."""
@@ -23,7 +23,7 @@ class EpochNotCommitted(RuntimeError):
 
 def commit(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
     """Everything that the tasks wrote, together; once committed, a repeat of it changes nothing."""
-    settle()
+    freeze_imports()
     identity = _identity(reports)
     if identity is None:
         return

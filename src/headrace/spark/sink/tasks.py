@@ -19,7 +19,7 @@ from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import LANES, SinkOptions
 from headrace.spark.sink.reports import TaskReport
 from headrace.spark.sink.rows import RowEncoder, chunks
-from headrace.spark.workers import settle
+from headrace.spark.workers import freeze_imports
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +72,7 @@ class Sending:
 
 def write_rows(batches: Iterable["pa.RecordBatch"], options: SinkOptions, identity: Identity | None) -> TaskReport:
     """All rows of a task, delivered, and what is to be committed of them."""
-    settle()
+    freeze_imports()
     if options.delivery == LANES:
         from headrace.spark.sink.lanes import write_lane
 
