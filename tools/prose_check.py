@@ -26,7 +26,7 @@ OPENINGS = ("What", "Who", "Whom", "Whose", "Which", "How", "Whether")
 """First words of a module's docstring that postpone its subject."""
 OPENING_COUNT = "module docstrings that begin with a question word"
 NAME_COUNT = "modules named like an activity (*ing.py)"
-NOUNS = {"string", "testing"}
+NOUNS = {"housekeeping", "logging", "routing", "string", "testing"}
 """Module names that end in "ing" and are nouns."""
 CLASS_COUNT = "public class names defined more than once"
 

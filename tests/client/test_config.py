@@ -8,6 +8,7 @@ from headrace.client.config import (
     ClientConfig,
     ConsumerConfig,
     ProducerConfig,
+    resolve_config,
 )
 from headrace.client.config_options import AdminOptions, ConsumerOptions, ProducerOptions
 from headrace.client.errors import InvalidArgument

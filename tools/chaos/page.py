@@ -74,10 +74,12 @@ def _simulator(record: Record) -> str:
     lines = []
     for scenario, progress in played.items():
         lines.append(
-            f"* {scenario}: {progress.done:,} seeds {_on_code(progress)}, {len(progress.failures)} slices of them failed, "
+            f"* {scenario}: {progress.done:,} seeds {_on_code(progress)}, "
+            f"{len(progress.failures)} slices of them failed, "
             f"{len(progress.values('too easy'))} too easy to count;\n  "
             f"{progress.number('milliminutes') / 60_000:,.0f} virtual hours, {progress.number('starts'):,} starts, "
-            f"{progress.number('progress'):,} {SCENARIOS[scenario].progress_unit}, {progress.seconds / 60:,.0f} minutes of one core."
+            f"{progress.number('progress'):,} {SCENARIOS[scenario].progress_unit}, "
+            f"{progress.seconds / 60:,.0f} minutes of one core."
         )
     every = dict.fromkeys(fault for scenario in SCENARIOS.values() for fault in faults_of([scenario]))
     rows = [
