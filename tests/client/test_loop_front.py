@@ -16,7 +16,7 @@ from tests.broker.virtual import HOST, PORT, VirtualBroker
 PARTITIONS = 3
 
 
-class Stage:
+class RunContext:
     """A node, and clients on machines of their own in the same world."""
 
     def __init__(self, seed: int = 1) -> None:
@@ -66,22 +66,22 @@ class Stage:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_there_and_back(seed: int) -> None:
-    stage = Stage(seed)
-    delivered = stage.send(range(30))
+    context = RunContext(seed)
+    delivered = context.send(range(30))
     assert sorted(each.offset for each in delivered) == sorted(list(range(10)) * 3)
-    consumer = stage.client.consumer(ConsumerConfig(auto_offset_reset="earliest"))
+    consumer = context.client.consumer(ConsumerConfig(auto_offset_reset="earliest"))
     consumer.assign([("t", 0), ("t", 1)])
-    read = stage.consume(20, consumer)
+    read = context.consume(20, consumer)
     assert [int(record.value) for record in read if record.partition == 1] == list(range(1, 30, 3))
     assert consumer.position(("t", 0)) == 10
     consumer.seek(("t", 0), 9)
-    assert [int(record.value) for record in stage.consume(1, consumer)] == [27]
+    assert [int(record.value) for record in context.consume(1, consumer)] == [27]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_groups(protocol: str) -> None:
-    stage = Stage()
-    stage.send(range(30))
+    context = RunContext()
+    context.send(range(30))
     config = ConsumerConfig(
         group_id="g",
         auto_offset_reset="earliest",
@@ -89,10 +89,10 @@ def test_groups(protocol: str) -> None:
         partition_assignment_strategy="cooperative-sticky",
     )
     told: list[int] = []
-    first = stage.client.consumer(config)
+    first = context.client.consumer(config)
     first.subscribe("t", on_assigned=lambda partitions: told.append(len(partitions)))
-    read = stage.consume(30, first)
-    second = stage.add_client().consumer(config)
+    read = context.consume(30, first)
+    second = context.add_client().consumer(config)
     second.subscribe("t")
 
     def shared() -> bool:
@@ -100,71 +100,73 @@ def test_groups(protocol: str) -> None:
             read.extend(consumer.take(10))
         return sorted((len(first.assignment()), len(second.assignment()))) == [1, 2]
 
-    stage.world.run_until(shared)
-    stage.send(range(30, 60))
-    read += stage.consume(30, first, second)
+    context.world.run_until(shared)
+    context.send(range(30, 60))
+    read += context.consume(30, first, second)
     assert sorted(int(record.value) for record in read) == list(range(60))
     assert told[0] == PARTITIONS
     ended: list[Any] = []
     first.commit(None, ended=ended.append)
     second.commit(None, ended=ended.append)
-    stage.world.run_until(lambda: len(ended) == 2)
+    context.world.run_until(lambda: len(ended) == 2)
     assert ended == [None, None]
     second.leave(ended=ended.append)
-    stage.world.run_until(lambda: first.take(10) == [] and len(first.assignment()) == PARTITIONS)
+    context.world.run_until(lambda: first.take(10) == [] and len(first.assignment()) == PARTITIONS)
 
 
 def test_a_node_that_dies_and_comes_back() -> None:
-    stage = Stage()
-    stage.send(range(3))
-    stage.broker.machine.kill()
-    stage.broker.boot()
-    delivered = stage.send(range(3, 9))
+    context = RunContext()
+    context.send(range(3))
+    context.broker.machine.kill()
+    context.broker.boot()
+    delivered = context.send(range(3, 9))
     assert sorted(each.offset for each in delivered) == [1, 1, 1, 2, 2, 2]
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_transactions(seed: int) -> None:
     """What a group reads is written, and committed, with what it read; one of three is aborted."""
-    stage = Stage(seed)
-    stage.send(range(9))
-    producer = stage.client.producer(ProducerConfig(transactional_id="id"))
+    context = RunContext(seed)
+    context.send(range(9))
+    producer = context.client.producer(ProducerConfig(transactional_id="id"))
 
     def done(step: Callable[..., None], *arguments: Any, **options: Any) -> Any:
         ended: list[Any] = []
         step(*arguments, **options, ended=ended.append)
-        stage.world.run_until(lambda: bool(ended))
+        context.world.run_until(lambda: bool(ended))
         return ended[0]
 
     for number, commit in enumerate((True, False, True)):
         assert done(producer.begin_transaction) is None
         for value in range(30):
-            stage.world.run_until(partial(producer.send, "t", b"%d-%d" % (number, value), partition=value % PARTITIONS))
+            context.world.run_until(
+                partial(producer.send, "t", b"%d-%d" % (number, value), partition=value % PARTITIONS)
+            )
         if commit:
             assert done(producer.add_transaction_offsets, {("t", 0): number}, GroupIdentity("g")) is None
-        stage.world.run_until(lambda: producer.unsettled() < PARTITIONS)
+        context.world.run_until(lambda: producer.unsettled() < PARTITIONS)
         assert done(producer.end_transaction, commit=commit) is None
     assert isinstance(done(producer.end_transaction, commit=True), InvalidArgument)
     with pytest.raises(InvalidArgument, match="within"):
         producer.send("t", b"v")
-    consumer = stage.client.consumer(ConsumerConfig(auto_offset_reset="earliest", isolation_level="read_committed"))
+    consumer = context.client.consumer(ConsumerConfig(auto_offset_reset="earliest", isolation_level="read_committed"))
     consumer.assign([("t", partition) for partition in range(PARTITIONS)])
-    read = [record.value for record in stage.consume(69, consumer)]
+    read = [record.value for record in context.consume(69, consumer)]
     assert sorted(read) == sorted(
         [b"%d" % n for n in range(9)] + [b"%d-%d" % (n, v) for n in (0, 2) for v in range(30)]
     )
-    offsets = done(partial(stage.client.run, groups.offsets(stage.client.cluster, "g"), timeout_ms=10_000))
+    offsets = done(partial(context.client.run, groups.offsets(context.client.cluster, "g"), timeout_ms=10_000))
     assert {place.partition: each.offset for place, each in offsets.items()} == {0: 2}
     with pytest.raises(InvalidArgument, match="transactional_id"):
-        stage.client.producer(ProducerConfig()).begin_transaction(ended=print)
+        context.client.producer(ProducerConfig()).begin_transaction(ended=print)
 
 
 def test_what_cannot_be() -> None:
-    stage = Stage()
-    consumer = stage.client.consumer(ConsumerConfig())
+    context = RunContext()
+    consumer = context.client.consumer(ConsumerConfig())
     with pytest.raises(InvalidArgument, match="in no group"):
         consumer.commit(None, ended=print)
     ended: list[Any] = []
-    stage.client.run(topics.topics(stage.client.cluster, None), timeout_ms=1_000, ended=ended.append)
-    stage.client.close()
+    context.client.run(topics.topics(context.client.cluster, None), timeout_ms=1_000, ended=ended.append)
+    context.client.close()
     assert isinstance(ended[0], ClientClosed)

@@ -37,7 +37,7 @@ def opened(disk):
 
 def append(log):
     batch = memoryview(build_batch([NewRecord(WALL_START_MS, None, bytes(300))]))
-    log.context(batch, HEADER.unpack_from(batch), 0, WALL_START_MS)
+    log.stage(batch, HEADER.unpack_from(batch), 0, WALL_START_MS)
     log.write_staged()
 
 
