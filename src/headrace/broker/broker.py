@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 from headrace.broker.access import OpenAccess
-from headrace.broker.api.metadata import TopicFragments
 from headrace.broker.api.produce_opening import Openings
 from headrace.broker.api.produce_transactions import HeldProduces
 from headrace.broker.cluster.controller_host import ControllerHost
@@ -20,6 +19,7 @@ from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.scan_leases import ScanLeases
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
+from headrace.broker.topic_metadata import TopicFragments
 from headrace.core.controller.commands import NewTopic
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.image import MetadataImage
@@ -69,13 +69,13 @@ class Broker:
         """Called between turns while far more log files are open than there should be."""
         self.access = OpenAccess()
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
-        self.topic_fragments = TopicFragments()
+        self.topic_fragments = TopicFragments(partitions)
         self.producer_ids = ProducerIds(controller, self.node_id)
         replays = Replays(files=files, spawner=ports.spawner, timers=timers)
         runtime = Runtime(ports.clock, timers, logger, replays)
         self.groups = Groups(self, runtime)
         self.transactions = Transactions(self, runtime)
-        self.scans = ScanLeases(self)
+        self.scans = ScanLeases(partitions=partitions, ports=ports, timers=timers, logger=logger)
         self.held_produces = HeldProduces(self)
         self.openings = Openings(self)
         self.lookups = Lookups(ports.spawner, timers)

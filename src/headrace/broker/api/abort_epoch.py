@@ -18,4 +18,4 @@ def handle(request: AbortEpochRequest, ctx: RequestContext) -> object:
             aborted_members=result.aborted,
         )
 
-    return answered(ctx, request.owner, lambda: ctx.broker.transactions.abort_epoch(command), respond)
+    return answered(ctx, request.owner, lambda: ctx.transactions.abort_epoch(command), respond)

@@ -17,7 +17,7 @@ def handle(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> AddOffsetsTo
     if error is not ErrorCode.NONE:
         return _response(ctx, error)
     parked = ctx.park()
-    topic = ctx.broker.groups.topic
+    topic = ctx.groups.topic
 
     def add() -> None:
         partition = topic.partition_of(request.group_id)
@@ -25,7 +25,7 @@ def handle(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> AddOffsetsTo
             parked.complete(_response(ctx, ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return
         producer = Producer(request.producer_id, request.producer_epoch)
-        ctx.broker.transactions.add_partitions(
+        ctx.transactions.add_partitions(
             request.transactional_id, producer, [(OFFSETS_TOPIC, partition)], PLAIN_VERSION
         ).then(lambda outcome: parked.complete(_response(ctx, error_in(outcome))))
 

@@ -86,7 +86,7 @@ def _ask(
     told: Callable[[_Asked, tuple[AddPartitionsToTxnResponseTopic, ...]], Result],
     respond: Callable[[list[Result]], object],
 ) -> object:
-    transactions = ctx.broker.transactions
+    transactions = ctx.transactions
     version = BUMPING_VERSION if ctx.version >= _BATCHED_FROM else PLAIN_VERSION
 
     def ask(each: _Asked) -> Proposal[Any]:
@@ -119,7 +119,7 @@ def _partition_error(ctx: RequestContext, partition: Partition) -> ErrorCode:
     of_a_client = ctx.version < _BATCHED_FROM
     if (of_a_client and topic in INTERNAL_TOPICS) or not ctx.authorized(Operation.WRITE, ResourceType.TOPIC, topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    known = ctx.broker.image.partition(*partition) is not None
+    known = ctx.image.partition(*partition) is not None
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 

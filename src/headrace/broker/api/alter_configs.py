@@ -22,7 +22,7 @@ def handle(request: AlterConfigsRequest, ctx: RequestContext) -> Parked:
         )
         for resource in allowed
     ]
-    proposal = ctx.broker.controller.replace_configs(asked, validate_only=request.validate_only)
+    proposal = ctx.controller.replace_configs(asked, validate_only=request.validate_only)
 
     def respond(outcome: tuple[ConfigResult, ...] | ProposalFailed) -> AlterConfigsResponse:
         return AlterConfigsResponse(

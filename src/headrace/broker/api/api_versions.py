@@ -1,10 +1,10 @@
 """ApiVersions (18): what this node speaks, the same before and after authentication."""
 
 import re
-from typing import TYPE_CHECKING
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.registry import SERVED
+from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import (
     EPOCH_VERSION,
     EPOCH_VERSION_LATEST,
@@ -27,9 +27,6 @@ from headrace.wire.messages.api_versions import (
     ApiVersionsResponseSupportedFeature,
 )
 
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
-
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What KIP-511 allows as a client's name and version."""
 
@@ -42,15 +39,15 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsRespo
         if not all(_CLIENT_SOFTWARE.fullmatch(text) for text in software):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         ctx.connection.client_software = software
-    return _served(ctx.broker, ErrorCode.NONE)
+    return _served(ctx.image, ErrorCode.NONE)
 
 
-def unsupported(broker: "Broker") -> ApiVersionsResponse:
+def unsupported(image: MetadataImage) -> ApiVersionsResponse:
     """For a newer version than ours: the client reads from it which to use instead."""
-    return _served(broker, ErrorCode.UNSUPPORTED_VERSION)
+    return _served(image, ErrorCode.UNSUPPORTED_VERSION)
 
 
-def _served(broker: "Broker", error: ErrorCode) -> ApiVersionsResponse:
+def _served(image: MetadataImage, error: ErrorCode) -> ApiVersionsResponse:
     return ApiVersionsResponse(
         error_code=error,
         api_keys=tuple(
@@ -68,9 +65,9 @@ def _served(broker: "Broker", error: ErrorCode) -> ApiVersionsResponse:
             ApiVersionsResponseSupportedFeature(name=EPOCH_VERSION, min_version=0, max_version=EPOCH_VERSION_LATEST),
             ApiVersionsResponseSupportedFeature(name=SCAN_VERSION, min_version=0, max_version=SCAN_VERSION_LATEST),
         ),
-        finalized_features_epoch=broker.image.version,
+        finalized_features_epoch=image.version,
         finalized_features=tuple(
             ApiVersionsResponseFinalizedFeature(name=name, max_version_level=level, min_version_level=level)
-            for name, level in broker.image.features.items()
+            for name, level in image.features.items()
         ),
     )

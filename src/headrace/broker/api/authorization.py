@@ -10,7 +10,34 @@ from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.addresses import is_loopback
 from headrace.model.errors import ErrorCode
 
+TOPIC_OPERATIONS = (
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DELETE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+CLUSTER_OPERATIONS = (
+    Operation.CREATE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.CLUSTER_ACTION,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+    Operation.IDEMPOTENT_WRITE,
+)
+
 Item = TypeVar("Item")
+
+
+def authorized_operations(
+    ctx: RequestContext, operations: tuple[Operation, ...], resource_type: ResourceType, name: str
+) -> int:
+    """Return the bit field of those of `operations` that the client may perform."""
+    return sum(1 << operation for operation in operations if ctx.authorized(operation, resource_type, name))
 
 
 def split_by_access(items: Iterable[Item], is_allowed: Callable[[Item], bool]) -> tuple[list[Item], list[Item]]:
@@ -38,11 +65,11 @@ def stranger_refusal(ctx: RequestContext, what: str) -> str | None:
     Without an authorizer every principal is allowed everything. Requests that act on the whole cluster, or in the
     name of its coordinators, then take a connection from the broker's own machine.
     """
-    if not ctx.broker.access.open_to_all or is_loopback(ctx.connection.peer_host):
+    if not ctx.access.open_to_all or is_loopback(ctx.connection.peer_host):
         return None
     reason = (
         f"{what} only from the broker's own machine, because it has no authorizer: this connection comes from "
         f"{ctx.connection.peer_host}; connect to a listener on 127.0.0.1"
     )
-    ctx.broker.logger.warning("request refused", peer=ctx.connection.transport.peer_address, reason=reason)
+    ctx.logger.warning("request refused", peer=ctx.connection.transport.peer_address, reason=reason)
     return reason

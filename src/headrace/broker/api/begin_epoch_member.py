@@ -27,4 +27,4 @@ def handle(request: BeginEpochMemberRequest, ctx: RequestContext) -> object:
             timeout_ms=result.timeout_ms,
         )
 
-    return answered(ctx, request.owner, lambda: ctx.broker.transactions.begin_member(command), respond)
+    return answered(ctx, request.owner, lambda: ctx.transactions.begin_member(command), respond)

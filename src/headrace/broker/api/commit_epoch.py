@@ -27,4 +27,4 @@ def handle(request: CommitEpochRequest, ctx: RequestContext) -> object:
             already_committed=result.already_committed,
         )
 
-    return answered(ctx, request.owner, lambda: ctx.broker.transactions.commit_epoch(command), respond)
+    return answered(ctx, request.owner, lambda: ctx.transactions.commit_epoch(command), respond)

@@ -1,9 +1,9 @@
 """ConsumerGroupDescribe (69): epochs, members and assignments of groups of KIP-848."""
 
+from headrace.broker.api.authorization import authorized_operations
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.describe_groups import GROUP_OPERATIONS, GROUPS_MAX, OPERATIONS_NOT_ASKED_FOR
 from headrace.broker.api.support.coordinators import ask_each_group
-from headrace.broker.api.topic_states import authorized_operations
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.coordinators.groups import GroupDecide
 from headrace.core.coordination.machine import Now, Ticket
@@ -97,7 +97,7 @@ def _member(ctx: RequestContext, member: DescribedConsumer) -> ConsumerGroupDesc
 
 def _assignment(ctx: RequestContext, partitions: Partitions) -> ConsumerGroupDescribeResponseAssignment:
     """Of topics that are still there."""
-    known = ctx.broker.image.topics_by_id
+    known = ctx.image.topics_by_id
     return ConsumerGroupDescribeResponseAssignment(
         topic_partitions=tuple(
             ConsumerGroupDescribeResponseTopicPartitions(

@@ -40,7 +40,7 @@ def handle(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> objec
 
 
 def _error(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> tuple[ErrorCode, str | None]:
-    if CONSUMER_PROTOCOL not in ctx.broker.config.groups.protocols:
+    if CONSUMER_PROTOCOL not in ctx.config.groups.protocols:
         return ErrorCode.UNSUPPORTED_VERSION, PROTOCOL_TURNED_OFF
     if not ctx.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED, None

@@ -1,26 +1,79 @@
-"""What a handler is given beside the request: who asks, through which listener, and the broker to call.
+"""Context of a request: the client that sent it, and the parts of the broker that its handler may use.
 
-A handler module holds `handle(request, ctx)` and returns the response message (or its encoded body), or
-`ctx.park(...)` when the answer comes in a later turn: keep the `Parked` and call its `complete(response)` from an
-event. Handlers may raise `ProtocolError` to have the connection closed.
+A handler module has a function `handle(request, ctx)`. It returns the response message (or its encoded body), or
+`ctx.park(...)` when the response is given in a later turn: the handler keeps the `Parked` and calls its
+`complete(response)` from an event. A handler raises `ProtocolError` to have the connection closed.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from headrace.broker.api.response_writer import Responding
+from headrace.broker.cluster.controller_host import ControllerHost
+from headrace.broker.cluster.producer_ids import ProducerIds
+from headrace.broker.coordinators.groups import Groups
+from headrace.broker.coordinators.transactions import Transactions
+from headrace.broker.logs import NodeLogger
+from headrace.broker.lookups import Lookups
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Connection
+from headrace.broker.partitions.scan_leases import ScanLeases
+from headrace.broker.services import (
+    AccessControl,
+    ConfigSource,
+    PartitionAdmin,
+    PartitionLookup,
+    RequestServices,
+)
 from headrace.broker.timers import Timer, Timers
+from headrace.broker.topic_metadata import TopicFragments
+from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.image import MetadataImage
 from headrace.model.access import Operation, Principal, ResourceType
+from headrace.model.configs.values import BrokerConfig
+from headrace.model.ids import NodeId
+from headrace.ports.clock import Clock
+from headrace.ports.disk import Disk
+from headrace.ports.entropy import Entropy
+from headrace.ports.spawner import Spawner
 from headrace.wire.errors import ProtocolError
 
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
+
+class HandlerServices(RequestServices, ConfigSource, Protocol):
+    """Parts of the broker that handlers reach through their context."""
+
+    @property
+    def cluster_id(self) -> str: ...
+    @property
+    def node_id(self) -> NodeId: ...
+    @property
+    def partitions(self) -> PartitionAdmin: ...
+    @property
+    def topic_fragments(self) -> TopicFragments: ...
+    @property
+    def controller(self) -> ControllerHost: ...
+    @property
+    def groups(self) -> Groups: ...
+    @property
+    def transactions(self) -> Transactions: ...
+    @property
+    def producer_ids(self) -> ProducerIds: ...
+    @property
+    def scans(self) -> ScanLeases: ...
+    @property
+    def lookups(self) -> Lookups: ...
+    @property
+    def disk(self) -> Disk: ...
+    @property
+    def entropy(self) -> Entropy: ...
+    @property
+    def spawner(self) -> Spawner: ...
+
+    def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None: ...
 
 
 class Parked:
-    """An answer of a later turn: completed once, by its event or by its deadline, whichever comes first."""
+    """Response of a later turn: completed once, by its event or at its deadline, whichever comes first."""
 
     __slots__ = ("_metrics", "_responding", "_timer", "_timers", "completed")
 
@@ -41,14 +94,14 @@ class Parked:
             self._responding.respond(response)
 
     def abandoned(self) -> bool:
-        """Nobody waits any more, the connection is gone: whoever asks need not go on."""
+        """Return whether the client has disconnected, so that the work for it can stop."""
         closed = self._responding.answer.connection.closed
         if closed and not self.completed:
             self._end()
         return closed
 
     def give_up(self) -> None:
-        """No answer will come: the request cannot be read."""
+        """End without a response, because the request cannot be read."""
         self._end()
 
     def _end(self) -> None:
@@ -58,28 +111,33 @@ class Parked:
             self._timers.cancel(self._timer)
 
 
-def close_for_bad_input(broker: "Broker", connection: Connection, error: ProtocolError) -> None:
-    """When this turn ends: it shows in a turn in which the connection may not have been read."""
-    broker.metrics.protocol_errors += 1
+def close_for_bad_input(services: RequestServices, connection: Connection, error: ProtocolError) -> None:
+    """Close the connection when this turn ends, for an error found while it was not being read."""
+    services.metrics.protocol_errors += 1
     peer = connection.transport.peer_address
-    broker.logger.info("connection closed for bad input", peer=peer, reason=str(error))
+    services.logger.info("connection closed for bad input", peer=peer, reason=str(error))
     connection.closing = True
     connection.mark_dirty()
 
 
 class RequestContext:
-    __slots__ = ("_responding", "broker", "client_id", "connection", "version")
+    """One request's client, version and access to the broker.
+
+    Everything is looked up when it is used, because configs and metadata change while a request is parked.
+    """
+
+    __slots__ = ("_responding", "_services", "client_id", "connection", "version")
 
     def __init__(
         self,
         *,
-        broker: "Broker",
+        services: HandlerServices,
         connection: Connection,
         version: int,
         client_id: str | None,
         responding: Responding,
     ) -> None:
-        self.broker = broker
+        self._services = services
         self.connection = connection
         self.version = version
         self.client_id = client_id
@@ -95,26 +153,119 @@ class RequestContext:
 
     @property
     def throttle_time_ms(self) -> int:
-        """Every response carries it; quotas will set it."""
+        """Throttle time that every response carries; quotas will set it."""
         return 0
 
     def authorized(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        """The one check every handler makes before it touches a resource."""
-        return self.broker.access.authorize(self.principal, operation, resource_type, name)
+        """Check access; every handler calls this before it touches a resource."""
+        return self._services.access.authorize(self.principal, operation, resource_type, name)
 
     def respond(self, response: object) -> None:
-        """Answer at once."""
+        """Send the response at once."""
         self._responding.respond(response)
 
     def reject(self, parked: Parked, error: ProtocolError) -> None:
-        """A fault of the peer that shows in a later turn: the connection is closed when this one ends."""
+        """Close the connection for malformed input that was found in a later turn."""
         parked.give_up()
-        close_for_bad_input(self.broker, self.connection, error)
+        close_for_bad_input(self._services, self.connection, error)
 
     def park(self, *, timeout_ms: float | None = None, on_timeout: Callable[[], object] | None = None) -> Parked:
-        """Leave this request unanswered for now; after `timeout_ms` it is answered with what `on_timeout` gives."""
-        parked = Parked(self._responding, self.broker.metrics, self.broker.timers)
+        """Respond in a later turn; after `timeout_ms` with what `on_timeout` returns."""
+        parked = Parked(self._responding, self._services.metrics, self._services.timers)
         if timeout_ms is not None:
             assert on_timeout is not None
             parked.expire_after(timeout_ms, on_timeout)
         return parked
+
+    # The broker
+
+    @property
+    def image(self) -> MetadataImage:
+        """Committed metadata."""
+        return self._services.image
+
+    @property
+    def config(self) -> BrokerConfig:
+        """Configs in force, static and dynamic."""
+        return self._services.config
+
+    @property
+    def cluster_id(self) -> str:
+        return self._services.cluster_id
+
+    @property
+    def node_id(self) -> NodeId:
+        return self._services.node_id
+
+    @property
+    def clock(self) -> Clock:
+        return self._services.clock
+
+    @property
+    def timers(self) -> Timers:
+        return self._services.timers
+
+    @property
+    def access(self) -> AccessControl:
+        return self._services.access
+
+    @property
+    def logger(self) -> NodeLogger:
+        return self._services.logger
+
+    @property
+    def partitions(self) -> PartitionLookup:
+        """Partitions that this broker leads."""
+        return self._services.partitions
+
+    @property
+    def partition_admin(self) -> PartitionAdmin:
+        return self._services.partitions
+
+    @property
+    def topic_fragments(self) -> TopicFragments:
+        return self._services.topic_fragments
+
+    @property
+    def controller(self) -> ControllerHost:
+        """Controller, which commits changes of metadata."""
+        return self._services.controller
+
+    @property
+    def groups(self) -> Groups:
+        """Group coordinators."""
+        return self._services.groups
+
+    @property
+    def transactions(self) -> Transactions:
+        """Transaction coordinators."""
+        return self._services.transactions
+
+    @property
+    def producer_ids(self) -> ProducerIds:
+        return self._services.producer_ids
+
+    @property
+    def scans(self) -> ScanLeases:
+        return self._services.scans
+
+    @property
+    def lookups(self) -> Lookups:
+        """Searches of offsets by timestamp."""
+        return self._services.lookups
+
+    @property
+    def disk(self) -> Disk:
+        return self._services.disk
+
+    @property
+    def entropy(self) -> Entropy:
+        return self._services.entropy
+
+    @property
+    def spawner(self) -> Spawner:
+        return self._services.spawner
+
+    def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
+        """Create topics that a request names, and call back when they can be used or could not be created."""
+        self._services.create_topics(topics, then)

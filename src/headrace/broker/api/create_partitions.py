@@ -21,7 +21,7 @@ def handle(request: CreatePartitionsRequest, ctx: RequestContext) -> Parked:
         request.topics, lambda topic: ctx.authorized(Operation.ALTER, ResourceType.TOPIC, topic.name)
     )
     refused = [TopicResult(topic.name, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in others]
-    proposal = ctx.broker.controller.create_partitions(
+    proposal = ctx.controller.create_partitions(
         [_growth(topic) for topic in allowed], validate_only=request.validate_only
     )
 

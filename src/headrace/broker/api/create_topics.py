@@ -23,7 +23,7 @@ from headrace.wire.messages.create_topics import (
 def handle(request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
     allowed, others = split_by_access(request.topics, lambda topic: _allowed(ctx, topic.name))
     refused = [TopicResult(topic.name, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in others]
-    proposal = ctx.broker.controller.create_topics(
+    proposal = ctx.controller.create_topics(
         [_new_topic(topic) for topic in allowed], validate_only=request.validate_only
     )
 
@@ -81,7 +81,7 @@ class _ConfigDescriber:
                     config_source=entry.source,
                     is_sensitive=entry.key.sensitive,
                 )
-                for entry in with_level_in_force(self._ctx.broker.config.describe_topic(chosen))
+                for entry in with_level_in_force(self._ctx.config.describe_topic(chosen))
             )
         return found
 

@@ -20,7 +20,7 @@ def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsR
     topics = []
     for topic in request.topics:
         allowed = ctx.authorized(Operation.DELETE, ResourceType.TOPIC, topic.name)
-        led = ctx.broker.partitions.by_name.get(topic.name.encode())
+        led = ctx.partitions.by_name.get(topic.name.encode())
         results = tuple(
             _advance(ctx, led, asked)
             if allowed
@@ -34,7 +34,7 @@ def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsR
 def _advance(
     ctx: RequestContext, led: LedTopic | None, asked: DeleteRecordsRequestPartition
 ) -> DeleteRecordsResponsePartition:
-    partition = ctx.broker.partitions.partition_of(led, asked.partition_index)
+    partition = ctx.partitions.partition_of(led, asked.partition_index)
     if isinstance(partition, ErrorCode):
         return _failed(asked.partition_index, partition)
     if not partition.config.cleanup_delete:
@@ -43,7 +43,7 @@ def _advance(
     offset = high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
     if not 0 <= offset <= high_watermark:
         return _failed(asked.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
-    ctx.broker.partitions.advance_start(partition, offset)
+    ctx.partition_admin.advance_start(partition, offset)
     return DeleteRecordsResponsePartition(
         partition_index=asked.partition_index, low_watermark=partition.log.start_offset
     )

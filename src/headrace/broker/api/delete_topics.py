@@ -26,7 +26,7 @@ def handle(request: DeleteTopicsRequest, ctx: RequestContext) -> Parked:
     )
     allowed, others = split_by_access(asked, lambda topic: _allowed(ctx, topic))
     refused = [TopicResult(topic.name, topic.topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in others]
-    proposal = ctx.broker.controller.delete_topics(allowed)
+    proposal = ctx.controller.delete_topics(allowed)
 
     def respond(outcome: tuple[TopicResult, ...] | ProposalFailed) -> DeleteTopicsResponse:
         if isinstance(outcome, ProposalFailed):
@@ -42,7 +42,7 @@ def handle(request: DeleteTopicsRequest, ctx: RequestContext) -> Parked:
 def _allowed(ctx: RequestContext, topic: TopicToDelete) -> bool:
     name = topic.name
     if name is None:
-        found = ctx.broker.image.topics_by_id.get(topic.topic_id)
+        found = ctx.image.topics_by_id.get(topic.topic_id)
         if found is None:
             return True  # there is nothing to protect: the controller says that the id is unknown
         name = found.name

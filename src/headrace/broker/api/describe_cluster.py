@@ -1,7 +1,7 @@
 """DescribeCluster (60): the brokers of this listener, the controller and the cluster's id."""
 
+from headrace.broker.api.authorization import CLUSTER_OPERATIONS, authorized_operations
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.topic_states import CLUSTER_OPERATIONS, authorized_operations
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_cluster import (
@@ -16,7 +16,6 @@ CONTROLLERS = 2
 
 
 def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
-    broker = ctx.broker
     if request.endpoint_type != BROKERS:
         return _wrong_endpoint_type(request, ctx)
     operations = NO_AUTHORIZED_OPERATIONS
@@ -26,13 +25,13 @@ def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClus
             operations = authorized_operations(ctx, CLUSTER_OPERATIONS, ResourceType.CLUSTER, CLUSTER_NAME)
     return DescribeClusterResponse(
         throttle_time_ms=ctx.throttle_time_ms,
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        cluster_id=ctx.cluster_id,
+        controller_id=ctx.node_id,
         brokers=tuple(
             DescribeClusterResponseBroker(
-                broker_id=node_id, host=endpoint.host, port=endpoint.port, rack=broker.image.brokers[node_id].rack
+                broker_id=node_id, host=endpoint.host, port=endpoint.port, rack=ctx.image.brokers[node_id].rack
             )
-            for node_id, endpoint in broker.image.endpoints(ctx.listener_name)
+            for node_id, endpoint in ctx.image.endpoints(ctx.listener_name)
         ),
         cluster_authorized_operations=operations,
     )

@@ -4,7 +4,6 @@ All of them are listed, defaults too: tools that read, change and write back wou
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from headrace.broker.api.authorization import config_access_error
 from headrace.broker.api.context import Parked, RequestContext
@@ -26,9 +25,6 @@ from headrace.wire.messages.describe_configs import (
     DescribeConfigsResponseResult,
     DescribeConfigsResponseSynonym,
 )
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 RESOURCES_PER_SLICE = 20
 RESOURCES_MAX = 100_000
@@ -54,7 +50,7 @@ def _described(
         error = config_access_error(ctx, Operation.DESCRIBE_CONFIGS, (kind, name))
         if error is not ErrorCode.NONE:
             raise Refused(error, "not authorized to see these configs")
-        check_resource_exists(ctx.broker.image, (kind, name))
+        check_resource_exists(ctx.image, (kind, name))
     except Refused as refusal:
         return DescribeConfigsResponseResult(
             error_code=refusal.code, error_message=refusal.message, resource_type=kind, resource_name=name
@@ -65,29 +61,27 @@ def _described(
         resource_type=kind,
         resource_name=name,
         configs=tuple(
-            _config(request, entry)
-            for entry in _entries(ctx.broker, kind, name)
-            if not wanted or entry.key.name in wanted
+            _config(request, entry) for entry in _entries(ctx, kind, name) if not wanted or entry.key.name in wanted
         ),
     )
 
 
-def _entries(broker: "Broker", kind: int, name: str) -> Iterable[ConfigEntry]:
+def _entries(ctx: RequestContext, kind: int, name: str) -> Iterable[ConfigEntry]:
     if kind == ResourceKind.TOPIC:
-        return with_level_in_force(broker.config.describe_topic(broker.image.topic_configs(name)))
+        return with_level_in_force(ctx.config.describe_topic(ctx.image.topic_configs(name)))
     if name == EVERY_BROKER:
-        return _cluster_defaults(broker)
-    config = broker.config
-    if int(name) != broker.node_id:
+        return _cluster_defaults(ctx)
+    config = ctx.config
+    if int(name) != ctx.node_id:
         config = config.with_dynamic(
-            cluster=broker.image.cluster_configs(), broker=broker.image.broker_configs(NodeId(int(name)))
+            cluster=ctx.image.cluster_configs(), broker=ctx.image.broker_configs(NodeId(int(name)))
         )
     return with_level_in_force(config.describe())
 
 
-def _cluster_defaults(broker: "Broker") -> Iterable[ConfigEntry]:
+def _cluster_defaults(ctx: RequestContext) -> Iterable[ConfigEntry]:
     """Only what was set for every broker: the rest is each broker's own."""
-    for name, value in broker.image.cluster_configs().items():
+    for name, value in ctx.image.cluster_configs().items():
         key = BROKER_CONFIGS.lookup(name)
         shown = None if key.sensitive else value
         source = ConfigSource.DYNAMIC_DEFAULT_BROKER

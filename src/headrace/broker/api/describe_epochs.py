@@ -41,4 +41,4 @@ def handle(request: DescribeEpochsRequest, ctx: RequestContext) -> object:
         return respond(DescribedEpochs(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     if not request.owner:
         return respond(DescribedEpochs(ErrorCode.INVALID_REQUEST))
-    return when_known(ctx, ctx.broker.transactions.describe_epochs(request.owner), respond)
+    return when_known(ctx, ctx.transactions.describe_epochs(request.owner), respond)

@@ -1,8 +1,8 @@
 """DescribeGroups (15): state, protocol and members of classic groups."""
 
+from headrace.broker.api.authorization import authorized_operations
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.coordinators import ask_each_group
-from headrace.broker.api.topic_states import authorized_operations
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.coordinators.groups import GroupDecide
 from headrace.core.coordination.machine import Now, Ticket

@@ -25,9 +25,9 @@ def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogD
     if request.topics is not None:
         wanted = {topic.topic: frozenset(topic.partitions) for topic in request.topics}
     gathering: Gathering[DescribeLogDirsResponseResult] = Gathering(ctx)
-    for directory, partitions in ctx.broker.partitions.by_directory():
+    for directory, partitions in ctx.partition_admin.by_directory():
         _ask_room(ctx, directory, _topics(partitions, wanted), gathering.later())
-    for failed in ctx.broker.partitions.failed_directories:
+    for failed in ctx.partition_admin.failed_directories:
         gathering.add(DescribeLogDirsResponseResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=failed))
     return gathering.response(
         lambda results: DescribeLogDirsResponse(throttle_time_ms=ctx.throttle_time_ms, results=tuple(results))
@@ -51,7 +51,7 @@ def _ask_room(
                 )
             )
 
-    ctx.broker.spawner.submit(_space(ctx.broker.disk, directory), completed, Lane.REQUEST)
+    ctx.spawner.submit(_space(ctx.disk, directory), completed, Lane.REQUEST)
 
 
 def _space(disk: Disk, directory: str) -> Callable[[], tuple[int, int]]:

@@ -55,9 +55,9 @@ class _Describing:
             if self.is_done:
                 parked.complete(self.response())
             else:
-                self._ctx.broker.timers.next_turn(step)
+                self._ctx.timers.next_turn(step)
 
-        self._ctx.broker.timers.next_turn(step)
+        self._ctx.timers.next_turn(step)
 
     def take(self) -> None:
         """A slice of the work."""
@@ -84,7 +84,7 @@ class _Describing:
     def _partition(self, topic: str, index: int) -> LedPartition | ErrorCode:
         if not self._ctx.authorized(Operation.READ, ResourceType.TOPIC, topic):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        partitions = self._ctx.broker.partitions
+        partitions = self._ctx.partitions
         return partitions.partition_of(partitions.by_name.get(topic.encode()), index)
 
     def _end(self, partition: DescribeProducersResponsePartition) -> None:

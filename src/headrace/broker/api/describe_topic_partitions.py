@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator
 
+from headrace.broker.api.authorization import TOPIC_OPERATIONS, authorized_operations
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.topic_states import (
-    TOPIC_OPERATIONS,
-    authorized_operations,
-    partition_states,
-)
+from headrace.broker.topic_metadata import partition_states
 from headrace.core.controller.image import TopicImage
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.model.access import Operation, ResourceType
@@ -34,7 +31,7 @@ def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Desc
                 for topic in request.topics
             ),
         )
-    left = max(1, min(request.response_partition_limit, ctx.broker.config.described_partitions_max))
+    left = max(1, min(request.response_partition_limit, ctx.config.described_partitions_max))
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     next_cursor = None
     for name in _names(request, ctx):
@@ -46,7 +43,7 @@ def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Desc
         topics.append(described)
         left -= len(described.partitions)
         last = first + len(described.partitions)
-        topic = ctx.broker.image.topics.get(name)
+        topic = ctx.image.topics.get(name)
         if described.partitions and topic is not None and last < len(topic.partitions):
             next_cursor = DescribeTopicPartitionsResponseNextCursor(topic_name=name, partition_index=last)
             break
@@ -61,7 +58,7 @@ def _names(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Iter
     if request.topics:
         yield from sorted({topic.name for topic in request.topics if topic.name >= begin})
         return
-    for name in sorted(name for name in ctx.broker.image.topics if name >= begin):
+    for name in sorted(name for name in ctx.image.topics if name >= begin):
         if ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
             yield name
 
@@ -70,7 +67,7 @@ def _topic(ctx: RequestContext, name: str, first: int, count: int) -> DescribeTo
     if not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
         return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     operations = authorized_operations(ctx, TOPIC_OPERATIONS, ResourceType.TOPIC, name)
-    topic = ctx.broker.image.topics.get(name)
+    topic = ctx.image.topics.get(name)
     if topic is None:
         return DescribeTopicPartitionsResponseTopic(
             error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, topic_authorized_operations=operations
@@ -99,5 +96,5 @@ def _partitions(
             last_known_elr=(),
             offline_replicas=tuple(state.offline_replicas),
         )
-        for state in partition_states(ctx.broker, topic, first, count)
+        for state in partition_states(ctx.partitions, topic, first, count)
     )

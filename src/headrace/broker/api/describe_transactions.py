@@ -29,7 +29,7 @@ def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
             return known(ProposalFailed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ""))
         if not transactional_id:
             return known(ProposalFailed(ErrorCode.INVALID_REQUEST, ""))
-        return ctx.broker.transactions.propose(transactional_id, _describing(transactional_id))
+        return ctx.transactions.propose(transactional_id, _describing(transactional_id))
 
     def told(
         transactional_id: str, outcome: DescribedTransaction | ProposalFailed

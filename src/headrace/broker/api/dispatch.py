@@ -8,10 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, cast
 
 from headrace.broker.api import fetch, produce
-from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.context import HandlerServices, Parked, RequestContext
 from headrace.broker.api.large_requests import (
     FrameKeeper,
     LargeFrame,
@@ -25,15 +25,13 @@ from headrace.broker.api.registry import SERVED, ServedApi
 from headrace.broker.api.response_writer import Responding
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.net.receiver import HandleRepeat
+from headrace.broker.services import TurnClock
 from headrace.model.limits import REQUEST_BYTES_AT_ONCE_MAX, REQUEST_BYTES_MAX
 from headrace.wire.apis import ApiKey, Codec, codec, is_flexible
 from headrace.wire.errors import ProtocolError
 from headrace.wire.frames import response_frame
 from headrace.wire.offset_slices import SLICED
 from headrace.wire.scan import skip_tagged_fields, truncated
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 _HEADER = Struct(">hhih")
 _HEADER_BYTES = 10
@@ -44,7 +42,11 @@ _OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT)
 _MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
 """Records, subscriptions and assignments are passed on unread, so their size costs nothing."""
 
-TunedHandler = Callable[["Broker", Connection, memoryview, int, int, int, int], None]
+TunedHandler = Callable[[Any, Connection, memoryview, int, int, int, int], None]
+
+
+class DispatchServices(HandlerServices, fetch.FetchServices, TurnClock, Protocol):
+    """Everything that handlers use; `Broker` is the implementation."""
 
 
 class Route(NamedTuple):
@@ -79,15 +81,15 @@ def _respond(handler: Handler, request: Any, context: RequestContext) -> None:
 
 
 class Dispatcher:
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, services: DispatchServices) -> None:
+        self._services = services
         self._routes = _routes()
-        self._requests = broker.metrics.requests
+        self._requests = services.metrics.requests
         self._handlers: dict[int, Handler] = {}
-        self._large_requests = LargeRequests(broker)
+        self._large_requests = LargeRequests(services)
         self.keeper: FrameKeeper | None = None
         """Where long requests stay while they are read; set when there is a receiver."""
-        self.handle_repeat: HandleRepeat = partial(produce.handle_repeat, broker)
+        self.handle_repeat: HandleRepeat = partial(produce.handle_repeat, cast(Any, services))
         """For frames of connections that produce, before `handle_frame`; itself, as it saves a call per request."""
 
     def handle_frame(self, connection: Connection, frame: memoryview, start: int, end: int) -> None:
@@ -118,18 +120,18 @@ class Dispatcher:
             return
         if tuned is not None:
             connection.request_at = start
-            tuned(self._broker, connection, frame, position, end, version, correlation_id)
+            tuned(self._services, connection, frame, position, end, version, correlation_id)
         elif (
             api_key != _OFFSET_COMMIT
             or connection.commits is None
             or not connection.commits.handle_repeat(
-                self._broker, connection, frame, position, end, version, correlation_id
+                self._services, connection, frame, position, end, version, correlation_id
             )
         ):
             client_id = bytes(frame[start + _HEADER_BYTES : start + _HEADER_BYTES + max(client_id_length, 0)])
             self._handle_message(route, connection, frame, position, end, version, correlation_id, client_id)
             if api_key == _OFFSET_COMMIT and connection.commits is not None:
-                connection.commits.learn(self._broker, frame[position:end], version)
+                connection.commits.learn(self._services, frame[position:end], version)
 
     def check_large_frame(self, connection: Connection, size: int, first: memoryview) -> bool:
         """Refuse a request that is too large before it gets a buffer; False when it was answered with an error."""
@@ -148,9 +150,8 @@ class Dispatcher:
         body = too_large(api_key, version, first[position:], reason)
         if body is None:
             raise ProtocolError(reason)
-        broker = self._broker
-        broker.metrics.request_errors[api_key] += 1
-        broker.logger.info("request refused", peer=connection.transport.peer_address, reason=reason)
+        self._services.metrics.request_errors[api_key] += 1
+        self._services.logger.info("request refused", peer=connection.transport.peer_address, reason=reason)
         connection.answers.append(Answer(connection, response_frame(api_key, version, correlation_id, body), 0))
         connection.mark_dirty()
         return False
@@ -220,7 +221,7 @@ class Dispatcher:
         answer = Answer(connection, None, _NOT_ANSWERED_YET)
         connection.answers.append(answer)
         responding = Responding(
-            self._broker,
+            self._services,
             answer,
             handler.codec,
             key=int(api.key),
@@ -228,7 +229,7 @@ class Dispatcher:
             correlation_id=correlation_id,
         )
         return RequestContext(
-            broker=self._broker,
+            services=self._services,
             connection=connection,
             version=version,
             client_id=client_id.decode(errors="replace") or None,
@@ -248,7 +249,7 @@ class Dispatcher:
     def _answer_api_versions_error(self, connection: Connection, correlation_id: int) -> None:
         from headrace.broker.api import api_versions
 
-        body = codec(ApiKey.API_VERSIONS).encode_response(api_versions.unsupported(self._broker), 0)
+        body = codec(ApiKey.API_VERSIONS).encode_response(api_versions.unsupported(self._services.image), 0)
         answer = Answer(connection, response_frame(ApiKey.API_VERSIONS, 0, correlation_id, body), 0)
         connection.answers.append(answer)
         connection.mark_dirty()

@@ -32,4 +32,4 @@ def handle(request: EndTxnRequest, ctx: RequestContext) -> object:
         commit=request.committed,
         client_version=BUMPING_VERSION if ctx.version >= _BUMPING_FROM else PLAIN_VERSION,
     )
-    return when_known(ctx, ctx.broker.transactions.end(command), respond)
+    return when_known(ctx, ctx.transactions.end(command), respond)

@@ -14,7 +14,7 @@ from headrace.model.errors import ErrorCode
 
 def refusal(ctx: RequestContext, owner: str) -> EpochResult | None:
     """None if the sender may write under the owner's ids: an owner is a prefix of transactional ids."""
-    if ctx.broker.image.features.get(EPOCH_VERSION, 0) < 1:
+    if ctx.image.features.get(EPOCH_VERSION, 0) < 1:
         return EpochResult(ErrorCode.UNSUPPORTED_VERSION, f"{EPOCH_VERSION} is off")
     error = id_error(ctx, owner)
     return None if error is ErrorCode.NONE else EpochResult(error)

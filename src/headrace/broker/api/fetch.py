@@ -1,8 +1,8 @@
 """Fetch (1): offsets in, runs of segment files out. Builds no messages; sessions, waiting and reading are called."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from headrace.broker.api.context import close_for_bad_input
 from headrace.broker.net.connection import Answer, Connection, Part
@@ -11,11 +11,14 @@ from headrace.broker.partitions.fetch_sessions import (
     INITIAL_EPOCH,
     NO_SESSION,
     FetchSession,
+    FetchSessions,
     changes_in_slices,
 )
 from headrace.broker.partitions.leader import LedTopic
-from headrace.broker.partitions.reader import RunningFetch, WantedRead
+from headrace.broker.partitions.reader import ReaderServices, RunningFetch, WantedRead
+from headrace.broker.services import PartitionLookup, RequestServices
 from headrace.model.access import Operation, ResourceType
+from headrace.model.configs.values import BrokerConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import (
     COPIED_SLICE_BYTES_MAX,
@@ -37,17 +40,33 @@ from headrace.wire.fetch import (
     scan_request,
 )
 
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
-
 _PARKED = 1
 _NONE = ErrorCode.NONE
 _FETCH = int(ApiKey.FETCH)
 FIRST_FOLLOWER_ID = 0
 
 
+class FetchServices(ReaderServices, RequestServices, Protocol):
+    @property
+    def config(self) -> BrokerConfig: ...
+
+    @property
+    def disk(self) -> Disk: ...
+
+    @property
+    def fetch_sessions(self) -> FetchSessions: ...
+
+    @property
+    def partitions(self) -> PartitionLookup: ...
+
+    def pin(self, slices: Sequence[Slice]) -> None:
+        """Keep files open until the response that is sent from them is complete."""
+
+    def unpin(self, slices: Sequence[Slice]) -> None: ...
+
+
 def handle(
-    broker: "Broker",
+    services: FetchServices,
     connection: Connection,
     frame: memoryview,
     position: int,
@@ -59,33 +78,35 @@ def handle(
     connection.answers.append(answer)
     if end - position > FETCH_BYTES_AT_ONCE_MAX:
         frame = memoryview(bytes(frame[position:end]))  # the memory it was received in is used again
-        _Reading(broker, connection, _read(broker, frame, version, correlation_id, answer)).step()
+        _Reading(services, connection, _read(services, frame, version, correlation_id, answer)).step()
         return
     request = scan_request(frame, position, end, version)
-    session, error = _session(broker, request, version)
+    session, error = _session(services, request, version)
     if session is not None:
         session.update(request.topics, request.forgotten)
-    _carry_out(broker, request, session, error, version, correlation_id, answer)
+    _carry_out(services, request, session, error, version, correlation_id, answer)
 
 
-def _read(broker: "Broker", frame: memoryview, version: int, correlation_id: int, answer: Answer) -> Iterator[None]:
+def _read(
+    services: FetchServices, frame: memoryview, version: int, correlation_id: int, answer: Answer
+) -> Iterator[None]:
     """The same for a long request, a slice at a time."""
     scanning = scan_in_slices(frame, 0, len(frame), version, partitions_per_slice=FETCH_PARTITIONS_PER_SLICE)
     while (request := next(scanning)) is None:
         yield
-    session, error = _session(broker, request, version)
+    session, error = _session(services, request, version)
     if session is not None:
         for topics, forgotten in changes_in_slices(request.topics, request.forgotten, FETCH_PARTITIONS_PER_SLICE):
             session.update(topics, forgotten)
             yield
-    _carry_out(broker, request, session, error, version, correlation_id, answer)
+    _carry_out(services, request, session, error, version, correlation_id, answer)
 
 
 class _Reading:
     """A request of very many partitions as it is read, a slice a turn."""
 
-    def __init__(self, broker: "Broker", connection: Connection, steps: Iterator[None]) -> None:
-        self._broker = broker
+    def __init__(self, services: FetchServices, connection: Connection, steps: Iterator[None]) -> None:
+        self._services = services
         self._connection = connection
         self._steps = steps
 
@@ -94,14 +115,14 @@ class _Reading:
             return
         try:
             for _ in self._steps:
-                self._broker.timers.next_turn(self.step)
+                self._services.timers.next_turn(self.step)
                 return
         except ProtocolError as error:
-            close_for_bad_input(self._broker, self._connection, error)
+            close_for_bad_input(self._services, self._connection, error)
 
 
 def _carry_out(
-    broker: "Broker",
+    services: FetchServices,
     request: FetchRequest,
     session: FetchSession | None,
     error: ErrorCode,
@@ -118,23 +139,23 @@ def _carry_out(
             raise ProtocolError(f"a fetch of version {version} that cannot be told of {error.name}")
         answer.complete(_encoded(version, correlation_id, error, NO_SESSION, []))
         return
-    count = _count_wanted(broker, request, session)
-    began_ms = broker.clock.monotonic_ms()
+    count = _count_wanted(services, request, session)
+    began_ms = services.clock.monotonic_ms()
 
     def respond(wants: list[WantedRead], results: list[PartitionData]) -> None:
         if connection.closed:
             return
-        broker.metrics.request_answered(_FETCH, broker.clock.monotonic_ms() - began_ms)
+        services.metrics.request_answered(_FETCH, services.clock.monotonic_ms() - began_ms)
         session_id = session.session_id if session is not None else NO_SESSION
         full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
         topics: list[tuple[bytes, list[PartitionData]]] = []
         if len(results) <= FETCH_PARTITIONS_PER_SLICE:
-            broker.metrics.request_errors[_FETCH] += _count(broker, results)
+            services.metrics.request_errors[_FETCH] += _count(services, results)
             _group(topics, wants, results, session, full=full)
             parts = _encoded(version, correlation_id, _NONE, session_id, topics)
-            answer.complete(_in_one_piece(broker.disk, parts))
+            answer.complete(_in_one_piece(services.disk, parts))
             return
-        grouping = _group_in_slices(broker, topics, wants, results, session, full=full)
+        grouping = _group_in_slices(services, topics, wants, results, session, full=full)
         encoding = encode_in_slices(
             version,
             correlation_id,
@@ -145,24 +166,24 @@ def _carry_out(
             partitions_per_slice=FETCH_PARTITIONS_PER_SLICE,
         )
         steps = chain(grouping, cast(Iterator[list[Part] | None], encoding))
-        _Encoding(broker, answer, steps, results).step()
+        _Encoding(services, answer, steps, results).step()
 
     RunningFetch(
-        broker,
+        services,
         connection,
-        _wants(broker, connection, request, session, version),
+        _wants(services, connection, request, session, version),
         count,
         wait_ms_max=request.wait_ms_max,
         bytes_min=request.bytes_min,
-        bytes_max=min(request.bytes_max, broker.config.fetch_bytes_max),
+        bytes_max=min(request.bytes_max, services.config.fetch_bytes_max),
         isolation_level=request.isolation_level,
         respond=respond,
     ).start()
 
 
-def _session(broker: "Broker", request: FetchRequest, version: int) -> tuple[FetchSession | None, ErrorCode]:
+def _session(services: FetchServices, request: FetchRequest, version: int) -> tuple[FetchSession | None, ErrorCode]:
     """The session this request belongs to and brings up to date, or None for a fetch that stands alone."""
-    sessions = broker.fetch_sessions
+    sessions = services.fetch_sessions
     if version < SESSIONS_FROM:
         return None, _NONE
     by_id = version >= TOPIC_IDS_FROM
@@ -180,29 +201,29 @@ def _session(broker: "Broker", request: FetchRequest, version: int) -> tuple[Fet
         return None, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
     if session.epoch != request.session_epoch:
         return None, ErrorCode.INVALID_FETCH_SESSION_EPOCH
-    session.advance(broker.clock.monotonic_ms())
+    session.advance(services.clock.monotonic_ms())
     return session, _NONE
 
 
-def _count_wanted(broker: "Broker", request: FetchRequest, session: FetchSession | None) -> int:
+def _count_wanted(services: FetchServices, request: FetchRequest, session: FetchSession | None) -> int:
     count = 0 if session is None else len(session.partitions)
     if session is None:
         for _, partitions in request.topics:
             count += len(partitions)
     if count > FETCH_PARTITIONS_MAX:
         if session is not None:
-            broker.fetch_sessions.close(session.session_id)
+            services.fetch_sessions.close(session.session_id)
         raise ProtocolError(f"a fetch of {count} partitions; at most {FETCH_PARTITIONS_MAX} are served at once")
     return count
 
 
 def _wants(
-    broker: "Broker", connection: Connection, request: FetchRequest, session: FetchSession | None, version: int
+    services: FetchServices, connection: Connection, request: FetchRequest, session: FetchSession | None, version: int
 ) -> Iterator[WantedRead]:
     """One by one, because they are read a slice a turn."""
     by_id = version >= TOPIC_IDS_FROM
-    find = broker.partitions.by_id.get if by_id else broker.partitions.by_name.get
-    allowed = _unchecked if broker.access.open_to_all else _readable(broker, connection)
+    find = services.partitions.by_id.get if by_id else services.partitions.by_name.get
+    allowed = _unchecked if services.access.open_to_all else _readable(services, connection)
     if session is not None:
         for (key, index), asked in tuple(session.partitions.items()):
             topic = allowed(find(key))
@@ -218,7 +239,7 @@ def _unchecked(topic: LedTopic | None) -> LedTopic | None:
     return topic
 
 
-def _readable(broker: "Broker", connection: Connection) -> Callable[[LedTopic | None], LedTopic | None]:
+def _readable(services: FetchServices, connection: Connection) -> Callable[[LedTopic | None], LedTopic | None]:
     """The topic, or None if this client may not read it: it is then told that there is none."""
     answers: dict[str, bool] = {}
 
@@ -226,7 +247,7 @@ def _readable(broker: "Broker", connection: Connection) -> Callable[[LedTopic | 
         if topic is None:
             return None
         if topic.name not in answers:
-            answers[topic.name] = broker.access.authorize(
+            answers[topic.name] = services.access.authorize(
                 connection.principal, Operation.READ, ResourceType.TOPIC, topic.name
             )
         return topic if answers[topic.name] else None
@@ -235,7 +256,7 @@ def _readable(broker: "Broker", connection: Connection) -> Callable[[LedTopic | 
 
 
 def _group_in_slices(
-    broker: "Broker",
+    services: FetchServices,
     topics: list[tuple[bytes, list[PartitionData]]],
     wants: list[WantedRead],
     results: list[PartitionData],
@@ -246,15 +267,15 @@ def _group_in_slices(
     failed = False
     for start in range(0, len(results), FETCH_PARTITIONS_PER_SLICE):
         end = start + FETCH_PARTITIONS_PER_SLICE
-        failed |= _count(broker, results[start:end])
+        failed |= _count(services, results[start:end])
         _group(topics, wants[start:end], results[start:end], session, full=full)
         yield
-    broker.metrics.request_errors[_FETCH] += failed
+    services.metrics.request_errors[_FETCH] += failed
 
 
-def _count(broker: "Broker", results: list[PartitionData]) -> bool:
+def _count(services: FetchServices, results: list[PartitionData]) -> bool:
     """What was read and what was not; whether something was not."""
-    metrics = broker.metrics
+    metrics = services.metrics
     failed = False
     for data in results:
         if data.error:
@@ -301,22 +322,22 @@ class _Encoding:
     """An answer of very many partitions in the making, a slice a turn."""
 
     def __init__(
-        self, broker: "Broker", answer: Answer, steps: Iterator[list[Part] | None], results: list[PartitionData]
+        self, services: FetchServices, answer: Answer, steps: Iterator[list[Part] | None], results: list[PartitionData]
     ) -> None:
-        self._broker = broker
+        self._services = services
         self._answer = answer
         self._steps = steps
         self._slices = [data.records for data in results if isinstance(data.records, Slice)]
-        broker.pin(self._slices)
+        services.pin(self._slices)
 
     def step(self) -> None:
         parts = None if self._answer.connection.closed else next(self._steps)
         if parts is None and not self._answer.connection.closed:
-            self._broker.timers.next_turn(self.step)
+            self._services.timers.next_turn(self.step)
             return
         if parts is not None:
             self._answer.complete(parts)
-        self._broker.unpin(self._slices)
+        self._services.unpin(self._slices)
 
 
 def _encoded(

@@ -44,8 +44,8 @@ def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordina
 def _topic(request: FindCoordinatorRequest, ctx: RequestContext) -> CoordinatedTopic[Any, Any] | None:
     """That keeps what is asked for."""
     if request.key_type == TRANSACTION:
-        return ctx.broker.transactions.topic
-    return ctx.broker.groups.topic if request.key_type == GROUP else None
+        return ctx.transactions.topic
+    return ctx.groups.topic if request.key_type == GROUP else None
 
 
 def _respond(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
@@ -70,7 +70,7 @@ def _coordinator(request: FindCoordinatorRequest, ctx: RequestContext, key: str)
     topic = _topic(request, ctx) if error is ErrorCode.NONE else None
     state = None if topic is None else topic.state_of(owner_of(key) if request.key_type == TRANSACTION else key)
     if state is not None:
-        for node_id, endpoint in ctx.broker.image.endpoints(ctx.listener_name):
+        for node_id, endpoint in ctx.image.endpoints(ctx.listener_name):
             if node_id == state.leader:
                 return FindCoordinatorResponseCoordinator(
                     key=key, node_id=node_id, host=endpoint.host, port=endpoint.port, error_message=None

@@ -22,7 +22,7 @@ def handle(request: IncrementalAlterConfigsRequest, ctx: RequestContext) -> Park
         )
         for resource in allowed
     ]
-    proposal = ctx.broker.controller.alter_configs(asked, validate_only=request.validate_only)
+    proposal = ctx.controller.alter_configs(asked, validate_only=request.validate_only)
 
     def respond(outcome: tuple[ConfigResult, ...] | ProposalFailed) -> IncrementalAlterConfigsResponse:
         return IncrementalAlterConfigsResponse(

@@ -45,12 +45,12 @@ def _transactional(request: InitProducerIdRequest, transactional_id: str, ctx: R
             return _failed(ctx, outcome.error)
         return _given(ctx, *outcome.producer)
 
-    return when_known(ctx, ctx.broker.transactions.init_producer(command), respond)
+    return when_known(ctx, ctx.transactions.init_producer(command), respond)
 
 
 def _idempotent(ctx: RequestContext) -> InitProducerIdResponse | Parked:
     """Without a transactional id there is no state to resume, so whoever asks gets a fresh id (KIP-360)."""
-    producer_ids = ctx.broker.producer_ids
+    producer_ids = ctx.producer_ids
     taken = producer_ids.take()
     if taken is not None:
         return _given(ctx, taken, FIRST_EPOCH)

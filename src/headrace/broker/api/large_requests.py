@@ -8,10 +8,11 @@ effect in order.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from headrace.broker.api.context import close_for_bad_input
 from headrace.broker.net.connection import Answer, Connection
+from headrace.broker.services import RequestServices
 from headrace.model.limits import (
     BESIDE_OTHERS_MS,
     LARGE_REQUESTS_AT_ONCE,
@@ -25,9 +26,6 @@ from headrace.wire.errors import ProtocolError
 from headrace.wire.frames import response_frame
 from headrace.wire.offset_slices import OffsetAnswers, OffsetSlices
 from headrace.wire.primitives.stepped import Paused, SteppedBody
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 AT_ONCE = 0.0
 ANSWER_LOOK_MS = 1.0
@@ -69,8 +67,8 @@ class LargeRequest:
 class LargeRequests:
     """All long requests of a node: some are carried out at the same time, a slice of each in a turn."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, services: RequestServices) -> None:
+        self._services = services
         self._running = 0
         self._waiting: deque[LargeRequest] = deque()
         self._bytes_in = 0
@@ -78,7 +76,7 @@ class LargeRequests:
 
     def slices(self) -> int:
         """How many slices a request may take together: more when no other client was heard of for a while."""
-        now_ms, bytes_in = self._broker.clock.monotonic_ms(), self._broker.metrics.bytes_in
+        now_ms, bytes_in = self._services.clock.monotonic_ms(), self._services.metrics.bytes_in
         if bytes_in != self._bytes_in:
             self._bytes_in = bytes_in
             self._beside_others_until_ms = now_ms + BESIDE_OTHERS_MS
@@ -95,7 +93,7 @@ class LargeRequests:
             self._step_after(AT_ONCE, self._waiting.popleft())
 
     def _step_after(self, wait_ms: float, request: LargeRequest) -> None:
-        timers = self._broker.timers
+        timers = self._services.timers
         if wait_ms == AT_ONCE:
             timers.next_turn(lambda: self._step(request))
         else:
@@ -109,7 +107,7 @@ class LargeRequests:
                     self._step_after(wait_ms, request)
                     return
         except ProtocolError as error:
-            close_for_bad_input(self._broker, connection, error)
+            close_for_bad_input(self._services, connection, error)
         except Exception:
             connection.closing = True
             self._end(request)

@@ -38,9 +38,9 @@ def handle(request: ListConfigResourcesRequest, ctx: RequestContext) -> ListConf
 
 def _names(ctx: RequestContext, kind: int) -> Iterable[str]:
     if kind == ResourceKind.TOPIC:
-        return ctx.broker.image.topics
+        return ctx.image.topics
     if kind in (ResourceKind.BROKER, BROKER_LOGGER):
-        return (str(node_id) for node_id in ctx.broker.image.brokers)
+        return (str(node_id) for node_id in ctx.image.brokers)
     return ()
 
 

@@ -10,7 +10,7 @@ from headrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResp
 
 
 def handle(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse | Parked:
-    if any(host.machine is None for host in ctx.broker.groups.topic):
+    if any(host.machine is None for host in ctx.groups.topic):
         return ListGroupsResponse(
             throttle_time_ms=ctx.throttle_time_ms, error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         )
@@ -27,7 +27,7 @@ class _Listing:
         self._states = {state.lower() for state in request.states_filter}
         self._types = {kind.lower() for kind in request.types_filter}
         self._sees_all = ctx.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
-        self._slices = iter(list(ctx.broker.groups.listing()))
+        self._slices = iter(list(ctx.groups.listing()))
         self._found: list[ListGroupsResponseGroup] = []
         self.parked = ctx.park()
 
@@ -56,7 +56,7 @@ class _Listing:
             for group in outcome
             if self._is_wanted(group)
         )
-        self._ctx.broker.timers.next_turn(self.step)
+        self._ctx.timers.next_turn(self.step)
 
     def _is_wanted(self, group: ListedGroup) -> bool:
         if self._states and group.state.lower() not in self._states:

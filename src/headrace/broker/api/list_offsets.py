@@ -47,7 +47,7 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
     seen: set[tuple[str, int]] = set()
     for topic in request.topics:
         allowed = ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-        led = ctx.broker.partitions.by_name.get(topic.name.encode())
+        led = ctx.partitions.by_name.get(topic.name.encode())
         names.append((topic.name, len(topic.partitions)))
         for asked in topic.partitions:
             key = (topic.name, asked.partition_index)
@@ -55,7 +55,7 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
                 asking.add(_error(asked, ErrorCode.INVALID_REQUEST))
                 continue
             seen.add(key)
-            found = ctx.broker.partitions.partition_of(led, asked.partition_index)
+            found = ctx.partitions.partition_of(led, asked.partition_index)
             if ctx.version < SPECIAL_TIMESTAMPS_FROM.get(asked.timestamp, 0):
                 asking.add(_error(asked, ErrorCode.UNSUPPORTED_VERSION))
             elif not allowed:
@@ -121,7 +121,7 @@ class _Asking:
         version = self._ctx.version
         self._lookups_left -= 1
         if self._lookups_left < 0:
-            self._ctx.broker.lookups.refused += 1
+            self._ctx.lookups.refused += 1
             self.add(_error(asked, _refusal(version)))
             return
         fill = self.gathering.later()
@@ -138,7 +138,7 @@ class _Asking:
             else:
                 fill(_found(asked, found.timestamp, found.offset, partition.log.epochs.epoch_at(found.offset)))
 
-        if not self._ctx.broker.lookups.add(self._ctx.connection, partition.log, make_search, done):
+        if not self._ctx.lookups.add(self._ctx.connection, partition.log, make_search, done):
             fill(_error(asked, _refusal(version)))
 
 

@@ -21,7 +21,7 @@ _STATES = {state.value: state for state in TransactionState}
 def handle(request: ListTransactionsRequest, ctx: RequestContext) -> ListTransactionsResponse | Parked:
     unknown = tuple(name for name in request.state_filters if name not in _STATES)
     error, wanted = _filter(request)
-    if any(host.machine is None for host in ctx.broker.transactions.topic):
+    if any(host.machine is None for host in ctx.transactions.topic):
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     if wanted is None or error is not ErrorCode.NONE:
         return ListTransactionsResponse(
@@ -53,7 +53,7 @@ class _Listing:
         self._ctx = ctx
         self._wanted = wanted
         self._unknown = unknown
-        self._slices = iter(list(ctx.broker.transactions.listing()))
+        self._slices = iter(list(ctx.transactions.listing()))
         self._found: list[ListTransactionsResponseTransactionState] = []
         self.parked = ctx.park()
 
@@ -75,7 +75,7 @@ class _Listing:
             self._end(outcome.code)
             return
         try:
-            wanted = self._wanted.of(outcome, self._ctx.broker.clock.wall_ms())
+            wanted = self._wanted.of(outcome, self._ctx.clock.wall_ms())
         except PatternRefused:
             self._end(ErrorCode.INVALID_REGULAR_EXPRESSION)
             return
@@ -86,7 +86,7 @@ class _Listing:
             for each in wanted
             if self._ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.transactional_id)
         )
-        self._ctx.broker.timers.next_turn(self.step)
+        self._ctx.timers.next_turn(self.step)
 
     def _end(self, error: ErrorCode) -> None:
         self.parked.complete(

@@ -4,17 +4,9 @@ A topic's bytes are kept until the image changes, so that clients which refresh 
 request for many topics is answered over several turns, a slice at a time.
 """
 
-from typing import TYPE_CHECKING
-
+from headrace.broker.api.authorization import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, authorized_operations
 from headrace.broker.api.context import Parked, RequestContext
-from headrace.broker.api.topic_states import (
-    CLUSTER_OPERATIONS,
-    TOPIC_OPERATIONS,
-    authorized_operations,
-    partition_states,
-)
 from headrace.core.controller.commands import NewTopic, Refused
-from headrace.core.controller.image import TopicImage
 from headrace.core.controller.names import INTERNAL_TOPICS, check_topic_name
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
@@ -30,39 +22,10 @@ from headrace.wire.metadata import (
     WantedTopic,
     encode_response,
     encode_topic,
-    topic_layout,
 )
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 _NULL_MEANS_ALL_FROM = 1
 _AUTO_CREATION_FLAG_FROM = 4
-
-
-class TopicFragments:
-    """Encoded topics by layout, good until the metadata image or a partition's health changes."""
-
-    def __init__(self) -> None:
-        self._fragments: dict[tuple[str, int, int], bytes] = {}
-
-    def clear(self) -> None:
-        self._fragments.clear()
-
-    def topic(self, broker: "Broker", topic: TopicImage, version: int, authorized_operations: int) -> bytes:
-        key = (topic.name, topic_layout(version), authorized_operations)
-        found = self._fragments.get(key)
-        if found is None:
-            found = self._fragments[key] = encode_topic(
-                version,
-                error_code=ErrorCode.NONE,
-                name=topic.name,
-                topic_id=topic.topic_id,
-                is_internal=topic.name in INTERNAL_TOPICS,
-                partitions=partition_states(broker, topic),
-                authorized_operations=authorized_operations,
-            )
-        return found
 
 
 def decode_request(frame: memoryview, position: int, end: int, version: int) -> MetadataRequest | TopicsScan:
@@ -106,7 +69,7 @@ class _Reading:
             for topic in self._scan.take(METADATA_TOPICS_PER_SLICE):
                 self._wanted[_known_by_something(topic)] = None
             if self._scan.left:
-                self._ctx.broker.timers.next_turn(self.step)
+                self._ctx.timers.next_turn(self.step)
                 return
             request = self._scan.rest()
         except ProtocolError as error:
@@ -128,7 +91,7 @@ class _Answering:
 
     def when_created(self, missing: list[NewTopic], parked: Parked) -> None:
         if missing:
-            self._ctx.broker.create_topics(missing, lambda: self.into(parked))
+            self._ctx.create_topics(missing, lambda: self.into(parked))
         else:
             self.into(parked)
 
@@ -138,7 +101,7 @@ class _Answering:
             return
         self.step()
         if self._position < len(self._wanted):
-            self._ctx.broker.timers.next_turn(lambda: self.into(parked))
+            self._ctx.timers.next_turn(lambda: self.into(parked))
         else:
             parked.complete(self.body())
 
@@ -152,19 +115,19 @@ class _Answering:
         self._position = end
 
     def body(self) -> bytes:
-        broker, version = self._ctx.broker, self._ctx.version
+        ctx, image = self._ctx, self._ctx.image
         operations = NO_AUTHORIZED_OPERATIONS
         if self._request.include_cluster_authorized_operations:
-            operations = authorized_operations(self._ctx, CLUSTER_OPERATIONS, ResourceType.CLUSTER, CLUSTER_NAME)
+            operations = authorized_operations(ctx, CLUSTER_OPERATIONS, ResourceType.CLUSTER, CLUSTER_NAME)
         return encode_response(
-            version,
-            throttle_time_ms=self._ctx.throttle_time_ms,
+            ctx.version,
+            throttle_time_ms=ctx.throttle_time_ms,
             brokers=[
-                BrokerMetadata(node_id, endpoint.host, endpoint.port, broker.image.brokers[node_id].rack)
-                for node_id, endpoint in broker.image.endpoints(self._ctx.listener_name)
+                BrokerMetadata(node_id, endpoint.host, endpoint.port, image.brokers[node_id].rack)
+                for node_id, endpoint in image.endpoints(ctx.listener_name)
             ],
-            cluster_id=broker.cluster_id,
-            controller_id=broker.node_id,
+            cluster_id=ctx.cluster_id,
+            controller_id=ctx.node_id,
             topics=self._fragments,
             cluster_authorized_operations=operations,
         )
@@ -173,7 +136,7 @@ class _Answering:
 def _wanted(request: MetadataRequest, ctx: RequestContext) -> list[WantedTopic]:
     """Topics by name or id; all of them for null, and before version 1 for an empty list."""
     if request.topics is None or (not request.topics and ctx.version < _NULL_MEANS_ALL_FROM):
-        return [WantedTopic(NO_TOPIC_ID, name) for name in ctx.broker.image.topics]
+        return [WantedTopic(NO_TOPIC_ID, name) for name in ctx.image.topics]
     found = (_known_by_something(WantedTopic(topic.topic_id, topic.name)) for topic in request.topics)
     return list(dict.fromkeys(found))  # one that is asked for twice is told once
 
@@ -185,11 +148,11 @@ def _known_by_something(topic: WantedTopic) -> WantedTopic:
 
 
 def _topics_to_create(request: MetadataRequest, ctx: RequestContext, wanted: list[WantedTopic]) -> list[NewTopic]:
-    if not ctx.broker.config.auto_create_topics or request.topics is None:
+    if not ctx.config.auto_create_topics or request.topics is None:
         return []
     if ctx.version >= _AUTO_CREATION_FLAG_FROM and not request.allow_auto_topic_creation:
         return []
-    known = ctx.broker.image.topics
+    known = ctx.image.topics
     missing = dict.fromkeys(topic.name for topic in wanted if topic.name is not None and topic.name not in known)
     return [
         NewTopic(name=name)
@@ -202,11 +165,9 @@ def _topics_to_create(request: MetadataRequest, ctx: RequestContext, wanted: lis
 
 
 def _fragment(ctx: RequestContext, wanted: WantedTopic, ask_operations: bool) -> bytes | None:
-    broker, version = ctx.broker, ctx.version
+    image, version = ctx.image, ctx.version
     by_id = wanted.topic_id != NO_TOPIC_ID
-    topic = (
-        broker.image.topics_by_id.get(TopicId(wanted.topic_id)) if by_id else broker.image.topics.get(wanted.name or "")
-    )
+    topic = image.topics_by_id.get(TopicId(wanted.topic_id)) if by_id else image.topics.get(wanted.name or "")
     name = wanted.name if topic is None else topic.name
     operations = NO_AUTHORIZED_OPERATIONS
     if ask_operations and name is not None:
@@ -222,7 +183,7 @@ def _fragment(ctx: RequestContext, wanted: WantedTopic, ask_operations: bool) ->
         return _without_partitions(version, error, wanted, operations)
     if not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
         return _without_partitions(version, ErrorCode.TOPIC_AUTHORIZATION_FAILED, wanted, NO_AUTHORIZED_OPERATIONS)
-    return broker.topic_fragments.topic(broker, topic, version, operations)
+    return ctx.topic_fragments.topic(topic, version, operations)
 
 
 def _is_legal(name: str) -> bool:

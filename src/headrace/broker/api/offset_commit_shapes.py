@@ -10,11 +10,12 @@ is not recognised takes the long way, which is always right.
 from collections.abc import Iterable
 from dataclasses import replace
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from headrace.broker.coordinators.groups import GroupHost
+from headrace.broker.coordinators.groups import GroupHost, Groups
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.acknowledgements import CoordinatorAnswer
+from headrace.broker.services import MetadataSource, RequestServices, TurnClock
 from headrace.core.groups.commands import Commit
 from headrace.core.groups.commit_batches import CommitBatch, differing_runs
 from headrace.model.errors import ErrorCode
@@ -27,9 +28,6 @@ from headrace.wire.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 VERSION_MIN = 6
 """From here on a leader epoch follows each offset."""
@@ -47,6 +45,11 @@ _HEAD_BYTES = 8
 """Size and correlation id of an answer."""
 _EVERY_BIT = -1
 _COMMIT = int(ApiKey.OFFSET_COMMIT)
+
+
+class CommitServices(RequestServices, MetadataSource, TurnClock, Protocol):
+    @property
+    def groups(self) -> Groups: ...
 
 
 class CommitShape:
@@ -68,7 +71,7 @@ class CommitShape:
 
     def __init__(
         self,
-        broker: "Broker",
+        services: CommitServices,
         host: GroupHost,
         request: OffsetCommitRequest,
         command: Commit,
@@ -79,7 +82,7 @@ class CommitShape:
         self.host = host
         self.command = command
         self.version = version
-        self.image_version = broker.image.version
+        self.image_version = services.image.version
         self.is_used = False
         self.places = tuple((each.topic, each.partition, each.metadata) for each in command.offsets)
         self._take_request(body, numbers_at)
@@ -118,7 +121,7 @@ class CommitShapes:
 
     def handle_repeat(
         self,
-        broker: "Broker",
+        services: CommitServices,
         connection: Connection,
         frame: memoryview,
         position: int,
@@ -131,13 +134,13 @@ class CommitShapes:
         if shape is None or end - position != shape.layout.size or version != shape.version:
             return False
         fields = shape.layout.unpack_from(frame, position)
-        if fields[::3] != shape.constants or shape.image_version != broker.image.version:
+        if fields[::3] != shape.constants or shape.image_version != services.image.version:
             return False
-        host, wall_ms = shape.host, broker.turn_wall_ms
+        host, wall_ms = shape.host, services.turn_wall_ms
         machine, partition = host.machine, host.partition
         if machine is None or partition.offline or not partition.leader.acks_all_allowed:
             return False
-        now = broker.turn_now or broker.now_of_turn()
+        now = services.turn_now or services.now_of_turn()
         offsets, epochs = fields[1::3], fields[2::3]
         if not machine.commit_again(shape.command, shape.places, offsets, epochs, now):
             return False
@@ -152,7 +155,7 @@ class CommitShapes:
         connection.answers.append(answer)
         if not connection.dirty:
             connection.mark_dirty()
-        broker.metrics.commits_of_turn += 1
+        services.metrics.commits_of_turn += 1
         shape.is_used = True
         return True
 
@@ -160,23 +163,23 @@ class CommitShapes:
         """Called for a request that takes the long way, if nothing of it is refused before its group is asked."""
         self._noted = request, command
 
-    def learn(self, broker: "Broker", body: memoryview, version: int) -> None:
+    def learn(self, services: CommitServices, body: memoryview, version: int) -> None:
         """Remember the request that was noted, from the second of its size on."""
         noted, self._noted = self._noted, None
         again, self._bytes_before = len(body) == self._bytes_before, len(body)
-        if noted is None or not again or version < VERSION_MIN or not broker.access.open_to_all:
+        if noted is None or not again or version < VERSION_MIN or not services.access.open_to_all:
             return
         if self.shape is not None and not self.shape.is_used:
             self._wasted += 1
         if self._wasted < WASTED_SHAPES_MAX and len(body) <= SHAPE_BYTES_MAX:
-            self.shape = _shape(broker, bytes(body), version, *noted)
+            self.shape = _shape(services, bytes(body), version, *noted)
 
 
 def _shape(
-    broker: "Broker", body: bytes, version: int, request: OffsetCommitRequest, command: Commit
+    services: CommitServices, body: bytes, version: int, request: OffsetCommitRequest, command: Commit
 ) -> CommitShape | None:
     """None for a request with too much metadata, or one that its codec would write otherwise: with unknown tags."""
-    host = broker.groups.topic.host_of(command.member.group)
+    host = services.groups.topic.host_of(command.member.group)
     if host is None or host.machine is None or offset_commit.encode_request(request, version) != body:
         return None
     metadata_bytes_max = host.machine.settings.offset_metadata_bytes_max
@@ -185,7 +188,7 @@ def _shape(
     runs = differing_runs(body, offset_commit.encode_request(_with_other_numbers(request), version))
     if [end - begin for begin, end in runs] != [_NUMBERS_BYTES] * len(command.offsets):
         return None
-    return CommitShape(broker, host, request, command, body, [begin for begin, _ in runs], version)
+    return CommitShape(services, host, request, command, body, [begin for begin, _ in runs], version)
 
 
 def _all_answered(request: OffsetCommitRequest, error: int) -> OffsetCommitResponse:

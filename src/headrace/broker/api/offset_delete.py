@@ -52,4 +52,4 @@ def handle(request: OffsetDeleteRequest, ctx: RequestContext) -> object:
 def _topic_error(ctx: RequestContext, name: str) -> ErrorCode:
     if not ctx.authorized(Operation.READ, ResourceType.TOPIC, name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return ErrorCode.NONE if name in ctx.broker.image.topics else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE if name in ctx.image.topics else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

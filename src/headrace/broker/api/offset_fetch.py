@@ -137,7 +137,7 @@ def _ask(ctx: RequestContext, question: _Question) -> Proposal[Any]:
             question.group_id, wanted, ticket, now, question.member, require_stable=question.require_stable
         )
 
-    return ctx.broker.groups.propose(question.group_id, decide)
+    return ctx.groups.propose(question.group_id, decide)
 
 
 def _found(ctx: RequestContext, question: _Question, outcome: list[FetchedOffset] | ProposalFailed) -> list[_Found]:
@@ -165,7 +165,7 @@ def _all_topics(ctx: RequestContext, offsets: list[FetchedOffset]) -> list[_Foun
     found: dict[str, _Found] = {}
     for offset in offsets:
         if offset.topic not in found:
-            topic = ctx.broker.image.topics.get(offset.topic)
+            topic = ctx.image.topics.get(offset.topic)
             found[offset.topic] = _Found(offset.topic, NO_TOPIC_ID if topic is None else topic.topic_id, [])
         found[offset.topic].partitions.append(offset)
     return [

@@ -17,7 +17,7 @@ def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetF
     topics = []
     for topic in request.topics:
         allowed = ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
-        led = ctx.broker.partitions.by_name.get(topic.topic.encode())
+        led = ctx.partitions.by_name.get(topic.topic.encode())
         results = tuple(
             _end_of_epoch(ctx, led, asked)
             if allowed
@@ -33,7 +33,7 @@ def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetF
 def _end_of_epoch(
     ctx: RequestContext, led: LedTopic | None, asked: OffsetForLeaderEpochRequestPartition
 ) -> OffsetForLeaderEpochResponsePartition:
-    partition = ctx.broker.partitions.partition_of(led, asked.partition)
+    partition = ctx.partitions.partition_of(led, asked.partition)
     if isinstance(partition, ErrorCode):
         return OffsetForLeaderEpochResponsePartition(partition=asked.partition, error_code=partition)
     error = partition.check_leader_epoch(asked.current_leader_epoch)

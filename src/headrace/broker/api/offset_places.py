@@ -55,7 +55,7 @@ class OffsetPlaces:
             return ErrorCode.UNKNOWN_TOPIC_ID
         if not self._ctx.authorized(Operation.READ, ResourceType.TOPIC, name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        found = self._ctx.broker.image.topics.get(name)
+        found = self._ctx.image.topics.get(name)
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found is None else len(found.partitions)
 
     def errors(self, outcome: list[ErrorCode] | ProposalFailed) -> list[list[tuple[int, ErrorCode]]]:

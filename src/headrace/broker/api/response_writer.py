@@ -2,32 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from headrace.broker.net.connection import Answer
+from headrace.broker.services import RequestServices
 from headrace.wire.apis import Codec
 from headrace.wire.codec import Encoding
 from headrace.wire.frames import response_frame
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 
 class Responding:
     """One request whose response is to come, at once or in a later turn."""
 
-    __slots__ = ("_began_ms", "_broker", "_codec", "_correlation_id", "_key", "_version", "answer")
+    __slots__ = ("_began_ms", "_codec", "_correlation_id", "_key", "_services", "_version", "answer")
 
     def __init__(
-        self, broker: "Broker", answer: Answer, codec: Codec, *, key: int, version: int, correlation_id: int
+        self, services: RequestServices, answer: Answer, codec: Codec, *, key: int, version: int, correlation_id: int
     ) -> None:
-        self._broker = broker
+        self._services = services
         self.answer = answer
         self._codec = codec
         self._key = key
         self._version = version
         self._correlation_id = correlation_id
-        self._began_ms = broker.clock.monotonic_ms()
+        self._began_ms = services.clock.monotonic_ms()
 
     def respond(self, response: object) -> None:
         """Give the response: a message of the API, or the bytes of one."""
@@ -36,7 +34,7 @@ class Responding:
             return
         try:
             if has_error(response):
-                self._broker.metrics.request_errors[self._key] += 1
+                self._services.metrics.request_errors[self._key] += 1
             body = self._codec.begin_response(response, self._version)
         except Exception:
             self._give_up()
@@ -55,7 +53,7 @@ class Responding:
             self._give_up()
             raise
         if body is None:
-            self._broker.timers.next_turn(lambda: self._go_on(encoding))
+            self._services.timers.next_turn(lambda: self._go_on(encoding))
         else:
             self._complete(body)
 
@@ -65,7 +63,7 @@ class Responding:
         self.answer.connection.mark_dirty()
 
     def _complete(self, body: bytes) -> None:
-        self._broker.metrics.request_answered(self._key, self._broker.clock.monotonic_ms() - self._began_ms)
+        self._services.metrics.request_answered(self._key, self._services.clock.monotonic_ms() - self._began_ms)
         self.answer.complete(response_frame(self._key, self._version, self._correlation_id, body))
 
 

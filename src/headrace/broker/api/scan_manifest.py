@@ -34,11 +34,11 @@ Asked = tuple[str, ScanManifestRequestPartition]
 
 def handle(request: ScanManifestRequest, ctx: RequestContext) -> object:
     asked = [(topic.name, partition) for topic in request.topics for partition in topic.partitions]
-    if ctx.broker.image.features.get(SCAN_VERSION, 0) < 1:
+    if ctx.image.features.get(SCAN_VERSION, 0) < 1:
         return _failed(ctx, ErrorCode.UNSUPPORTED_VERSION, f"{SCAN_VERSION} is off")
     if len(asked) > PARTITIONS_MAX or request.isolation_level not in (0, 1):
         return _failed(ctx, ErrorCode.INVALID_REQUEST, f"at most {PARTITIONS_MAX} partitions are told of at once")
-    scans = ctx.broker.scans
+    scans = ctx.scans
     lease = scans.begin() if request.lease_id == NEW_LEASE else scans.find(request.lease_id)
     if isinstance(lease, ErrorCode):
         return _failed(
@@ -58,7 +58,7 @@ def handle(request: ScanManifestRequest, ctx: RequestContext) -> object:
 
 def _hold(ctx: RequestContext, lease: Lease, name: str, index: int, isolation_level: int) -> Proposal[object]:
     proposal: Proposal[object] = Proposal()
-    partitions = ctx.broker.partitions
+    partitions = ctx.partitions
     allowed = all(ctx.authorized(operation, ResourceType.TOPIC, name) for operation in (Operation.READ, Operation.SCAN))
     found = partitions.partition_of(partitions.by_name.get(name.encode()), index)
     if not allowed:
@@ -66,7 +66,7 @@ def _hold(ctx: RequestContext, lease: Lease, name: str, index: int, isolation_le
     elif isinstance(found, ErrorCode):
         proposal.complete(found)
     else:
-        ctx.broker.scans.hold(lease, found, isolation_level, proposal.complete)
+        ctx.scans.hold(lease, found, isolation_level, proposal.complete)
     return proposal
 
 
@@ -84,11 +84,11 @@ def _answer(
         told = _page(lease, outcome, partition.from_offset, room)
         room -= len(told.segments)
         topics.setdefault((name, outcome.topic_id), []).append(told)
-        directories[outcome.directory.directory_id] = ctx.broker.disk.absolute(outcome.directory.path)
+        directories[outcome.directory.directory_id] = ctx.disk.absolute(outcome.directory.path)
     return ScanManifestResponse(
         throttle_time_ms=ctx.throttle_time_ms,
-        cluster_id=ctx.broker.cluster_id,
-        node_id=ctx.broker.node_id,
+        cluster_id=ctx.cluster_id,
+        node_id=ctx.node_id,
         lease_id=lease.lease_id,
         lease_ms=lease.duration_ms,
         directories=tuple(
@@ -145,6 +145,6 @@ def _failed(ctx: RequestContext, error: ErrorCode, message: str) -> ScanManifest
         throttle_time_ms=ctx.throttle_time_ms,
         error_code=error,
         error_message=message,
-        cluster_id=ctx.broker.cluster_id,
-        node_id=ctx.broker.node_id,
+        cluster_id=ctx.cluster_id,
+        node_id=ctx.node_id,
     )

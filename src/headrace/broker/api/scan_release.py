@@ -6,5 +6,5 @@ from headrace.wire.messages.scan_release import ScanReleaseRequest, ScanReleaseR
 
 def handle(request: ScanReleaseRequest, ctx: RequestContext) -> ScanReleaseResponse:
     """Who knows the id of a lease is who got it: nobody else is told."""
-    ctx.broker.scans.release(request.lease_id)
+    ctx.scans.release(request.lease_id)
     return ScanReleaseResponse(throttle_time_ms=ctx.throttle_time_ms)

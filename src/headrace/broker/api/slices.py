@@ -29,7 +29,7 @@ def answer_in_slices(
             return
         results.extend(describe(item) for item in items[len(results) : len(results) + per_slice])
         if len(results) < len(items):
-            ctx.broker.timers.next_turn(step)
+            ctx.timers.next_turn(step)
         else:
             parked.complete(respond(results))
 

@@ -53,7 +53,7 @@ def handle(request: TxnOffsetCommitRequest, ctx: RequestContext) -> object:
     def decide(groups: GroupCoordinator, ticket: Ticket, now: Now) -> GroupDecision:
         return groups.commit(command, ticket, now)
 
-    proposal = ctx.broker.groups.propose_in_transaction(
+    proposal = ctx.groups.propose_in_transaction(
         request.group_id,
         request.transactional_id,
         producer,

@@ -96,14 +96,14 @@ class _Writing:
         for _ in range(min(len(self._unwritten), MARKERS_PER_TURN)):
             self._append(self._unwritten.popleft())
         if self._unwritten:
-            self._ctx.broker.timers.next_turn(self._append_some)
+            self._ctx.timers.next_turn(self._append_some)
         elif self._is_done and self._parked is not None:
             self._parked.complete(self.response())
 
     def _append(self, place: _Place) -> None:
         number, topic, index = place
-        marker, broker = self._request.markers[number], self._ctx.broker
-        partition = broker.partitions.partition_of(broker.partitions.by_name.get(topic.encode()), index)
+        marker, partitions = self._request.markers[number], self._ctx.partitions
+        partition = partitions.partition_of(partitions.by_name.get(topic.encode()), index)
         if isinstance(partition, ErrorCode):
             self.errors[place] = partition
             return
@@ -113,7 +113,7 @@ class _Writing:
             commit=marker.transaction_result,
             coordinator_epoch=marker.coordinator_epoch,
             transaction_version=marker.transaction_version,
-            wall_ms=broker.clock.wall_ms(),
+            wall_ms=self._ctx.clock.wall_ms(),
         )
         if isinstance(outcome, ErrorCode):
             self.errors[place] = outcome

@@ -6,15 +6,13 @@ commit; the markers, and beside them the answer; the records that the members ha
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.host import CoordinatorHost
+from headrace.broker.partitions.table import PartitionTable
 from headrace.core.transactions.records import Partition
 from headrace.model.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 NOT_SYNCED = ProposalFailed(
     ErrorCode.COORDINATOR_NOT_AVAILABLE, "it was not synced to the disk in time: try again, it may be committed"
@@ -25,12 +23,12 @@ ROWS_NOT_SYNCED = ProposalFailed(
 
 
 class EpochSyncs:
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, partitions: PartitionTable) -> None:
+        self._partitions = partitions
 
     def sync_partitions(self, partitions: Iterable[Partition], then: Callable[[bool], None]) -> None:
         """Call `then` when these partitions are synced up to what they hold now; those of deleted topics are left."""
-        table = self._broker.partitions
+        table = self._partitions
         found = [table.partition_of(table.by_name.get(topic.encode()), index) for topic, index in partitions]
         led = [partition for partition in found if not isinstance(partition, ErrorCode)]
         unsynced = [partition for partition in led if partition.log.synced_offset < partition.log.staged_end_offset]
@@ -57,7 +55,7 @@ class EpochSyncs:
         if not partition.offline and partition.log.synced_offset >= end_offset:
             then(True)
         else:
-            self._broker.partitions.syncs.when_synced(partition, end_offset, then)
+            self._partitions.syncs.when_synced(partition, end_offset, then)
 
     def held(self, proposal: Proposal[Any], host_now: Callable[[], CoordinatorHost[Any, Any] | None]) -> Proposal[Any]:
         """The outcome of the proposal, held until the coordinator's records are synced."""

@@ -1,14 +1,16 @@
 """The groups that this node coordinates, and the topic that keeps them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.host import CoordinatorHost, Decide, Runtime
 from headrace.broker.coordinators.topic import CoordinatedTopic, failed
+from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX
+from headrace.broker.services import CoordinatorServices, MetadataSource
 from headrace.core.controller.commands import NewTopic
 from headrace.core.coordination.machine import Producer
 from headrace.core.groups.coordinator import GroupCoordinator
@@ -17,9 +19,6 @@ from headrace.core.groups.settings import GROUPS_PER_SLICE, GroupSettings
 from headrace.log.producers import NO_SEQUENCE
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicId
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -35,50 +34,56 @@ GroupHost = CoordinatorHost[GroupCoordinator, Record]
 GroupDecide = Decide[GroupCoordinator, Record]
 
 
+class GroupServices(CoordinatorServices, Protocol):
+    @property
+    def transactions(self) -> Transactions:
+        """The transaction coordinators, which verify offsets that are committed in a transaction."""
+
+
 class ImageCatalog:
     """The committed metadata as groups see it."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, metadata: MetadataSource) -> None:
+        self._metadata = metadata
 
     @property
     def version(self) -> int:
-        return self._broker.image.version
+        return self._metadata.image.version
 
     def find(self, name: str) -> tuple[bytes, int] | None:
-        topic = self._broker.image.topics.get(name)
+        topic = self._metadata.image.topics.get(name)
         return None if topic is None else (topic.topic_id, len(topic.partitions))
 
     def name_of(self, topic_id: bytes) -> str | None:
-        topic = self._broker.image.topics_by_id.get(TopicId(topic_id))
+        topic = self._metadata.image.topics_by_id.get(TopicId(topic_id))
         return None if topic is None else topic.name
 
     def names(self) -> Iterable[str]:
-        return tuple(self._broker.image.topics)
+        return tuple(self._metadata.image.topics)
 
 
 class Groups:
-    def __init__(self, broker: "Broker", runtime: Runtime) -> None:
-        self._broker = broker
+    def __init__(self, services: GroupServices, runtime: Runtime) -> None:
+        self._services = services
         self._timers = runtime.timers
-        self._settings = GroupSettings.of(broker.config)
+        self._settings = GroupSettings.of(services.config)
         self.topic: CoordinatedTopic[GroupCoordinator, Record] = CoordinatedTopic(
             OFFSETS_TOPIC,
-            broker,
-            new_machine=lambda: GroupCoordinator(self._settings, ImageCatalog(broker)),
+            services,
+            new_machine=lambda: GroupCoordinator(self._settings, ImageCatalog(services)),
             record_format=GroupRecords(),
             new_topic=self._new_topic,
             runtime=runtime,
-            commit_wait_ms_max=broker.config.groups.commit_timeout_ms,
+            commit_wait_ms_max=services.config.groups.commit_timeout_ms,
             on_loaded=self._loaded,
         )
 
     def _new_topic(self) -> NewTopic:
-        config = self._broker.config.groups
+        config = self._services.config.groups
         return NewTopic(
             name=OFFSETS_TOPIC,
             partition_count=config.offsets_partitions,
-            replication_factor=min(config.offsets_replication_factor, len(self._broker.image.brokers)),
+            replication_factor=min(config.offsets_replication_factor, len(self._services.image.brokers)),
             configs=(
                 ("cleanup.policy", "compact"),
                 ("compression.type", "producer"),
@@ -125,7 +130,7 @@ class Groups:
             else:
                 decided.complete(ProposalFailed(_VERIFICATION_ERRORS.get(error, error), "not in an open transaction"))
 
-        self._broker.transactions.check(
+        self._services.transactions.check(
             transactional_id, producer.producer_id, producer.producer_epoch, [partition], add=add
         ).then(verified)
         return decided
@@ -171,7 +176,7 @@ class Groups:
 
     def _loaded(self, machine: GroupCoordinator) -> None:
         """Topics may have been deleted while nobody looked."""
-        known = self._broker.image.topics
+        known = self._services.image.topics
         self.topics_deleted(machine.topics_with_offsets() - known.keys())
 
     # Metrics
@@ -186,7 +191,7 @@ class Groups:
         )
 
     def _end_offset(self, topic: str, partition: int) -> int | None:
-        partitions = self._broker.partitions
+        partitions = self._services.partitions
         led = partitions.partition_of(partitions.by_name.get(topic.encode()), partition)
         return None if isinstance(led, ErrorCode) else int(led.leader.high_watermark)
 

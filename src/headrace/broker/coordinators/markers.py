@@ -6,15 +6,13 @@ leader is in this process; one in another node will get WriteTxnMarkers instead,
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from headrace.broker.coordinators.host import Runtime
 from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.services import CoordinatorServices
 from headrace.core.transactions.records import Partition
 from headrace.model.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 MARKER_RETRY_MS = 100
 """Until a partition that could not take a marker is asked again."""
@@ -78,8 +76,8 @@ class _Waiter:
 
 
 class MarkerSender:
-    def __init__(self, broker: "Broker", runtime: Runtime) -> None:
-        self._broker = broker
+    def __init__(self, services: CoordinatorServices, runtime: Runtime) -> None:
+        self._services = services
         self._timers = runtime.timers
         self._logger = runtime.logger
         self._waiters: dict[Partition, _Waiter] = {}
@@ -123,11 +121,11 @@ class MarkerSender:
 
     def _deliver_one(self, target: Partition, sending: _Sending) -> None:
         topic, index = target
-        broker, marker = self._broker, sending.marker
-        if broker.image.partition(topic, index) is None:
+        services, marker = self._services, sending.marker
+        if services.image.partition(topic, index) is None:
             self.written(sending)  # deleted, and what was written to it as well
             return
-        led = broker.partitions.partition_of(broker.partitions.by_name.get(topic.encode()), index)
+        led = services.partitions.partition_of(services.partitions.by_name.get(topic.encode()), index)
         if isinstance(led, ErrorCode):
             self.retry(target, sending)
             return
@@ -137,7 +135,7 @@ class MarkerSender:
             commit=marker.commit,
             coordinator_epoch=marker.coordinator_epoch,
             transaction_version=marker.transaction_version,
-            wall_ms=broker.clock.wall_ms(),
+            wall_ms=services.clock.wall_ms(),
         )
         if not isinstance(outcome, ErrorCode):
             self._await(led, target, sending, outcome)

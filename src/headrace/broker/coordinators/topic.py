@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.host import CoordinatorHost, Decide, MachineT, RecordT, Runtime
 from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.services import CoordinatorServices
 from headrace.core.controller.commands import NewTopic
 from headrace.core.controller.image import PartitionState
 from headrace.core.coordination.machine import RecordFormat
 from headrace.model.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 _INT32_MAX = 2**31 - 1
 
@@ -25,7 +23,7 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
     def __init__(
         self,
         name: str,
-        broker: "Broker",
+        services: CoordinatorServices,
         *,
         new_machine: Callable[[], MachineT],
         record_format: RecordFormat[RecordT],
@@ -35,7 +33,7 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
         on_loaded: Callable[[MachineT], None] = lambda machine: None,
     ) -> None:
         self.name = name
-        self._broker = broker
+        self._services = services
         self._new_machine = new_machine
         self._format = record_format
         self._new_topic = new_topic
@@ -48,21 +46,21 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
     # The topic
 
     def exists(self) -> bool:
-        return self.name in self._broker.image.topics
+        return self.name in self._services.image.topics
 
     def open_here(self) -> bool:
         """Whether every partition has its machine: one that is named before is asked before it can answer."""
-        topic = self._broker.image.topics.get(self.name)
+        topic = self._services.image.topics.get(self.name)
         return topic is not None and sum(not host.lost for host in self._hosts.values()) == len(topic.partitions)
 
     def when_created(self, then: Callable[[], None]) -> None:
         """Create the topic unless it is there; go on when its partitions can be used, or could not be made."""
         if self.exists():
-            self._broker.partitions.when_ready(then)
+            self._services.partitions.when_ready(then)
             return
         self._await_creation.append(then)
         if len(self._await_creation) == 1:
-            self._broker.create_topics([self._new_topic()], self._created)
+            self._services.create_topics([self._new_topic()], self._created)
 
     def _created(self) -> None:
         waiting, self._await_creation = self._await_creation, []
@@ -73,12 +71,12 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
 
     def partition_of(self, key: str) -> int | None:
         """The number of the partition that a key belongs to, by the hash that every Kafka uses."""
-        topic = self._broker.image.topics.get(self.name)
+        topic = self._services.image.topics.get(self.name)
         return None if topic is None else partition_for(key, len(topic.partitions))
 
     def state_of(self, key: str) -> PartitionState | None:
         partition = self.partition_of(key)
-        return None if partition is None else self._broker.image.partition(self.name, partition)
+        return None if partition is None else self._services.image.partition(self.name, partition)
 
     def propose(self, key: str, decide: Decide[MachineT, RecordT]) -> Proposal[Any]:
         """Ask the machine that the key belongs to; fails where this node is not its coordinator."""

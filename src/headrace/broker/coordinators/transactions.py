@@ -8,8 +8,9 @@ loaded again and goes on where the log says.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.epoch_syncs import ROWS_NOT_SYNCED, EpochSyncs
 from headrace.broker.coordinators.host import CoordinatorHost, Decide, Runtime
@@ -17,6 +18,7 @@ from headrace.broker.coordinators.markers import Marker, MarkerSender
 from headrace.broker.coordinators.topic import CoordinatedTopic
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.services import CoordinatorServices
 from headrace.core.controller.commands import NewTopic
 from headrace.core.controller.records import TRANSACTION_VERSION
 from headrace.core.coordination.machine import Now, Producer, Ticket
@@ -43,9 +45,7 @@ from headrace.core.transactions.settings import IDS_PER_SLICE, TransactionSettin
 from headrace.core.transactions.states import AT_REST, TransactionState
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import ProducerId
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
+from headrace.ports.disk import Disk
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 
@@ -59,13 +59,21 @@ TransactionHost = CoordinatorHost[TransactionCoordinator, CoordinatorRecord]
 TransactionDecide = Decide[TransactionCoordinator, CoordinatorRecord]
 
 
+class TransactionServices(CoordinatorServices, Protocol):
+    @property
+    def disk(self) -> Disk: ...
+
+    @property
+    def producer_ids(self) -> ProducerIds: ...
+
+
 class Transactions:
-    def __init__(self, broker: "Broker", runtime: Runtime) -> None:
-        self._broker = broker
+    def __init__(self, services: TransactionServices, runtime: Runtime) -> None:
+        self._services = services
         self._timers = runtime.timers
-        self._settings = replace(TransactionSettings.of(broker.config), boot_id=broker.disk.boot_id())
-        self.markers = MarkerSender(broker, runtime)
-        self._syncs = EpochSyncs(broker)
+        self._settings = replace(TransactionSettings.of(services.config), boot_id=services.disk.boot_id())
+        self.markers = MarkerSender(services, runtime)
+        self._syncs = EpochSyncs(services.partitions)
         self._marked: set[tuple[str, Producer, int]] = set()
         """Endings whose markers are on their way."""
         self._entering: dict[str, str] = {}
@@ -74,7 +82,7 @@ class Transactions:
         self.epochs_committed = 0
         self.topic: CoordinatedTopic[TransactionCoordinator, CoordinatorRecord] = CoordinatedTopic(
             TRANSACTIONS_TOPIC,
-            broker,
+            services,
             new_machine=self._new_machine,
             record_format=TransactionRecords(),
             new_topic=self._new_topic,
@@ -84,12 +92,12 @@ class Transactions:
         )
 
     def _new_machine(self) -> TransactionCoordinator:
-        level = self._broker.image.features.get(TRANSACTION_VERSION, 0)
+        level = self._services.image.features.get(TRANSACTION_VERSION, 0)
         return TransactionCoordinator(replace(self._settings, server_version=level))
 
     def _new_topic(self) -> NewTopic:
-        config = self._broker.config.transactions
-        replication_factor = min(config.log_replication_factor, len(self._broker.image.brokers))
+        config = self._services.config.transactions
+        replication_factor = min(config.log_replication_factor, len(self._services.image.brokers))
         return NewTopic(
             name=TRANSACTIONS_TOPIC,
             partition_count=config.log_partitions,
@@ -263,7 +271,7 @@ class Transactions:
     ) -> Proposal[Any]:
         """Ask; where a fresh producer id is needed for the answer, get one and ask again with it."""
         answered: Proposal[Any] = Proposal()
-        producer_ids = self._broker.producer_ids
+        producer_ids = self._services.producer_ids
 
         def ask(fresh: ProducerId | ProposalFailed) -> None:
             if isinstance(fresh, ProposalFailed):
@@ -374,7 +382,7 @@ class Transactions:
 
     def families(self) -> Iterator[Family]:
         counts, oldest_at_ms = self._states()
-        now_ms = self._broker.clock.wall_ms()
+        now_ms = self._services.clock.wall_ms()
         yield Family(
             "headrace_transactional_ids",
             "gauge",

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -10,10 +10,6 @@ from headrace.model.access import ANONYMOUS, Principal
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from headrace.ports.disk import FileHandle, Slice
 from headrace.ports.network import READABLE, Transport
-
-if TYPE_CHECKING:
-    from headrace.broker.api.offset_commit_shapes import CommitShapes
-    from headrace.broker.api.produce_shapes import ProduceShape
 
 NO_PARTIAL_FRAME = -1.0
 _HELD_BACK_BYTES = 1 << 60
@@ -31,6 +27,28 @@ class ParkedRequest(Protocol):
 
     def files(self) -> Iterator[FileHandle]:
         """Files it will send from, which must stay open until then."""
+
+
+class RepeatedCommits(Protocol):
+    """Recognizes OffsetCommit requests that differ from the last one only in their offsets."""
+
+    def handle_repeat(
+        self,
+        services: Any,
+        connection: "Connection",
+        frame: memoryview,
+        position: int,
+        end: int,
+        version: int,
+        correlation_id: int,
+    ) -> bool:
+        """Commit and respond if the request is recognized; return False and do nothing otherwise."""
+
+    def note(self, request: Any, command: Any) -> None:
+        """Keep a request that was decoded, for `learn`."""
+
+    def learn(self, services: Any, body: memoryview, version: int) -> None:
+        """Recognize requests like the one that was noted from now on."""
 
 
 class Answer(Struct, eq=False):
@@ -123,9 +141,9 @@ class Connection:
         self.largest_frame = 0
         self.partial_since_ms = NO_PARTIAL_FRAME
         # What a producer's requests have in common, so that the next one is recognised rather than read again.
-        self.produce_shapes: dict[bytes, ProduceShape] = {}
+        self.produce_shapes: dict[bytes, Any] = {}
         self.produce_shape_bytes = 0
-        self.commits: CommitShapes | None = None
+        self.commits: RepeatedCommits | None = None
         """The same of a consumer's commits; None before the first."""
         self.request_at = 0
         """Where the request begins in its buffer that is being read."""

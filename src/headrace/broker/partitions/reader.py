@@ -8,27 +8,42 @@ A fetch of many partitions is read over several turns. It becomes a waiter of a 
 partition, so that what happens there before the last one is read counts as well.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
+from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.leader import LedPartition, LedTopic
-from headrace.broker.timers import Timer
+from headrace.broker.timers import Timer, Timers
 from headrace.log.errors import DamagedLog, OffsetOutOfRange
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import FETCH_PARTITIONS_PER_SLICE, FETCH_WAIT_MS_MAX
+from headrace.ports.clock import Clock
 from headrace.ports.disk import FileHandle, Slice
 from headrace.wire.fetch import PartitionData
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 READ_COMMITTED = 1
 ENOUGH_BYTES = 1 << 62
 """More than any fetch waits for."""
 _NONE = ErrorCode.NONE
 _NO_ABORTED: tuple[tuple[int, int], ...] = ()
+
+
+class ReaderServices(Protocol):
+    """Serves a fetch while it reads and waits."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def timers(self) -> Timers: ...
+
+    @property
+    def metrics(self) -> Metrics: ...
+
+    def when_hot(self, slices: Sequence[Slice], then: Callable[[], None]) -> None:
+        """Call back when the slices can be sent without waiting for the disk."""
 
 
 class WantedRead(NamedTuple):
@@ -112,7 +127,6 @@ class RunningFetch:
     """Reads in slices of a named size, one slice a turn; then answers, or parks until there is enough."""
 
     __slots__ = (
-        "_broker",
         "_bytes_left",
         "_bytes_min",
         "_changed",
@@ -124,6 +138,7 @@ class RunningFetch:
         "_places",
         "_readable_bytes",
         "_respond",
+        "_services",
         "_timer",
         "_to_read",
         "_wants",
@@ -136,7 +151,7 @@ class RunningFetch:
 
     def __init__(
         self,
-        broker: "Broker",
+        services: ReaderServices,
         connection: Connection,
         wants: Iterator[WantedRead],
         count: int,
@@ -147,7 +162,7 @@ class RunningFetch:
         isolation_level: int,
         respond: "Callable[[list[WantedRead], list[PartitionData]], None]",
     ) -> None:
-        self._broker = broker
+        self._services = services
         self._connection = connection
         self._to_read = wants
         self._count = count
@@ -158,7 +173,7 @@ class RunningFetch:
         self._isolation_level = isolation_level
         self._respond = respond
         wait_ms = min(wait_ms_max, FETCH_WAIT_MS_MAX)
-        self._deadline_ms = broker.clock.monotonic_ms() + wait_ms if wait_ms > 0 else 0.0
+        self._deadline_ms = services.clock.monotonic_ms() + wait_ms if wait_ms > 0 else 0.0
         self._places: dict[LedPartition, int] = {}
         """Partitions this fetch is a waiter of."""
         self._changed: dict[int, None] = {}
@@ -187,7 +202,7 @@ class RunningFetch:
             if not is_answerable:
                 self._watch()
             self._connection.parked[self] = None
-            self._broker.timers.next_turn(self.start)
+            self._services.timers.next_turn(self.start)
         elif is_answerable or not self._wants:
             self._finish()
         else:
@@ -226,8 +241,8 @@ class RunningFetch:
             self._finish()
             return
         self._connection.parked[self] = None
-        self._broker.metrics.parked_fetches += 1
-        self._timer = self._broker.timers.at(self._deadline_ms, self._finish)
+        self._services.metrics.parked_fetches += 1
+        self._timer = self._services.timers.at(self._deadline_ms, self._finish)
 
     def readable(self, partition: LedPartition, new_bytes: int) -> None:
         """Called by the partition: so many bytes became readable there."""
@@ -264,9 +279,9 @@ class RunningFetch:
                 partition.remove_waiter(self)
             self._places.clear()
         if self._timer is not None:
-            self._broker.timers.cancel(self._timer)
+            self._services.timers.cancel(self._timer)
             self._timer = None
-            self._broker.metrics.parked_fetches -= 1
+            self._services.metrics.parked_fetches -= 1
 
     def _finish(self) -> None:
         """Wait for nothing any more: answer, with what changed since it was read."""
@@ -293,9 +308,9 @@ class RunningFetch:
             self._answer()
             return
         self._connection.parked[self] = None
-        self._broker.timers.next_turn(lambda: self._read_changed(places))
+        self._services.timers.next_turn(lambda: self._read_changed(places))
 
     def _answer(self) -> None:
         self.finished = True
         slices = [data.records for data in self.results if isinstance(data.records, Slice)]
-        self._broker.when_hot(slices, lambda: self._respond(self._wants, self.results))
+        self._services.when_hot(slices, lambda: self._respond(self._wants, self.results))

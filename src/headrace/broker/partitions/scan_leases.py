@@ -6,17 +6,17 @@ deleted bytes than they may. A job whose files are gone must notice that and ask
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
+from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.held_segments import HeldPartition, look_at
 from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.timers import Timers
 from headrace.log.scan_links import link_files, remove_folder, scan_folder
 from headrace.model.errors import ErrorCode
+from headrace.ports.bundle import Ports
 from headrace.ports.spawner import Lane
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 LEASES_MAX = 256
 """Of one node at once. A job of Spark cannot tell when its last task has read, so a lease of its is kept until nobody
@@ -64,8 +64,14 @@ class Lease:
 
 
 class ScanLeases:
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, *, partitions: PartitionTable, ports: Ports, timers: Timers, logger: NodeLogger) -> None:
+        self._partitions = partitions
+        self._clock = ports.clock
+        self._disk = ports.disk
+        self._entropy = ports.entropy
+        self._spawner = ports.spawner
+        self._timers = timers
+        self._logger = logger
         self._leases: dict[bytes, Lease] = {}
         self._sweeping = False
         self.broken = 0
@@ -73,7 +79,7 @@ class ScanLeases:
     def begin(self) -> Lease | ErrorCode:
         if len(self._leases) >= LEASES_MAX:
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED
-        lease = Lease(self._broker.entropy.random_bytes(LEASE_ID_BYTES))
+        lease = Lease(self._entropy.random_bytes(LEASE_ID_BYTES))
         self._leases[lease.lease_id] = lease
         return lease
 
@@ -82,7 +88,7 @@ class ScanLeases:
 
     def renew(self, lease: Lease, duration_ms: int) -> None:
         lease.duration_ms = min(max(duration_ms, LEASE_MS_MIN), LEASE_MS_MAX)
-        lease.deadline_ms = self._broker.clock.monotonic_ms() + lease.duration_ms
+        lease.deadline_ms = self._clock.monotonic_ms() + lease.duration_ms
         self._sweep_later()
 
     def release(self, lease_id: bytes) -> None:
@@ -105,7 +111,7 @@ class ScanLeases:
     def _hold(
         self, lease: Lease, partition: LedPartition, isolation_level: int, done: Callable[[Outcome], None], looks: int
     ) -> None:
-        home = self._broker.partitions.home_of(partition)
+        home = self._partitions.home_of(partition)
         if home is None or not looks:
             # Not now, but soon: the client asks again.
             done(ErrorCode.REPLICA_NOT_AVAILABLE if looks == 0 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -117,7 +123,7 @@ class ScanLeases:
         if sum(each.entries for each in self._leases.values()) + held.entries > ENTRIES_MAX:
             done(ErrorCode.POLICY_VIOLATION)
             return
-        disk, source, destination = self._broker.disk, held.log.path, lease.folder_of(held)
+        disk, source, destination = self._disk, held.log.path, lease.folder_of(held)
         file_names = held.file_names()
 
         def linked(_result: None, error: BaseException | None) -> None:
@@ -131,25 +137,25 @@ class ScanLeases:
             elif error is not None:
                 # A file system without hard links, or without room for them: the job has to fetch.
                 partition_name = f"{held.topic}-{held.partition}"
-                self._broker.logger.warning("files cannot be given", partition=partition_name, reason=str(error))
+                self._logger.warning("files cannot be given", partition=partition_name, reason=str(error))
                 self._remove(destination)
                 done(ErrorCode.POLICY_VIOLATION)
             else:
                 lease.partitions[held.topic, held.partition] = held
                 done(held)
 
-        self._broker.spawner.submit(lambda: link_files(disk, source, destination, file_names), linked, Lane.REQUEST)
+        self._spawner.submit(lambda: link_files(disk, source, destination, file_names), linked, Lane.REQUEST)
 
     # Ends
 
     def _sweep_later(self) -> None:
         if not self._sweeping:
             self._sweeping = True
-            self._broker.timers.after(SWEEP_MS, self._sweep)
+            self._timers.after(SWEEP_MS, self._sweep)
 
     def _sweep(self) -> None:
         self._sweeping = False
-        now_ms = self._broker.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         for lease in tuple(self._leases.values()):
             if lease.deadline_ms <= now_ms:
                 self._end(lease)
@@ -160,14 +166,14 @@ class ScanLeases:
     def _make_room(self) -> None:
         """Break what keeps deleted bytes, the most first, while that is too much or a directory is full."""
         kept = {lease: lease.kept_bytes() for lease in self._leases.values()}
-        full = {directory.path for directory in self._broker.partitions.directories if directory.space.full}
+        full = {directory.path for directory in self._partitions.directories if directory.space.full}
         total = sum(kept.values())
         for lease in sorted(kept, key=kept.__getitem__, reverse=True):
             in_full = any(held.directory.path in full for held in lease.partitions.values())
-            if kept[lease] and (in_full or total > self._broker.config.scan_held_bytes_max):
+            if kept[lease] and (in_full or total > self._partitions.config.scan_held_bytes_max):
                 total -= kept[lease]
                 self.broken += 1
-                self._broker.logger.warning(
+                self._logger.warning(
                     "a scan has lost its files: room is needed", scan=lease.lease_id.hex(), deleted_bytes=kept[lease]
                 )
                 self._end(lease)
@@ -179,13 +185,13 @@ class ScanLeases:
             self._remove(lease.folder(path))
 
     def _remove(self, folder: str) -> None:
-        disk, logger = self._broker.disk, self._broker.logger
+        disk, logger = self._disk, self._logger
 
         def removed(_result: None, error: BaseException | None) -> None:
             if error is not None:
                 logger.warning("the files of a scan stay until the next start", folder=folder, reason=str(error))
 
-        self._broker.spawner.submit(lambda: remove_folder(disk, folder), removed)
+        self._spawner.submit(lambda: remove_folder(disk, folder), removed)
 
     def begin_stop(self) -> None:
         """The node stops: nobody is promised anything any more, and the directories are closed without these files."""

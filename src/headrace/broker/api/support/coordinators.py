@@ -24,7 +24,7 @@ def ask_group(
     ctx: RequestContext, group_id: str, decide: GroupDecide, respond: Callable[[Any], object]
 ) -> object | Parked:
     """`respond` gets what the machine answered, or a ProposalFailed."""
-    return when_known(ctx, ctx.broker.groups.propose(group_id, decide), respond)
+    return when_known(ctx, ctx.groups.propose(group_id, decide), respond)
 
 
 def when_known(ctx: RequestContext, proposal: Proposal[Any], respond: Callable[[Any], object]) -> object | Parked:
@@ -60,7 +60,7 @@ class _Asking(Generic[Item, Result]):
         ask: Callable[[Item], Proposal[Any]],
         told: Callable[[Item, Any], Result],
     ) -> None:
-        self._timers = ctx.broker.timers
+        self._timers = ctx.timers
         self._items = items
         self._ask = ask
         self._told = told
@@ -115,7 +115,7 @@ def ask_each_group(
         error = group_error(ctx, operation, name)
         if error is not ErrorCode.NONE:
             return known(ProposalFailed(error, ""))
-        return ctx.broker.groups.propose(name, deciding(name))
+        return ctx.groups.propose(name, deciding(name))
 
     return ask_each(ctx, names, ask, told, respond)
 
@@ -128,11 +128,11 @@ def topic_name(ctx: RequestContext, name: str, topic_id: bytes) -> str | None:
     """The topic a request means, by id where it gives one; None if there is no topic with that id."""
     if topic_id == NO_TOPIC_ID:
         return name
-    topic = ctx.broker.image.topics_by_id.get(TopicId(topic_id))
+    topic = ctx.image.topics_by_id.get(TopicId(topic_id))
     return None if topic is None else topic.name
 
 
 def drawn_id(ctx: RequestContext) -> str:
     """For a new member, in the form of a UUID, as tools show it."""
-    drawn = ctx.broker.entropy.random_bytes(MEMBER_ID_BYTES).hex()
+    drawn = ctx.entropy.random_bytes(MEMBER_ID_BYTES).hex()
     return "-".join((drawn[:8], drawn[8:12], drawn[12:16], drawn[16:20], drawn[20:]))

@@ -35,7 +35,7 @@ def park_until_committed(
     )
 
     def committed(outcome: Outcome | ProposalFailed) -> None:
-        ctx.broker.partitions.when_ready(lambda: None if parked.completed else parked.complete(respond(outcome)))
+        ctx.partition_admin.when_ready(lambda: None if parked.completed else parked.complete(respond(outcome)))
 
     proposal.then(committed)
     return parked
@@ -44,7 +44,7 @@ def park_until_committed(
 def with_failed_storage(ctx: RequestContext, results: Iterable[TopicResult]) -> Iterator[TopicResult]:
     """The results, with an error for topics that are committed and whose partitions the disk would not take."""
     for result in results:
-        failure = ctx.broker.partitions.failure_of(result.name or "") if result.error is ErrorCode.NONE else None
+        failure = ctx.partition_admin.failure_of(result.name or "") if result.error is ErrorCode.NONE else None
         if failure is None:
             yield result
         else:

@@ -1,0 +1,123 @@
+"""Protocols through which requests, partitions and coordinators reach the parts of the broker that they use.
+
+`Broker` implements every protocol here with plain attributes, so that a protocol costs nothing when a request is
+served. A module asks for the narrowest protocol that is enough for it. No module imports `Broker`, which is put
+together above all of them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from headrace.broker.logs import NodeLogger
+from headrace.broker.metrics import Metrics
+from headrace.broker.partitions.leader import LedPartition, LedTopic
+from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.timers import Timers
+from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.image import MetadataImage
+from headrace.core.coordination.machine import Now
+from headrace.model.access import Operation, Principal, ResourceType
+from headrace.model.configs.values import BrokerConfig
+from headrace.model.errors import ErrorCode
+from headrace.ports.clock import Clock
+
+
+class PartitionLookup(Protocol):
+    """Finds the partitions that this broker leads."""
+
+    @property
+    def by_name(self) -> Mapping[bytes, LedTopic]:
+        """Topics by their name in UTF-8."""
+
+    @property
+    def by_id(self) -> Mapping[bytes, LedTopic]: ...
+
+    def partition_of(self, topic: LedTopic | None, index: int) -> LedPartition | ErrorCode:
+        """Return the partition, or the error code that the client gets for it."""
+
+
+class PartitionAdmin(PartitionLookup, Protocol):
+    """Finds partitions, and also changes them or reports on their storage."""
+
+    @property
+    def failed_directories(self) -> Sequence[str]: ...
+
+    def by_directory(self) -> Iterator[tuple[str, list[LedPartition]]]: ...
+
+    def when_ready(self, call: Callable[[], None]) -> None:
+        """Call back when every partition that is being created can be used, or has failed."""
+
+    def failure_of(self, topic: str) -> str | None:
+        """Return why partitions of a new topic could not be created; None when they could."""
+
+    def advance_start(self, partition: LedPartition, offset: int) -> None:
+        """Delete the records below the offset."""
+
+
+class AccessControl(Protocol):
+    """Decides whether a principal may perform an operation on a resource."""
+
+    @property
+    def open_to_all(self) -> bool:
+        """Whether every operation is allowed, so that Produce and Fetch can skip the check."""
+
+    def authorize(self, principal: Principal, operation: Operation, resource_type: ResourceType, name: str) -> bool: ...
+
+
+class MetadataSource(Protocol):
+    """Gives the committed metadata."""
+
+    @property
+    def image(self) -> MetadataImage: ...
+
+
+class ConfigSource(MetadataSource, Protocol):
+    """Gives the committed metadata and the configs in force on this broker."""
+
+    @property
+    def config(self) -> BrokerConfig: ...
+
+
+class TurnClock(Protocol):
+    """Gives the time at which this turn of the loop began, which its Produce and OffsetCommit requests share."""
+
+    @property
+    def turn_wall_ms(self) -> int: ...
+
+    @property
+    def turn_now(self) -> Now | None:
+        """Time of this turn for coordinators; None until `now_of_turn` was called in it."""
+
+    def now_of_turn(self) -> Now: ...
+
+
+class RequestServices(Protocol):
+    """Serves every request: time, timers, access control, counters and the log."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def timers(self) -> Timers: ...
+
+    @property
+    def access(self) -> AccessControl: ...
+
+    @property
+    def metrics(self) -> Metrics: ...
+
+    @property
+    def logger(self) -> NodeLogger: ...
+
+
+class CoordinatorServices(ConfigSource, Protocol):
+    """Serves coordinators: metadata, configs, time, and the partitions of their internal topic."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def partitions(self) -> PartitionTable: ...
+
+    def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
+        """Create topics that a request needs, and call back when they can be used or could not be created."""
