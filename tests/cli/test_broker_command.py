@@ -74,7 +74,7 @@ def test_a_start_that_fails_says_what_to_do(error: Exception, message: str, monk
     def run(config: BrokerConfig, *, on_ready: object) -> int:
         raise error
 
-    monkeypatch.setattr("headrace.broker.node.run", run)
+    monkeypatch.setattr("headrace.broker.process.run", run)
     result = CliRunner().invoke(cli, ["broker"])
     assert result.exit_code == 1
     assert message in result.stderr

@@ -8,7 +8,7 @@ import json
 import signal
 import sys
 
-from headrace.broker import node
+from headrace.broker import process
 from headrace.model.configs.values import BrokerConfig
 from headrace.ports.bundle import Ports
 from headrace.ports.real.clock import RealClock
@@ -40,8 +40,8 @@ def main(plan, settings):
 
     if "counts" in plan:
         signal.signal(signal.SIGUSR1, write_counts)
-    node.real_ports = ports
-    return node.run(BrokerConfig.from_texts(settings), on_ready=ready)
+    process.real_ports = ports
+    return process.run(BrokerConfig.from_texts(settings), on_ready=ready)
 
 
 if __name__ == "__main__":

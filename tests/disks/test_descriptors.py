@@ -124,7 +124,7 @@ def test_a_node_that_cannot_start_ends_and_says_why():
     broker.node.loop.strict = False
     broker.run_until(lambda: broker.node.failed)
     assert not broker.node.ready
-    assert broker.events("the node cannot start")
+    assert broker.events("broker cannot start")
 
 
 def test_flushes_take_turns_while_too_many_files_are_open():

@@ -104,7 +104,7 @@ def test_a_node_without_its_metadata_directory_stops_and_says_what_to_do(what):
             client.alter_configs(2, "t", {"retention.ms": 5_000_000})
             broker.pass_time(1_100)
     assert broker.node.failed
-    (line,) = broker.events("this node stops")
+    (line,) = broker.events("the broker stops")
     assert "restore the directory from a copy" in line
 
 

@@ -75,7 +75,13 @@ class Broker:
         runtime = Runtime(ports.clock, timers, logger, replays)
         self.groups = Groups(self, runtime)
         self.transactions = Transactions(self, runtime)
-        self.scans = ScanLeases(partitions=partitions, ports=ports, timers=timers, logger=logger)
+        self.scans = ScanLeases(
+            partitions=partitions,
+            ports=ports,
+            timers=timers,
+            logger=logger,
+            kept_bytes_max=lambda: self.config.scan_held_bytes_max,
+        )
         self.held_produces = HeldProduces(self)
         self.openings = Openings(self)
         self.lookups = Lookups(ports.spawner, timers)

@@ -74,7 +74,7 @@ def _read(path: Path) -> str:
 
 def _run(config: BrokerConfig) -> int:
     from headrace.broker.cluster.metadata_log import MetadataDamaged
-    from headrace.broker.node import run
+    from headrace.broker.process import run
     from headrace.log.errors import LogError
     from headrace.ports.disk import DiskLockHeld
 

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from headrace.broker.node import Node, real_ports
+from headrace.broker.node import Node
+from headrace.broker.process import real_ports
 from headrace.model.configs.values import BrokerConfig
 from headrace.ports.real.processes import stop
 from headrace.testing.private_folders import make_private_folder, remove_private_folder

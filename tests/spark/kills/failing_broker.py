@@ -7,8 +7,9 @@ import os
 import sys
 from typing import Any
 
-from headrace.broker import node
+from headrace.broker import process
 from headrace.broker.coordinators.markers import Marker, MarkerSender
+from headrace.broker.node import Node
 from headrace.model.configs.values import BrokerConfig
 from tests.spark.kills.points import Points
 
@@ -24,11 +25,11 @@ def main(folder: str, settings: dict[str, str]) -> int:
 
     MarkerSender.send = send_or_end  # type: ignore[assignment,method-assign]
 
-    def ready(booted: node.Node) -> None:
+    def ready(booted: Node) -> None:
         points.process("broker", os.getpid())
         print(f"headrace listening on {booted.addresses[0]}", flush=True)
 
-    return node.run(BrokerConfig.from_texts(settings), on_ready=ready)
+    return process.run(BrokerConfig.from_texts(settings), on_ready=ready)
 
 
 if __name__ == "__main__":

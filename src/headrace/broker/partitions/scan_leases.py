@@ -64,7 +64,16 @@ class Lease:
 
 
 class ScanLeases:
-    def __init__(self, *, partitions: PartitionTable, ports: Ports, timers: Timers, logger: NodeLogger) -> None:
+    def __init__(
+        self,
+        *,
+        partitions: PartitionTable,
+        ports: Ports,
+        timers: Timers,
+        logger: NodeLogger,
+        kept_bytes_max: Callable[[], int],
+    ) -> None:
+        """`kept_bytes_max` gives the limit of deleted bytes that all leases may keep on disk, as configured now."""
         self._partitions = partitions
         self._clock = ports.clock
         self._disk = ports.disk
@@ -72,6 +81,7 @@ class ScanLeases:
         self._spawner = ports.spawner
         self._timers = timers
         self._logger = logger
+        self._kept_bytes_max = kept_bytes_max
         self._leases: dict[bytes, Lease] = {}
         self._sweeping = False
         self.broken = 0
@@ -170,7 +180,7 @@ class ScanLeases:
         total = sum(kept.values())
         for lease in sorted(kept, key=kept.__getitem__, reverse=True):
             in_full = any(held.directory.path in full for held in lease.partitions.values())
-            if kept[lease] and (in_full or total > self._partitions.config.scan_held_bytes_max):
+            if kept[lease] and (in_full or total > self._kept_bytes_max()):
                 total -= kept[lease]
                 self.broken += 1
                 self._logger.warning(

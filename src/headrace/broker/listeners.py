@@ -1,0 +1,57 @@
+"""Listeners of a node: bound when it is created, opened to clients when its partitions are recovered."""
+
+from collections.abc import Sequence
+
+from headrace.broker.access import OPEN_LISTENER, OPEN_LISTENER_ADVICE, open_listeners
+from headrace.broker.logs import NodeLogger
+from headrace.broker.net.loop import Loop
+from headrace.core.controller.records import Endpoint
+from headrace.model.configs.listeners import Listener as ListenerConfig
+from headrace.model.configs.listeners import address_text
+from headrace.ports.network import Listener, Network
+
+PLAINTEXT = "PLAINTEXT"
+
+
+class Listeners:
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._bound: list[tuple[ListenerConfig, list[Listener]]] = []
+
+    def bind(self, configs: Sequence[ListenerConfig]) -> None:
+        """Bind every address at once, so that a start on a port in use fails before any recovery."""
+        for config in configs:
+            self._bound.append((config, self._network.listen(config.host, config.port)))
+
+    @property
+    def addresses(self) -> list[str]:
+        """HOST:PORT of every listener, as bound."""
+        return [address_text(config.host, bound[0].port) for config, bound in self._bound]
+
+    def endpoints(self, advertised: Sequence[ListenerConfig], host_name: str) -> list[Endpoint]:
+        """Return the endpoints that clients connect to; `host_name` replaces an address that stands for all."""
+        return [
+            Endpoint(
+                config.name,
+                host_name if address.any_host else address.host,
+                address.port or bound[0].port,
+                PLAINTEXT,
+            )
+            for (config, bound), address in zip(self._bound, advertised, strict=True)
+        ]
+
+    def admit_clients(self, loop: Loop) -> None:
+        for config, bound in self._bound:
+            for listener in bound:
+                loop.add_listener(listener, config.name)
+
+    def warn_if_open(self, logger: NodeLogger) -> None:
+        """Log the listeners that other machines can reach without authentication."""
+        found = open_listeners((listener.host, listener.port) for _, bound in self._bound for listener in bound)
+        if found:
+            logger.warning(f"{', '.join(found)} is {OPEN_LISTENER}: {OPEN_LISTENER_ADVICE}")
+
+    def close(self) -> None:
+        for _, bound in self._bound:
+            for listener in bound:
+                listener.close()
