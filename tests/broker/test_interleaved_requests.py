@@ -21,6 +21,7 @@ CLIENTS = 3
 SMALL_LIMITS = {
     "headrace.broker.partitions.reader.FETCH_PARTITIONS_PER_SLICE": 2,
     "headrace.broker.api.fetch.FETCH_PARTITIONS_PER_SLICE": 2,
+    "headrace.broker.api.fetch_response.FETCH_PARTITIONS_PER_SLICE": 2,
     "headrace.broker.api.list_offsets.LOOKUPS_PER_REQUEST_MAX": 4,
     "headrace.broker.lookups.LOOKUPS_PER_CONNECTION_MAX": 6,
     "headrace.broker.lookups.LOOKUPS_MAX": 10,

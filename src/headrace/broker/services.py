@@ -10,7 +10,9 @@ from typing import Protocol
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
+from headrace.broker.partitions.fetch_sessions import FetchSessions
 from headrace.broker.partitions.leader import LedPartition, LedTopic
+from headrace.broker.partitions.reader import ReaderServices
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.core.controller.commands import NewTopic
@@ -20,6 +22,7 @@ from headrace.model.access import Operation, Principal, ResourceType
 from headrace.model.configs.values import BrokerConfig
 from headrace.model.errors import ErrorCode
 from headrace.ports.clock import Clock
+from headrace.ports.disk import Disk, Slice
 
 
 class PartitionLookup(Protocol):
@@ -71,7 +74,7 @@ class MetadataSource(Protocol):
     def image(self) -> MetadataImage: ...
 
 
-class ConfigSource(MetadataSource, Protocol):
+class ConfigProvider(MetadataSource, Protocol):
     """Gives the committed metadata and the configs in force on this broker."""
 
     @property
@@ -110,7 +113,7 @@ class RequestServices(Protocol):
     def logger(self) -> NodeLogger: ...
 
 
-class CoordinatorServices(ConfigSource, Protocol):
+class CoordinatorServices(ConfigProvider, Protocol):
     """Serves coordinators: metadata, configs, time, and the partitions of their internal topic."""
 
     @property
@@ -121,3 +124,24 @@ class CoordinatorServices(ConfigSource, Protocol):
 
     def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
         """Create topics that a request needs, and call back when they can be used or could not be created."""
+
+
+class FetchServices(ReaderServices, RequestServices, Protocol):
+    """Serves Fetch requests: sessions, partitions, and files that stay open until they are sent."""
+
+    @property
+    def config(self) -> BrokerConfig: ...
+
+    @property
+    def disk(self) -> Disk: ...
+
+    @property
+    def fetch_sessions(self) -> FetchSessions: ...
+
+    @property
+    def partitions(self) -> PartitionLookup: ...
+
+    def pin(self, slices: Sequence[Slice]) -> None:
+        """Keep files open until the response that is sent from them is complete."""
+
+    def unpin(self, slices: Sequence[Slice]) -> None: ...

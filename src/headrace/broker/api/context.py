@@ -20,7 +20,7 @@ from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.scan_leases import ScanLeases
 from headrace.broker.services import (
     AccessControl,
-    ConfigSource,
+    ConfigProvider,
     PartitionAdmin,
     PartitionLookup,
     RequestServices,
@@ -39,7 +39,7 @@ from headrace.ports.spawner import Spawner
 from headrace.wire.errors import ProtocolError
 
 
-class HandlerServices(RequestServices, ConfigSource, Protocol):
+class HandlerServices(RequestServices, ConfigProvider, Protocol):
     """Parts of the broker that handlers reach through their context."""
 
     @property

@@ -25,7 +25,7 @@ from headrace.broker.api.registry import SERVED, ServedApi
 from headrace.broker.api.response_writer import Responding
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.net.receiver import HandleRepeat
-from headrace.broker.services import TurnClock
+from headrace.broker.services import FetchServices, TurnClock
 from headrace.model.limits import REQUEST_BYTES_AT_ONCE_MAX, REQUEST_BYTES_MAX
 from headrace.wire.apis import ApiKey, Codec, codec, is_flexible
 from headrace.wire.errors import ProtocolError
@@ -45,7 +45,7 @@ _MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP
 TunedHandler = Callable[[Any, Connection, memoryview, int, int, int, int], None]
 
 
-class DispatchServices(HandlerServices, fetch.FetchServices, TurnClock, Protocol):
+class DispatchServices(HandlerServices, FetchServices, TurnClock, Protocol):
     """Everything that handlers use; `Broker` is the implementation."""
 
 
