@@ -1,4 +1,4 @@
-"""Who may do what. Until access lists exist everybody may, and every request already asks here."""
+"""Access control. Every request asks here; until access control lists exist, everything is allowed."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ OPEN_LISTENER_ADVICE = (
 
 
 class OpenAccess:
-    """Allows everything; `open_to_all` lets the produce and fetch paths skip the question."""
+    """Allows every operation; `open_to_all` lets Produce and Fetch skip the check."""
 
     open_to_all = True
 
@@ -23,5 +23,5 @@ class OpenAccess:
 
 
 def open_listeners(bound: Iterable[tuple[str, int]]) -> list[str]:
-    """HOST:PORT of the listeners that other machines can reach."""
+    """Return HOST:PORT of the listeners that other machines can reach."""
     return [address_text(host, port) for host, port in bound if not is_loopback(host)]

@@ -1,4 +1,7 @@
-"""What a request handler can reach: the partitions, the committed metadata, the controller, and the node's ports."""
+"""The broker's parts, put together: partitions, committed metadata, controller, coordinators and ports.
+
+Handlers and coordinators see it only through the protocols of `services.py`.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -50,9 +53,9 @@ class Broker:
         self.config = config
         self.clock = ports.clock
         self.turn_wall_ms = self.clock.wall_ms()
-        """The wall clock at the begin of this turn, which all of its produce requests go by."""
+        """The wall clock at the beginning of this turn, which all of its Produce requests use."""
         self.turn_now: Now | None = None
-        """The time of this turn for coordinators, once one of them was asked (`now_of_turn`)."""
+        """The time of this turn for coordinators; None until the first of them asks for it (`now_of_turn`)."""
         self.disk = ports.disk
         self.entropy = ports.entropy
         self.spawner = ports.spawner
@@ -66,7 +69,7 @@ class Broker:
         self.logger = logger
         self.on_configured: Callable[[BrokerConfig], None] = lambda config: None
         self.on_many_files: Callable[[], None] = lambda: None
-        """Called between turns while far more log files are open than there should be."""
+        """Called between turns while far more log files are open than the limit allows."""
         self.access = OpenAccess()
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
         self.topic_fragments = TopicFragments(partitions)
@@ -89,23 +92,23 @@ class Broker:
 
     @property
     def image(self) -> MetadataImage:
-        """The committed metadata: what clients are told."""
+        """The committed metadata, which clients see."""
         return self.controller.image
 
     def image_changed(self, delta: MetadataDelta) -> None:
-        """A committed change of metadata reaches everything that follows it."""
+        """Pass a committed change of metadata on to every part that depends on it."""
         self.topic_fragments.clear()
         if delta.broker_configs_changed:
             self.take_dynamic_configs()
         self.partitions.apply(delta, self.image)
         if delta.broker_configs_changed:
-            for name in self.image.topics:  # those that do not override a changed config follow it
+            for name in self.image.topics:  # topics that do not override a changed config inherit it
                 self.partitions.configure_topic(name, self.image)
         if delta.topics_deleted:
             self.groups.topics_deleted(topic.name for topic in delta.topics_deleted)
 
     def take_dynamic_configs(self) -> None:
-        """Obey the broker configs of the committed metadata, at the start and whenever they change."""
+        """Apply the dynamic broker configs of the committed metadata, at the start and whenever they change."""
         self.config = self.config.with_dynamic(
             cluster=self.image.cluster_configs(), broker=self.image.broker_configs(self.node_id)
         )
@@ -115,12 +118,12 @@ class Broker:
         self.on_configured(self.config)
 
     def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
-        """For clients that name a topic into being; how it went shows in the metadata they get."""
+        """Create topics that a client refers to; the client sees the result in the metadata."""
         proposal = self.controller.create_topics(topics)
         proposal.then(lambda _outcome: self.partitions.when_ready(then))
 
     def when_hot(self, slices: Sequence[Slice], then: Callable[[], None]) -> None:
-        """Go on when sending these parts of files will not make the loop wait for the device."""
+        """Call back when the slices can be sent without making the loop wait for the disk."""
         is_hot = self.disk.is_hot
         cold = [part for part in slices if not is_hot(part.file, part.position, part.length)]
         if not cold:
@@ -134,15 +137,15 @@ class Broker:
 
         def done(_result: None, _error: BaseException | None) -> None:
             try:
-                then()  # a failed read shows again, and is dealt with, when the answer is sent
+                then()  # a failed read happens again when the response is sent, and is handled there
             finally:
                 self.unpin(slices)
 
-        self.pin(slices)  # the hot ones have to wait as well
+        self.pin(slices)  # the slices that are hot have to wait as well
         self.spawner.submit(read_ahead, done, Lane.READ)
 
     def pin(self, slices: Sequence[Slice]) -> None:
-        """Keep the files open that an answer will be sent from, while it is not an answer yet."""
+        """Keep the files of the slices open until a response that is sent from them is complete."""
         for part in slices:
             self._files.pin(part.file)
 
@@ -155,13 +158,13 @@ class Broker:
         self.transactions.partition_led(partition)
 
     def begin_stop(self) -> None:
-        """Members that wait for other members are sent away; whoever waits for the disk is answered."""
+        """Reject group members that wait for other members; requests that wait for the disk are still answered."""
         self.groups.begin_stop()
         self.transactions.begin_stop()
         self.scans.begin_stop()
 
     def now_of_turn(self) -> Now:
-        """One time for all commits of this turn, which is cheaper than one for each."""
+        """Return one time for all commits of this turn, which is cheaper than one for each."""
         now = self.turn_now = Now(self.clock.monotonic_ms(), self.turn_wall_ms)
         return now
 

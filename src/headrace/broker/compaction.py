@@ -1,7 +1,7 @@
-"""Which partitions are compacted when: the dirtiest first, so many at a time, and those that were asked for at once.
+"""Schedules compaction: the dirtiest partitions first, a limited number at a time, and requested ones at once.
 
-Each round looks at the partitions of compacted topics, a slice a turn. What a pass does is in `compaction_pass`; how
-far each log is clean is kept in a checkpoint per log directory.
+Each round looks at the partitions of compacted topics, a slice per turn. `compaction_pass` carries out one pass. A
+checkpoint per log directory records how far each log is clean.
 """
 
 from collections.abc import Iterator
@@ -24,14 +24,14 @@ from headrace.model.ids import TopicPartition
 from headrace.ports.bundle import Ports
 
 LOOKED_AT_PER_SLICE = 1000
-"""Partitions and segments of compacted ones that are looked at in one turn."""
+"""Partitions, and segments of compacted partitions, that one turn looks at."""
 ASKED_LOOK_MS = 50
-"""How soon a partition is looked at again that was asked for but is not on the device yet."""
+"""Wait before a partition whose compaction was requested, but whose records are not synced yet, is looked at again."""
 BACKOFF_MS_MIN = 100
 UNIQUE_BYTES = 4
 BYTES_PER_SECOND_MIN = 1.0
 PASSES_MAX = 8
-"""At a time, whatever log.cleaner.threads says: each is a process."""
+"""Passes at a time, whatever log.cleaner.threads says: each is a process."""
 
 
 class _Candidate(NamedTuple):
@@ -56,7 +56,7 @@ class Compactor:
         self._passes: dict[LedPartition, CompactionPass] = {}
         self._health = CompactionHealth(ports.clock.monotonic_ms)
         self._asked: dict[LedPartition, int] = {}
-        """The partitions someone wants compacted now, and up to which offset."""
+        """The partitions whose compaction was requested, and the offset up to which."""
         self._requests: dict[str, str] = {}
         self._looking = False
         self.passes_ended = 0
@@ -80,10 +80,10 @@ class Compactor:
             self._requests[partition.topic] = partition.config.compact_request
         self._look_later()
 
-    # Asking
+    # Requests
 
     def image_changed(self, delta: MetadataDelta) -> None:
-        """After the table followed it: topics may be gone, or asked to be compacted."""
+        """Follow a change of metadata after the partition table did: topics may be gone, or need compaction."""
         for running in tuple(self._passes.values()):
             if running.partition.offline:
                 running.call_off()
@@ -104,7 +104,7 @@ class Compactor:
                 self._health.wake(partition)
             self._look()
 
-    # Looking
+    # Rounds
 
     def _look_later(self) -> None:
         def again() -> None:
@@ -142,7 +142,7 @@ class Compactor:
 
     @contextmanager
     def _failure_of(self, partition: LedPartition) -> Iterator[None]:
-        """A partition that cannot be looked at, or whose pass cannot begin, keeps no other from being compacted."""
+        """Run the call so that a partition which cannot be examined or compacted does not keep others from it."""
         try:
             yield
         except Exception as error:
@@ -150,7 +150,7 @@ class Compactor:
             self._pass_failed(partition, error)
 
     def _candidates(self, partition: LedPartition) -> list[_Candidate]:
-        """The partition, if it is to be compacted now."""
+        """Return the partition if it is to be compacted now."""
         if partition.offline:
             self._asked.pop(partition, None)
             return []
@@ -170,7 +170,7 @@ class Compactor:
         return [_Candidate(partition, found, asked)] if is_wanted else []
 
     def _is_ready(self, partition: LedPartition) -> bool:
-        """Whether everything up to what was asked for is in closed segments on the device; else it soon will be."""
+        """Return whether everything up to the requested offset is in closed, synced segments."""
         log, wanted = partition.log, self._asked[partition]
         if log.staged:
             return False
@@ -227,7 +227,7 @@ class Compactor:
         self.bytes_read += ended.bytes_before
         self.bytes_written += ended.bytes_after
         self.records_removed += ended.records_removed
-        self._timers.next_turn(self._look)  # the next one, or the rest of this one if its keys did not fit
+        self._timers.next_turn(self._look)  # the next pass, or the rest of this one if its keys did not fit
         if partition.offline:
             return
         if ended.met_a_change:
@@ -247,7 +247,7 @@ class Compactor:
         self._timers.after(log.config.file_delete_delay_ms, lambda: self._unlink(partition))
 
     def _unlink(self, partition: LedPartition) -> None:
-        """The delay of the old segments is over: their space is wanted back before retention looks again."""
+        """Delete the replaced segments once their delay is over: their space is needed before retention runs again."""
         if not partition.offline:
             wall_ms, high_watermark = self._ports.clock.wall_ms(), int(partition.leader.high_watermark)
             work = partition.log.retention_work(wall_ms, high_watermark)
@@ -265,13 +265,13 @@ class Compactor:
         )
         if ended.unreadable_batches:
             self._logger.warning(
-                "batches whose records cannot be read were kept as they are",
+                "batches whose records cannot be read were kept unchanged",
                 partition=str(ended.partition.log.topic_partition),
                 batches=ended.unreadable_batches,
             )
 
     def _pass_failed(self, partition: LedPartition, failure: BaseException) -> None:
-        """What damage or the device did stays so; anything else is tried again after a rest."""
+        """Give up on a partition after damage or a disk error; try again later after any other error."""
         self.passes_failed += 1
         self._health.failed(partition)
         self._asked.pop(partition, None)
@@ -283,12 +283,12 @@ class Compactor:
             self._health.uncleanable[partition] = str(failure)
             self._logger.error("partition cannot be compacted", partition=where, reason=str(failure))
         else:
-            self._logger.warning("compaction failed and will be tried again", partition=where, reason=repr(failure))
+            self._logger.warning("compaction failed and will be retried", partition=where, reason=repr(failure))
 
     # The checkpoint
 
     def _checkpoint(self, directory: str) -> None:
-        """One write at a time; what changes meanwhile is written after it, and a write that failed is tried again."""
+        """Write one checkpoint at a time; later changes are written after it, and a write that failed is retried."""
         if directory in self._writing:
             self._unwritten.add(directory)
             return
@@ -304,14 +304,14 @@ class Compactor:
         def written(error: BaseException | None) -> None:
             self._writing.discard(directory)
             if error is not None:
-                self._unwritten.add(directory)  # for the next round
-                self._logger.warning("the checkpoint of compaction cannot be written", reason=repr(error))
+                self._unwritten.add(directory)  # retry in the next round
+                self._logger.warning("the compaction checkpoint cannot be written", reason=repr(error))
             elif directory in self._unwritten:
                 self._checkpoint(directory)
 
         self._ports.spawner.submit(*clean_offsets_work(self._ports.disk, directory, offsets, written))
 
-    # Telling
+    # Metrics
 
     def families(self) -> Iterator[Family]:
         counters: tuple[tuple[str, str, float], ...] = (

@@ -1,7 +1,7 @@
-"""The health of compaction: which partitions wait for a pass, which ones fail, and for how long, for operators.
+"""Health of compaction for operators: the partitions that wait for a pass, those that fail, and for how long.
 
-A partition whose pass failed rests before the next one, longer after each failure, so that it does not keep others from
-their passes. So does one whose segments retention took during the pass, which is no failure.
+A partition whose pass failed rests before the next one, longer after each failure, so that others get their passes.
+So does one whose segments retention deleted during the pass, which is not a failure.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ from headrace.broker.partitions.leader import LedPartition
 
 REST_MS_MIN = 15_000
 REST_MS_MAX = 600_000
-"""How long a partition rests after a failed pass: twice as long after each failure, between these."""
+"""Limits of the rest after a failed pass: it doubles after each failure."""
 
 
 class CompactionHealth:
@@ -20,10 +20,10 @@ class CompactionHealth:
         self._now_ms = now_ms
         self._due_since: dict[LedPartition, float] = {}
         self._failing: dict[LedPartition, int] = {}
-        """How often in a row the passes of a partition have failed."""
+        """Number of failed passes in a row, by partition."""
         self._rests_until_ms: dict[LedPartition, float] = {}
         self.uncleanable: dict[LedPartition, str] = {}
-        """Partitions that compaction gave up on, and why."""
+        """Partitions that compaction gave up on, and the reason."""
 
     def looked_at(self, partition: LedPartition, *, is_due: bool) -> None:
         if is_due:
@@ -32,7 +32,7 @@ class CompactionHealth:
             self._due_since.pop(partition, None)
 
     def forget(self, partition: LedPartition) -> None:
-        """A pass ended well, or none is wanted any more."""
+        """Note that a pass succeeded, or that none is needed any more."""
         for known in (self._due_since, self._failing, self._rests_until_ms, self.uncleanable):
             known.pop(partition, None)
 
@@ -42,19 +42,19 @@ class CompactionHealth:
         self._rests_until_ms[partition] = self._now_ms() + min(REST_MS_MIN * 2 ** min(times, 16), REST_MS_MAX)
 
     def was_in_vain(self, partition: LedPartition) -> None:
-        """The log changed during the pass."""
+        """Note that the log changed during the pass."""
         self._rests_until_ms[partition] = self._now_ms() + REST_MS_MIN
 
     def wake(self, partition: LedPartition) -> None:
-        """A pass is wanted at once."""
+        """Let the partition have a pass at once."""
         self._rests_until_ms.pop(partition, None)
 
     def rests(self, partition: LedPartition) -> bool:
-        """Whether the partition is not compacted for now because its last pass achieved nothing."""
+        """Return whether the partition is not compacted for now because its last pass achieved nothing."""
         return self._now_ms() < self._rests_until_ms.get(partition, 0.0)
 
     def forget_offline(self) -> None:
-        """Partitions that were deleted, or whose directory failed, are not waited for."""
+        """Forget partitions that were deleted, or whose directory failed."""
         for partition in {*self._due_since, *self._failing, *self._rests_until_ms, *self.uncleanable}:
             if partition.offline:
                 self.forget(partition)

@@ -1,8 +1,8 @@
-"""One pass of compaction over one partition: a job that cleans, and the exchange of what it has cleaned.
+"""One compaction pass over one partition: a job that cleans segments, and the swap of the cleaned ones.
 
-The job runs away from the loop and tells of each group of segments as soon as it is written; here they are exchanged
-one after the other. Whatever happens to the log meanwhile, the worst outcome is that the pass was in vain. A fault in
-one of its completions ends the pass too, so that its slot is free for the next.
+The job runs outside the loop and reports each group of segments as soon as it is written; the groups are swapped in
+here one after the other. If the log changes meanwhile, the worst outcome is that the pass achieved nothing. An error
+in one of its completions ends the pass too, so that its slot is free for the next.
 """
 
 import functools
@@ -20,7 +20,7 @@ from headrace.ports.clock import Clock
 from headrace.ports.spawner import RunningJob, Spawner
 
 SWAP_RETRY_MS = 1_000
-"""How long an exchange waits that met a full device, or no file descriptor."""
+"""Wait before a swap is retried that found the disk full or no file descriptor."""
 
 
 class CompactionPass:
@@ -39,13 +39,13 @@ class CompactionPass:
         self.cleaned_to = plan.dirty_from
         self.failure: BaseException | None = None
         self.in_vain = False
-        """The log changed under it, or the pass was called off."""
+        """The log changed during the pass, or the pass was cancelled."""
         self.bytes_before = 0
         self.bytes_after = 0
         self.records_removed = 0
         self.unreadable_batches = 0
         self.progressed_ms = clock.monotonic_ms()
-        """When the pass began, or last heard from a helper."""
+        """Time at which the pass began, or a helper last reported."""
         self._spawner = spawner
         self._clock = clock
         self._later = later
@@ -58,7 +58,7 @@ class CompactionPass:
 
     @property
     def met_a_change(self) -> bool:
-        """Whether the pass achieved nothing because the log is no longer the one it was planned for."""
+        """Whether the pass achieved nothing because the log changed since it was planned."""
         if self.failure is None:
             return self.in_vain
         is_gone = source_segments(self.partition.log, self.plan.segments) is None
@@ -69,7 +69,7 @@ class CompactionPass:
         self._job = self._spawner.start_job(job, self._cleaned, self._completed, bytes_per_second=bytes_per_second)
 
     def call_off(self) -> None:
-        """The partition is gone, or need not be compacted any more."""
+        """Cancel the pass: the partition is gone, or need not be compacted any more."""
         self._stop_job()
         self._go_on()
 
@@ -93,7 +93,7 @@ class CompactionPass:
 
     @contextmanager
     def _event(self) -> Iterator[None]:
-        """Something came from a helper. If what is done about it fails, the pass fails, and the loop reports why."""
+        """Handle the report of a helper. If handling it fails, the pass fails, and the loop logs the reason."""
         try:
             self.progressed_ms = self._clock.monotonic_ms()
             yield
@@ -101,13 +101,13 @@ class CompactionPass:
             self.failure = self.failure or error
             self._stop_job()
             while self._groups:
-                with suppress(Exception):  # their files are removed at the next start, if not here
+                with suppress(Exception):  # their files are removed at the next start at the latest
                     self._discard(self._groups.popleft())
             self._end_if_over()
             raise
 
     def _go_on(self) -> None:
-        """The next exchange, unless one is under way; the end when there is none left."""
+        """Begin the next swap unless one is in progress; end the pass when there is none left."""
         while self._groups and not self._swapping:
             group = self._groups.popleft()
             if self.in_vain:
@@ -140,7 +140,7 @@ class CompactionPass:
 
         def done(result: object, error: BaseException | None) -> None:
             if passes(error) and not log.closed and not log.failed:
-                # Some files may have their new names already: the exchange is finished as soon as it can be.
+                # Some files may have their new names already, so the swap is finished as soon as possible.
                 self._later(SWAP_RETRY_MS, begin_again)
                 return
             self._swapping = False

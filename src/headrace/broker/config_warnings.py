@@ -1,4 +1,4 @@
-"""Warnings about configs that the broker keeps and describes, and that change nothing in this release."""
+"""Warnings about configs that the broker stores and describes but that have no effect in this release."""
 
 from collections.abc import Mapping
 
@@ -9,11 +9,11 @@ from headrace.core.controller.records import ResourceKind
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigTable
 
 EVENT = "configs without effect"
-ADVICE = "headrace configs list tells what each one would do: leave it out, or do not count on it"
+ADVICE = "see `headrace configs list`: remove the config, or do not rely on it"
 
 
 class ConfigWarnings:
-    """Logs one line for each topic or broker that is given such configs, and one at the start of the broker."""
+    """Logs one line for each topic or broker that gets such configs, and one when the broker starts."""
 
     def __init__(self, image: MetadataImage, logger: NodeLogger) -> None:
         self._image = image

@@ -1,16 +1,16 @@
-"""How the file descriptors of the process are shared: some for log files, some for connections, a few for the rest.
+"""Shares of the process's file descriptors: some for log files, some for connections, a few for the rest.
 
-Without shares a crowd of connections would leave none for the log files that it wants to read and write.
+Without shares, many connections would leave no descriptors for the log files that they want to read and write.
 """
 
 from typing import NamedTuple
 
 SPARE = 40
-"""Descriptors for everything else: listeners, locks, metadata, what helpers open for a moment, modules loaded late."""
+"""Descriptors for everything else: listeners, locks, metadata, files that helpers open briefly, modules loaded late."""
 LOG_FILES_SHARE = 2
-"""Of the rest, one in so many is for log files."""
+"""One in this number of the remaining descriptors is for log files."""
 LEAST = 16
-"""However few there are, so many are shared out."""
+"""Number of descriptors that are shared out even if the process has fewer."""
 UNLIMITED = -1
 
 
@@ -20,7 +20,7 @@ class DescriptorShares(NamedTuple):
 
 
 def shares(descriptors_max: int, *, open_files_max: int, connections_max: int) -> DescriptorShares:
-    """What the configs allow, as far as the process has descriptors for it."""
+    """Return the limits of the configs, reduced to the descriptors that the process has."""
     if descriptors_max == UNLIMITED:
         return DescriptorShares(open_files_max, connections_max)
     free = max(descriptors_max - SPARE, LEAST)

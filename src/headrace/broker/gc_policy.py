@@ -1,8 +1,9 @@
-"""Full garbage collections of the process, when they hold up nobody.
+"""Full garbage collections of the process, at times when no request waits.
 
-Nearly everything here is freed by its last reference. Young objects are collected as Python does it, which takes a
-fraction of a millisecond. A full collection looks at every object there is, 130 ms of the loop with 4,000 partitions,
-so it does not come by itself: it is made when the loop has little to do, and once in a while if it never has.
+Nearly every object is freed with its last reference. Young objects are collected as usual in Python, which takes a
+fraction of a millisecond. A full collection visits every object, which takes 130 ms of the loop with 4,000
+partitions. So it does not run by itself: it runs when the loop has little to do, and from time to time if the loop is
+never idle.
 """
 
 import gc
@@ -12,10 +13,10 @@ from headrace.broker.timers import Timers
 
 LOOK_INTERVAL_MS = 1_000
 QUIET_SHARE_MAX = 0.02
-"""Of the time since the last look in which the loop worked: below it the loop counts as idle."""
+"""Share of the time since the last check that the loop worked: below it the loop counts as idle."""
 COLLECTION_INTERVAL_MS = 600_000
 COLLECTION_OVERDUE_MS = 3_600_000
-"""After so long a loop that is never idle collects all the same."""
+"""Time after which a loop that is never idle collects all the same."""
 
 _NEVER = 1_000_000_000
 
@@ -28,7 +29,7 @@ class GcPolicy:
         self._worked_ms = metrics.turns.sum
 
     def begin(self) -> None:
-        """What lives now lives as long as the node: no collection looks at it again."""
+        """Exclude the objects of the started node from collections, because they live as long as the node."""
         gc.collect()
         gc.freeze()
         young, middle, _ = gc.get_threshold()

@@ -1,4 +1,4 @@
-"""The watch over the lanes of helper threads: how much waits in each, and which are stuck."""
+"""Monitoring of the helper lanes: the operations that wait in each, and the lanes that are stuck."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from headrace.model.limits import LANE_STUCK_MS
 from headrace.ports.spawner import Lane, Spawner
 
 LOOK_INTERVAL_MS = 5_000
-"""How often the lanes are looked at."""
+"""Interval between checks."""
 
 
 class LaneWatch:
@@ -26,14 +26,14 @@ class LaneWatch:
             if is_stuck and lane not in self._stuck:
                 self._stuck.add(lane)
                 self._logger.warning(
-                    "a helper thread is stuck; look whether the disk answers, and restart the node if it stays so",
+                    "a helper thread is stuck; check whether the disk responds, and restart the broker if not",
                     lane=lane.label,
                     seconds=int(longest_ms / 1000),
                     operations=in_flight,
                 )
             elif not is_stuck and lane in self._stuck:
                 self._stuck.remove(lane)
-                self._logger.warning("a helper thread that was stuck goes on", lane=lane.label, operations=in_flight)
+                self._logger.warning("a helper thread that was stuck continues", lane=lane.label, operations=in_flight)
 
     def families(self) -> Iterator[Family]:
         states = self._spawner.lanes()

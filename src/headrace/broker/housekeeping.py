@@ -1,7 +1,7 @@
-"""What has to be looked at from time to time: flushing, retention, checkpoints, open files.
+"""Periodic work: flushing, retention, checkpoints and open files.
 
-Each round looks at the partitions that were written to since the last; work that grows with the number of
-partitions is done in slices of a named size, one a turn.
+Each round looks at the partitions that were written to since the last one. Work that grows with the number of
+partitions is done in slices of a named size, one per turn.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ from headrace.ports.disk import FileHandle
 
 PARTITIONS_PER_SLICE = 200
 SWEEP_AGAIN_MS = 50
-"""How soon open files are looked at again while there are too many."""
+"""Interval between checks of open files while there are too many."""
 
 
 class Housekeeping:
@@ -77,13 +77,13 @@ class Housekeeping:
         self._expire(iter(tuple(self._table)))
 
     def make_room(self) -> None:
-        """A directory is full: what retention may take, it takes now."""
+        """Apply retention at once, because a directory is full."""
         if not self._making_room:
             self._making_room = True
             self._expire(partition for partition in tuple(self._table) if partition.space.full)
 
     def _expire(self, partitions: Iterator[LedPartition]) -> None:
-        """Retention and forgotten producers, a slice of partitions a turn."""
+        """Apply retention and expire producers, a slice of partitions per turn."""
         wall_ms = self._clock.wall_ms()
         looked_at = 0
         for partition in islice(partitions, PARTITIONS_PER_SLICE):
@@ -100,7 +100,7 @@ class Housekeeping:
             self._making_room = False
 
     def close_idle_files(self) -> None:
-        """Files of answers that are still being sent stay open, whatever else happens to them."""
+        """Close idle files; files of responses that are still being sent stay open."""
         with_pins(self._files, tuple(self._files_in_use()), self._files.close_idle)
         if self._files.too_many and not self._sweeps_again:
             self._sweeps_again = True

@@ -1,7 +1,7 @@
-"""What one node says of itself: an event and its fields, one line each, for people or for machines.
+"""The log of one node: an event and its fields per line, as text for people or as JSON for machines.
 
-Every node has its own logger; nothing global is configured. Fields often hold what a client sent, so control
-characters are escaped, and one event can write only so many lines in a second.
+Every node has its own logger; nothing global is configured. Fields often hold input of clients, so control characters
+are escaped, and the lines that one event may write per second are limited.
 """
 
 import traceback
@@ -16,7 +16,7 @@ from headrace.ports.clock import Clock
 LEVEL_WIDTH = 9
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
 EVENT_LINES_PER_SECOND_MAX = 20
-"""Lines of one event written in a second; the rest are counted, and the count is told with the next one."""
+"""Lines per second of one event; further ones are counted, and the count is in the next line of the event."""
 EVENTS_REMEMBERED_MAX = 256
 FIELD_LENGTH_MAX = 1000
 """Characters of one field."""
@@ -26,7 +26,7 @@ FieldValue = str | int | float | bool | None
 
 
 class NodeLogger:
-    """`write` gets each line with its newline; `context` is in every line (the node's id)."""
+    """`write` gets each line with its newline; `context` (the node's id) is in every line."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class NodeLogger:
         self._log("warning", event, fields)
 
     def error(self, event: str, *, cause: BaseException | None = None, **fields: FieldValue) -> None:
-        """With `cause`, its traceback is told too."""
+        """Log an error; with `cause`, its traceback follows."""
         self._log("error", event, fields, cause)
 
     def _log(self, level: str, event: str, fields: dict[str, FieldValue], cause: BaseException | None = None) -> None:
@@ -64,7 +64,7 @@ class NodeLogger:
         if unsaid is None:
             return
         text = self._text(level, event, fields, unsaid, cause)
-        with suppress(OSError, ValueError):  # a log on a full disk, or closed, is no reason to stop serving
+        with suppress(OSError, ValueError):  # a log that is full or closed is no reason to stop serving
             self._write(text)
 
     def _text(
@@ -88,7 +88,7 @@ class NodeLogger:
         return "".join(f"{part}\n" for part in (first, *(f"    {step}" for step in steps)))
 
     def _admitted(self, event: str) -> int | None:
-        """How many lines of this event went unsaid before this one; None if this one does too."""
+        """Return how many lines of this event were suppressed before this one; None to suppress this one too."""
         now_ms = self._clock.monotonic_ms()
         recent = self._recent.get(event)
         if recent is None:
@@ -115,13 +115,13 @@ class _Recent:
 
 
 def _quoted(value: object) -> str:
-    """A field for people: in quotes where its end could not be told otherwise."""
+    """Format a field for people, in quotes where its end would not be clear otherwise."""
     text = str(value)
     return repr(text) if any(mark in text for mark in " =\"'") else text
 
 
 def _traceback_lines(cause: BaseException) -> list[str]:
-    """The end of the traceback, line by line: what a message in it says cannot pass for a line of the log."""
+    """Return the last lines of the traceback, each escaped, so that none can pass for a line of the log."""
     text = "".join(traceback.format_exception(cause))[-TRACEBACK_LENGTH_MAX:]
     return [_clean(line, FIELD_LENGTH_MAX) for line in text.split("\n") if line]
 
@@ -131,7 +131,7 @@ def _timestamp(wall_ms: int) -> str:
 
 
 def _clean(text: str, length_max: int) -> str:
-    """No line breaks, no terminal sequences, no more than the limit."""
+    """Escape line breaks and terminal sequences, and cut the text to the limit."""
     shown = text if len(text) <= length_max else f"{text[:length_max]}..."
     if shown.isprintable():
         return shown

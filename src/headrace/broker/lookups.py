@@ -1,8 +1,8 @@
-"""Offsets by time: which lookups a helper may work on, in turn between connections, and which are refused.
+"""Searches of offsets by timestamp: scheduled fairly between connections, and limited.
 
-A lookup may have to open a batch of a million records, and a request of a few bytes asks for many. So lookups have a
-lane of their own (`ports/spawner.py`), few are under way at once, connections take turns, and those of a connection
-that is closed are not carried out. Above the named limits a lookup is refused for now, and the client asks again.
+A lookup may have to decompress a batch of a million records, and a request of a few bytes can ask for many. So lookups
+have their own lane (`ports/spawner.py`), few run at once, connections take turns, and lookups of a closed connection
+are dropped. Above the named limits a lookup is refused, and the client retries.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ Done = Callable[[TimestampedOffset | None, BaseException | None], None]
 
 
 class LookupRefused(Exception):
-    """Too many lookups wait, or this one took too long; the client may ask again."""
+    """A lookup was refused because too many wait, or it took too long; the client may retry."""
 
 
 class _Lookup:
@@ -46,7 +46,7 @@ class _Lookup:
         """None once it was called."""
         self.search: TimeSearch | None = None
         self.timer: Timer | None = None
-        """Set while it is one of those under way."""
+        """Set while the lookup is running."""
         self.generation = 0
 
 
@@ -58,13 +58,13 @@ class _Line:
         self.connection = connection
         self.waiting: deque[_Lookup] = deque()
         self.all: dict[_Lookup, None] = {}
-        """Those that wait and those under way."""
+        """Lookups that wait or run."""
 
     def abandon(self) -> None:
         self._end(SearchCancelled())
 
     def answer_now(self) -> None:
-        self._end(LookupRefused("the node stops"))
+        self._end(LookupRefused("the broker stops"))
 
     def files(self) -> Iterator[FileHandle]:
         return iter(())
@@ -81,9 +81,9 @@ class Lookups:
         self._timers = timers
         self._lines: dict[Connection, _Line] = {}
         self._turns: deque[_Line] = deque()
-        """Connections with lookups that wait, the next one first."""
+        """Connections with lookups that wait; the first is next."""
         self._going_on = False
-        """Whether the next turn looks who is next."""
+        """Whether the next turn starts further lookups."""
         self._under_way = 0
         self._count = 0
         self.refused = 0
@@ -92,9 +92,9 @@ class Lookups:
         return self._count
 
     def add(self, connection: Connection, log: PartitionLog, make_search: Callable[[], TimeSearch], done: Done) -> bool:
-        """Have the search made and carried out when it is its turn; False if it is refused for now.
+        """Run the search when its turn comes; return False if it is refused for now.
 
-        `done` is called in a later turn, with what was found or with why nothing was.
+        `done` is called in a later turn, with the result or the error.
         """
         line = self._lines.get(connection)
         if line is None:
@@ -114,7 +114,7 @@ class Lookups:
         return True
 
     def _is_full(self, line: _Line) -> bool:
-        """Whether the connection has as many as it may; fewer are its share while all together are too many."""
+        """Return whether the connection is at its limit, which is lower while all together have too many."""
         if len(line.all) >= LOOKUPS_PER_CONNECTION_MAX:
             return True
         return self._count >= LOOKUPS_MAX and len(line.all) >= max(LOOKUPS_MAX // len(self._lines), LOOKUPS_SHARE_MIN)
@@ -130,7 +130,7 @@ class Lookups:
         while self._turns and self._under_way < LOOKUPS_AT_ONCE_MAX:
             line = self._turns.popleft()
             if not line.waiting:
-                continue  # its connection is gone
+                continue  # its connection is closed
             lookup = line.waiting.popleft()
             if line.waiting:
                 self._turns.append(line)
@@ -169,12 +169,12 @@ class Lookups:
         self._spawner.submit(lookup.search, completed, Lane.LOOKUP)
 
     def _is_outdated(self, lookup: _Lookup) -> bool:
-        """A search opens segments by name, so it is made again if compaction exchanged some of them meanwhile."""
+        """Search again if compaction replaced segments meanwhile, because a search opens segments by name."""
         exchanged = lookup.generation != lookup.log.names_generation or lookup.generation % 2
         return bool(exchanged) and lookup.done is not None and lookup.timer is not None
 
     def _took_too_long(self, lookup: _Lookup) -> None:
-        """The device may never answer: others are not to wait for it."""
+        """Give up on a lookup that takes too long, so that others do not wait for a disk that may never respond."""
         self._leave(lookup)
         if lookup.search is not None:
             lookup.search.cancel()
@@ -182,10 +182,10 @@ class Lookups:
 
     def _give_up(self, lookup: _Lookup) -> None:
         self.refused += 1
-        self.end(lookup, None, LookupRefused(f"nothing was found for {LOOKUP_MS_MAX} ms"))
+        self.end(lookup, None, LookupRefused(f"the lookup took longer than {LOOKUP_MS_MAX} ms"))
 
     def _leave(self, lookup: _Lookup) -> None:
-        """It is not under way any more: the next one may be."""
+        """Note that a lookup has ended, and start the next one."""
         if lookup.timer is not None:
             self._timers.cancel(lookup.timer)
             lookup.timer = None
@@ -193,7 +193,7 @@ class Lookups:
             self._go_on_later()
 
     def end(self, lookup: _Lookup, found: TimestampedOffset | None, error: BaseException | None) -> None:
-        """Call `done`, once; a search that is under way still is not waited for."""
+        """Call `done` once; a search that is still running is not waited for."""
         done, lookup.done = lookup.done, None
         if done is None:
             return

@@ -1,9 +1,9 @@
-"""What one node counts, and its text for Prometheus.
+"""Metrics of one node, and their text for Prometheus.
 
-The hot path only adds to plain integers: attributes, and tables by API key or error code. Names, labels and
-text exist only while a scrape is answered, a slice of lines at a time, because the number of lines grows with the
-number of partitions. The text format is a page of rules, so it is written here: a library would bring a lock per
-increment and a registry of its own.
+The hot path only adds to plain integers: attributes, and tables by API key or error code. Names, labels and text are
+made only while a scrape is served, a slice of lines at a time, because the number of lines grows with the number of
+partitions. The text format is simple, so it is written here: a library would bring a lock per increment and a registry
+of its own.
 """
 
 from bisect import bisect_left
@@ -15,12 +15,12 @@ from headrace.model.errors import error_name
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LINES_PER_SLICE = 100
-"""Lines of a scrape that are rendered in one turn."""
+"""Lines of a scrape that are rendered per turn."""
 
 PRODUCE_KEY = 0
 OFFSET_COMMIT_KEY = 8
 ERROR_CODES_MAX = 256
-"""Codes from -1 (the last place of the list) to one below this."""
+"""Error codes from -1 (the last element of the list) to one below this."""
 
 LATENCY_BOUNDS_MS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 10_000.0)
 
@@ -29,7 +29,7 @@ NO_LABELS: Labels = ()
 
 
 class Family(NamedTuple):
-    """One metric with all its samples; `samples` may be a generator, so that it is worked off in slices."""
+    """One metric with all its samples; `samples` may be a generator, so that it is rendered in slices."""
 
     name: str
     kind: str
@@ -39,7 +39,7 @@ class Family(NamedTuple):
 
 
 class Histogram:
-    """How often values fell between fixed bounds, and their sum."""
+    """Counts of values between fixed bounds, and their sum."""
 
     __slots__ = ("_bounds", "counts", "sum")
 
@@ -53,7 +53,7 @@ class Histogram:
         self.sum += value * times
 
     def lines(self, name: str, labels: Labels, scale: float) -> Iterator[str]:
-        """The sample lines, bounds and sum multiplied by `scale` (milliseconds to seconds)."""
+        """Yield the sample lines, with bounds and sum multiplied by `scale` (milliseconds to seconds)."""
         total = 0
         for bound, count in zip(self._bounds, self.counts, strict=False):
             total += count
@@ -65,13 +65,13 @@ class Histogram:
 
 
 class Metrics:
-    """The counters of one node. Whoever sees a thing happen adds to the attribute of its name."""
+    """The counters of one node. Code that observes an event adds to the attribute of its name."""
 
     def __init__(self) -> None:
         self.requests: defaultdict[int, int] = defaultdict(int)
-        """By API key, of those that are served."""
+        """By API key, for the APIs that are served."""
         self.request_errors: defaultdict[int, int] = defaultdict(int)
-        """Requests answered with an error at the top or in any part."""
+        """Requests answered with an error at the top level or in any part."""
         self.latencies: defaultdict[int, Histogram] = defaultdict(Histogram)
         self.produce_errors = [0] * ERROR_CODES_MAX
         self.fetch_errors = [0] * ERROR_CODES_MAX
@@ -92,14 +92,17 @@ class Metrics:
         self.handler_failures = 0
         self._produced = 0
         self.commits_of_turn = 0
-        """Offset commits answered in the turn they came in."""
+        """OffsetCommit requests answered in the turn in which they came."""
         self.turns = Histogram()
         self.turn_ms_max = 0.0
-        """The longest turn since the last scrape: how late the loop can be."""
+        """The longest turn since the last scrape, which is the longest delay of the loop."""
 
     def loop_turn(self, elapsed_ms: float) -> None:
-        """A turn ended. Produce requests are answered in the turn they come in, so they took as long as it did;
-        waits of acks=all for a sync or for followers come on top and are counted as parked."""
+        """Note the duration of a turn.
+
+        Produce requests are answered in the turn in which they come, so they took as long as it did; the waits of
+        acks=all for a sync or for followers come on top and are counted as parked.
+        """
         self.turns.observe(elapsed_ms)
         produced = self.requests[PRODUCE_KEY]
         if produced != self._produced:
@@ -112,11 +115,11 @@ class Metrics:
             self.turn_ms_max = elapsed_ms
 
     def request_answered(self, api_key: int, elapsed_ms: float, times: int = 1) -> None:
-        """How long a request took, from its last byte in to its answer's first byte out."""
+        """Note the time of a request from its last byte received to the first byte of its response."""
         self.latencies[api_key].observe(elapsed_ms, times)
 
     def render(self, collectors: Iterable[Iterable[Family]] = ()) -> Iterator[bytes]:
-        """The scrape's text in slices of LINES_PER_SLICE lines; `collectors` give what lives elsewhere (log sizes)."""
+        """Yield the text in slices of LINES_PER_SLICE lines; `collectors` give metrics kept elsewhere (log sizes)."""
         lines: list[str] = []
         for line in self._lines(collectors):
             lines.append(line)
@@ -195,7 +198,7 @@ def _by_error(counts: list[int]) -> Iterator[tuple[Labels, float]]:
 
 
 def _api_name(api_key: int) -> str:
-    from headrace.wire.apis import ApiKey  # needed by scrapes only
+    from headrace.wire.apis import ApiKey  # imported here because only scrapes need it
 
     try:
         return ApiKey(api_key).name.lower()

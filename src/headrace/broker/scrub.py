@@ -1,7 +1,7 @@
-"""The background scrub: closed segments are read again now and then, so that rot is found before a reader needs them.
+"""The background scrub: reads closed segments again periodically, so that bit rot is found before a reader needs them.
 
-One segment at a time and one piece at a time, no faster than configured. What is damaged is told, counted, and not
-read to anyone any more; the partition goes on with everything else.
+It reads one segment at a time, a piece at a time, no faster than configured. Damage is logged and counted, and the
+damaged range is not served any more; the rest of the partition is.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,9 +20,9 @@ from headrace.ports.disk import Disk
 from headrace.ports.spawner import Spawner
 
 START_DELAY_MS = 60_000
-"""How long after the start the first round begins."""
+"""Wait between the start and the first round."""
 LOOK_AGAIN_MS = 60_000
-"""How often a scrub that is off, or done for now, looks whether it is due."""
+"""Interval at which a scrub that is disabled or finished checks whether it is due."""
 
 
 class Scrubber:
@@ -46,12 +46,12 @@ class Scrubber:
         self._waiting: Iterator[tuple[LedPartition, Segment]] = iter(())
         self._current: SegmentScrub | None = None
         self._names_generation = 0
-        """Of the log that is read: it changes when compaction exchanges files."""
+        """Generation of the log's file names, which changes when compaction swaps files."""
         self.rounds = 0
         self.bytes_read = 0
         self.damages_found = 0
         self._damaged: set[LedPartition] = set()
-        """Where damage was found; only they are looked at by scrapes."""
+        """Partitions with damage; scrapes look only at these."""
 
     def start(self) -> None:
         self._later(START_DELAY_MS, self._begin_if_due)
@@ -67,7 +67,7 @@ class Scrubber:
         self._next_segment()
 
     def _later(self, delay_ms: float, call: Callable[[], None]) -> None:
-        """Go on after a while. What fails there is not the end of the scrub: the next segment is read all the same."""
+        """Run a step after a while. A step that fails does not end the scrub: the next segment is read all the same."""
 
         def go_on() -> None:
             try:
@@ -98,11 +98,11 @@ class Scrubber:
         self._begin_if_due()
 
     def _is_led(self, partition: LedPartition, segment: Segment) -> bool:
-        """Whether it is still there, and closed: retention, compaction or a deletion may have taken it."""
+        """Return whether the segment still exists and is closed: retention or compaction may have removed it."""
         return not partition.offline and not partition.log.closed and segment in partition.log.segments[:-1]
 
     def close(self) -> None:
-        """Let go of the file; call when no work is in flight."""
+        """Close the file; call it when no work is in progress."""
         if self._current is not None:
             self._current.close()
 
@@ -123,7 +123,7 @@ class Scrubber:
             read = result or 0
             self.bytes_read += read
             pause_ms = 1000 * read / self._table.config.scrub_bytes_per_second
-            exchanged = partition.log.names_generation != self._names_generation  # it may have opened the new one
+            exchanged = partition.log.names_generation != self._names_generation  # it may have opened the new file
             if exchanged or not self._is_led(partition, scrub.segment):
                 scrub.close()
             elif not scrub.finished:

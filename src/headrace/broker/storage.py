@@ -1,7 +1,7 @@
-"""The watch over log directories: how much room they have, and whether they are still there.
+"""Monitoring of the log directories: their free space, and whether they still exist.
 
-Free space is asked for by a helper, on a named interval and as soon as a write found none. A directory with too little
-takes no records until it has enough again; everything else goes on.
+A helper queries the free space at a named interval, and as soon as a write found none. A directory with too little
+space takes no records until it has enough again; everything else continues.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from headrace.log.errors import passes
 from headrace.ports.spawner import Spawner
 
 SPACE_INTERVAL_MS = 1_000
-"""How often free space is asked for."""
+"""Interval between queries of free space."""
 
 
 class StorageWatch:
@@ -28,7 +28,7 @@ class StorageWatch:
         logger: NodeLogger,
         on_no_room: Callable[[], None],
     ) -> None:
-        """`on_no_room` is called while a directory is full, to let go what may go."""
+        """`on_no_room` is called while a directory is full, so that files can be deleted."""
         self._table = table
         self._spawner = spawner
         self._timers = timers
@@ -43,7 +43,7 @@ class StorageWatch:
             self._look(directory)
 
     def no_room(self, directory: LogDirectory) -> None:
-        """A write found none, so that there is less than the last look knew of."""
+        """Query the free space now, because a write found less than the last query."""
         directory.space.refused()
         self._tell(directory)
         self._look(directory)
@@ -63,7 +63,7 @@ class StorageWatch:
         self._spawner.submit(work.run, done)
 
     def _tell(self, directory: LogDirectory) -> None:
-        """Once of every change."""
+        """Log a change between full and not full, once."""
         path, space = directory.path, directory.space
         if space.full and path not in self._told_full:
             self._told_full[path] = None

@@ -1,4 +1,4 @@
-"""Things to do later, on the loop: a heap of deadlines on the monotonic clock."""
+"""Timers of the loop: a heap of deadlines on the monotonic clock."""
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
@@ -7,11 +7,11 @@ from math import inf
 from headrace.ports.clock import Clock
 
 CANCELLED_KEPT_MIN = 64
-"""Below so many cancelled timers it is not worth while to take them out of the heap."""
+"""Number of cancelled timers below which removing them from the heap is not worth the effort."""
 
 
 class Timer:
-    """What is to be called; None once it was, or will not be. A cancelled timer keeps nothing else alive."""
+    """The call to make; None once it was made or cancelled. A cancelled timer keeps nothing else alive."""
 
     __slots__ = ("call",)
 
@@ -35,7 +35,7 @@ class Timers:
         return self._clock.monotonic_ms()
 
     def next_turn(self, call: Callable[[], object]) -> None:
-        """Go on in the next turn, after others had theirs."""
+        """Call in the next turn, after other work had its chance."""
         self._next_turn.append(call)
 
     def at(self, deadline_ms: float, call: Callable[[], object]) -> Timer:
@@ -48,19 +48,19 @@ class Timers:
         return self.at(self._clock.monotonic_ms() + delay_ms, call)
 
     def cancel(self, timer: Timer) -> None:
-        """It will not be called; harmless when it was already."""
+        """Cancel the timer; no effect if it was called already."""
         if timer.call is None:
             return
         timer.call = None
         self._cancelled += 1
-        # Waits mostly end long before their deadline: without this the heap would hold all of the last minutes.
+        # Most waits end long before their deadline: without this the heap would keep all of the last minutes.
         if self._cancelled > max(CANCELLED_KEPT_MIN, len(self._heap) // 2):
             self._heap = [entry for entry in self._heap if entry[2].call is not None]
             heapify(self._heap)
             self._cancelled = 0
 
     def wait_ms(self, now_ms: float) -> float:
-        """How long the loop may sleep; negative when there is nothing to wait for."""
+        """Return how long the loop may sleep; negative when there is no timer."""
         if self._this_turn or self._next_turn:
             return 0.0
         if not self._heap:
@@ -68,7 +68,7 @@ class Timers:
         return max(0.0, self._heap[0][0] - now_ms)
 
     def run_due(self, now_ms: float, until_ms: float = inf) -> None:
-        """Call what is due, and what goes on in this turn, until that time; of both at least one. The rest is next."""
+        """Make the calls that are due, then those of `next_turn`, until that time, and at least one of each kind."""
         clock = self._clock
         while self._heap and self._heap[0][0] <= now_ms:
             timer = heappop(self._heap)[2]
@@ -88,5 +88,5 @@ class Timers:
                 if clock.monotonic_ms() >= until_ms:
                     break
         finally:
-            # One that failed does not take the others with it, nor does the end of the turn's time.
+            # An error in one call does not prevent the others, nor does the end of the turn's time.
             self._this_turn[:0] = reversed(calls)

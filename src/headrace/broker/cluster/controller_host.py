@@ -1,9 +1,9 @@
-"""Runs the controller on this node: decide, append, sync, and only then show and answer.
+"""Runs the controller on this node: decide, append, sync, and only then apply and respond.
 
-Two images grow from the same records by the same `apply`. The controller's holds what is appended, so that the next
-proposal decides on current state; the committed one holds what is synced, and is all that the rest of the broker
-sees. Every answer waits for its commit, which is an event of a later turn, also when there was nothing to write:
-its decision may rest on records that are not committed yet.
+Two images are built from the same records by the same `apply`. The controller's image holds what is appended, so that
+the next proposal is decided on current state. The committed image holds what is synced, and is the only one that the
+rest of the broker sees. Every response waits for its commit, which is an event of a later turn, even if there was
+nothing to write: its decision may depend on records that are not committed yet.
 """
 
 from collections import deque
@@ -40,13 +40,13 @@ from headrace.ports.spawner import Lane, Spawner, call_all
 PROPOSALS_PENDING_MAX = 10_000
 
 RECORDS_PER_TURN = 500
-"""Encoded, or applied, in one turn; a change of more takes several, and later ones wait for it."""
+"""Records encoded or applied per turn; a larger change takes several turns, and later changes wait for it."""
 
 Response = TypeVar("Response")
 
 
 class _Pending(NamedTuple):
-    """Answered once everything below `end_offset` is committed."""
+    """A proposal that is answered once everything below `end_offset` is committed."""
 
     end_offset: int
     records: tuple[Record, ...]
@@ -55,14 +55,14 @@ class _Pending(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """A decision on its way to the log."""
+    """A decision that is being written to the log."""
 
     steps: Iterator[None]
     proposal: Proposal[Any]
 
 
 def _nothing() -> None:
-    """An operation whose only effect is that its completion comes in a later turn."""
+    """Does nothing; submitted so that a completion comes in a later turn."""
 
 
 class ControllerHost:
@@ -84,24 +84,24 @@ class ControllerHost:
         self._entropy = entropy
         self._notice = notice
         self.image = replay.image
-        """What is committed. Only this object changes it; it stays the same object for the node's whole life."""
+        """The committed image. Only this object changes it; it stays the same object for the life of the node."""
         self._controller = Controller(replay.image.copy(), settings)
         self._pending: deque[_Pending] = deque()
         self._change: _Change | None = None
-        """One of so many records that it takes several turns."""
+        """A change with so many records that it takes several turns."""
         self._waiting: deque[tuple[Callable[[Controller], Decision[Any]], Proposal[Any]]] = deque()
-        """What is decided after that."""
+        """Decisions that wait until it is written."""
         self._sync_in_flight = False
         self._subscribers: list[Callable[[MetadataDelta], None]] = []
         self.offline: str | None = None
-        """Why nothing can be changed any more until the node is started again, or None."""
+        """Reason why metadata cannot be changed until the next start, or None."""
         self.on_offline: Callable[[], None] | None = None
         self.on_no_room: Callable[[], None] = lambda: None
-        """Told when the metadata directory had no room for something."""
+        """Called when the metadata directory is full."""
         self.refusal_of_new_partitions: Callable[[], str | None] = lambda: None
-        """Says why no partition can be made now, or None."""
+        """Returns the reason why no partition can be created now, or None."""
         self.later: Callable[[Callable[[], None]], object] = self._in_a_later_turn
-        """Calls after a while; what did not work for want of room or file descriptors is tried again then."""
+        """Calls back after a while, to retry what failed for lack of disk space or file descriptors."""
         self.next_turn: Callable[[Callable[[], None]], object] = self._in_a_later_turn
         if replay.recovered.damage:
             cut_bytes, damage = replay.recovered.cut_bytes, replay.recovered.damage
@@ -115,15 +115,15 @@ class ControllerHost:
 
     @property
     def recovery_point(self) -> int:
-        """For the recovery point checkpoint of the log directory."""
+        """The recovery point for the checkpoint of the log directory."""
         return self._log.recovery_point
 
     def subscribe(self, on_image_change: Callable[[MetadataDelta], None]) -> None:
-        """Be told what every commit changed, after it is in `image` and before anyone is answered."""
+        """Call back with the changes of every commit, after they are in `image` and before any response is sent."""
         self._subscribers.append(on_image_change)
 
     def configure(self, settings: ControllerSettings) -> None:
-        """Obey changed settings from the next proposal on."""
+        """Use changed settings from the next proposal on."""
         self._settings = settings
         self._controller.settings = settings
 
@@ -167,7 +167,7 @@ class ControllerHost:
     def register_broker(
         self, node_id: NodeId, *, endpoints: Sequence[Endpoint], rack: str | None, host: str
     ) -> Proposal[BrokerRegistration]:
-        """Once per start, before the broker serves: begins a new leader epoch of everything it leads."""
+        """Register the broker, once per start and before it serves: begins a new leader epoch of all its partitions."""
         incarnation = self._entropy.random_bytes(16)
         return self.propose(
             lambda controller: controller.register_broker(
@@ -178,12 +178,12 @@ class ControllerHost:
     # Proposals
 
     def propose(self, decide: Callable[[Controller], Decision[Response]]) -> Proposal[Response]:
-        """Decide now, on everything appended so far; the answer comes when the decision's records are committed."""
+        """Decide now, on everything appended so far; the response comes when its records are committed."""
         if self.offline is not None:
             return self._refused(self.offline)
         proposal: Proposal[Response] = Proposal()
         if len(self._pending) + len(self._waiting) >= PROPOSALS_PENDING_MAX:
-            message = f"{PROPOSALS_PENDING_MAX} changes of metadata are waiting to be committed: try again later"
+            message = f"{PROPOSALS_PENDING_MAX} metadata changes are waiting to be committed; retry later"
             self._fail_later(proposal, ProposalFailed(ErrorCode.REQUEST_TIMED_OUT, message))
         elif self._change is not None:
             self._waiting.append((decide, proposal))
@@ -202,10 +202,10 @@ class ControllerHost:
             for _ in change.steps:
                 self.next_turn(lambda: self._go_on_with_others(change))
                 return
-        except Exception as error:  # a fault of ours is not to hold up all later changes for ever
+        except Exception as error:  # an internal error must not block all later changes
             if change is self._change:
                 self._change = None
-                failure = ProposalFailed(ErrorCode.UNKNOWN_SERVER_ERROR, f"this change of metadata failed: {error}")
+                failure = ProposalFailed(ErrorCode.UNKNOWN_SERVER_ERROR, f"metadata change failed: {error}")
                 self._fail_later(change.proposal, failure)
             self.next_turn(self._decide_waiting)
             raise
@@ -220,7 +220,7 @@ class ControllerHost:
             self._decide(*self._waiting.popleft())
 
     def _steps(self, decide: Callable[[Controller], Decision[Any]], proposal: Proposal[Any]) -> Iterator[None]:
-        """Decide, encode, write, apply, and wait for the sync; stops where a turn has done enough."""
+        """Decide, encode, write, apply, and wait for the sync; pauses when a turn has done enough."""
         controller = self._controller
         decision = decide(controller)
         records = decision.records
@@ -237,36 +237,36 @@ class ControllerHost:
                 yield
             for record in part:
                 controller.apply(record)
-        assert controller.image.version == self._log.end_offset, "the image counts other offsets than the log"
+        assert controller.image.version == self._log.end_offset, "image and log differ in their offsets"
         self._pending.append(_Pending(controller.image.version, records, proposal, decision.response))
-        self._change = None  # it is one of the pending now: whatever fails those must not fail it twice
+        self._change = None  # it is pending from here on: a failure of pending proposals must not fail it twice
         self._sync()
 
     def _refused(self, reason: str) -> Proposal[Any]:
-        """A proposal that is not even appended; its answer, too, comes in a later turn."""
+        """Fail a proposal that was not appended; this response, too, comes in a later turn."""
         proposal: Proposal[Any] = Proposal()
         self._fail_later(proposal, ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, reason))
         return proposal
 
     def _append(self, begun: Append, proposal: Proposal[Any]) -> bool:
-        """False if it failed, and the proposal with it."""
+        """Return False if the write failed, and the proposal with it."""
         before = self._log.end_offset
         try:
             self._log.append(begun)
         except OSError as error:
-            if self._log.failed or self._log.end_offset != before:  # else the log took it back
+            if self._log.failed or self._log.end_offset != before:  # otherwise the log has undone the append
                 self._reload(before)
             message = f"metadata cannot be written: {error}"
             self._notice(message)
             if is_full(error):
                 self.on_no_room()
-            if self._change is not None:  # else it was told when this went offline
+            if self._change is not None:  # otherwise it failed when the log went offline
                 self._fail_later(proposal, ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, message))
             return False
         return True
 
     def _reload(self, end_offset: int) -> None:
-        """Throw the controller away and build another from the log, which ends where it did before the failure."""
+        """Replace the controller with one built from the log, which ends where it did before the failure."""
         try:
             self._log, replay = self._log.reopened(end_offset=end_offset, wall_ms=self._clock.wall_ms())
             if replay.image.version != end_offset:
@@ -282,7 +282,7 @@ class ControllerHost:
     # Commits
 
     def _sync(self) -> None:
-        """One sync at a time; what is proposed meanwhile shares the next one."""
+        """Run one sync at a time; changes proposed meanwhile share the next one."""
         if self._sync_in_flight or not self._pending:
             return
         self._sync_in_flight = True
@@ -299,7 +299,7 @@ class ControllerHost:
                 if isinstance(result, PutOff) and is_full(result.error):
                     self.on_no_room()
             except Exception:
-                self._sync_later(log)  # else no later change would ever be committed
+                self._sync_later(log)  # otherwise no later change would ever be committed
                 raise
             if isinstance(result, PutOff) and not result.durable:
                 self._sync_later(log)
@@ -310,10 +310,10 @@ class ControllerHost:
         self._spawner.submit(_nothing if work is None else work.run, completed, Lane.METADATA)
 
     def _sync_later(self, log: MetadataLog) -> None:
-        """What a sync needs is not there just now: proposals wait, unless the log failed over it."""
+        """Wait for resources that a sync needs, unless the log failed because of their lack."""
         if log.failed and log is self._log:
             self._sync_in_flight = False
-            self._go_offline("the metadata log failed while it was prepared for a sync")
+            self._go_offline("the metadata log failed while a sync was prepared")
             return
 
         def again() -> None:
@@ -327,9 +327,9 @@ class ControllerHost:
 
     def _synced(self, log: MetadataLog, end_offset: int, error: BaseException | None) -> None:
         if isinstance(error, OSError):
-            self._go_offline(f"metadata could not be synced to the disk, start the node again: {error}")
+            self._go_offline(f"metadata could not be synced to disk; restart the broker: {error}")
         elif log is not self._log:
-            self._sync()  # the log was opened anew meanwhile, and synced with that; this tells of the old one
+            self._sync()  # the log was reopened and synced meanwhile; this result belongs to the old one
         elif error is not None:
             self._give_up(f"metadata was not committed: {error}")
         else:
@@ -347,14 +347,14 @@ class ControllerHost:
         call_all(calls)
 
     def _give_up(self, reason: str) -> None:
-        """The commit did not happen, for no fault of the disk: go back to what is committed and go on from there."""
+        """Return to the committed state after a commit that failed for another reason than the disk."""
         self._notice(reason)
         self._fail_pending(ProposalFailed(ErrorCode.NOT_CONTROLLER, reason))
         self._reload(self.image.version)
         self._decide_waiting()
 
     def _go_offline(self, reason: str) -> None:
-        """A disk that failed to sync is not asked again (promise G9); reads of what is committed go on."""
+        """Stop using a disk that failed to sync (promise G9); the committed metadata can still be read."""
         self.offline = reason
         self._notice(reason)
         self._controller = Controller(self.image.copy(), self._settings)
@@ -366,7 +366,7 @@ class ControllerHost:
             self.on_offline()
 
     def _fail_pending(self, failure: ProposalFailed) -> None:
-        """What was decided, on its way to the log or in it."""
+        """Proposals that are being written or are in the log."""
         while self._pending:
             self._fail_later(self._pending.popleft().proposal, failure)
         if self._change is not None:
@@ -385,20 +385,20 @@ class ControllerHost:
 
     def _snapshot_ended(self, error: BaseException | None) -> None:
         if error is not None:
-            self._notice(f"the metadata snapshot could not be written, the log is kept instead: {error}")
+            self._notice(f"the metadata snapshot could not be written; the log is kept instead: {error}")
             self._look_at(error)
             return
         self._tidy()
 
     def _look_at(self, error: BaseException) -> None:
-        """Work that is not a sync failed: there may be no room, or the disk is not asked again."""
+        """Handle an error of work other than a sync: the disk is full, or it failed and is not used again."""
         if is_full(error):
             self.on_no_room()
         elif isinstance(error, OSError) and not passes(error) and self.offline is None:
             self._go_offline(f"the metadata directory failed: {error}")
 
     def _tidy(self) -> None:
-        """Segments leave in two steps, renamed and then unlinked."""
+        """Delete old segments in two steps, renaming and then unlinking."""
         work = self._log.tidy_work(self._clock.wall_ms())
         if work is None:
             return
@@ -414,13 +414,13 @@ class ControllerHost:
         self._spawner.submit(work.run, completed)
 
     def close(self, *, clean: bool = True) -> None:
-        """The last of the node's work: what was proposed and not committed is synced, but nobody is answered."""
+        """Sync what was proposed and not committed, without responses; the last work of the node."""
         self._pending.clear()
         self._log.close(clean=clean and self.offline is None)
 
 
 def new_topic_id(entropy: Entropy) -> TopicId:
-    """A random UUID of version 4, so that tools which look at such bits find them as they expect."""
+    """Draw a random UUID of version 4; tools that check the version bits accept it."""
     drawn = bytearray(entropy.random_bytes(16))
     drawn[6] = drawn[6] & 0x0F | 0x40
     drawn[8] = drawn[8] & 0x3F | 0x80

@@ -12,7 +12,7 @@ from headrace.wire.records.reader import batches, check_batch, records
 def build_metadata_batch(
     changes: Iterable[Record], *, metadata_version: int, base_offset: int, term: int, wall_ms: int
 ) -> bytearray:
-    """One batch; it is the unit of atomicity, because a torn batch is cut off as a whole."""
+    """Build one batch, the unit of atomicity: a torn batch is cut off as a whole."""
     builder = BatchBuilder()
     append_changes(builder, changes, metadata_version=metadata_version, wall_ms=wall_ms)
     return builder.build(base_offset=base_offset, leader_epoch=term)
@@ -24,15 +24,16 @@ def append_changes(builder: BatchBuilder, changes: Iterable[Record], *, metadata
 
 
 def read_metadata_batches(content: bytes, *, first_offset: int) -> Iterator[Record]:
-    """Every record of these batches, whose checksums are checked first; CorruptBatch if anything is wrong.
+    """Yield every record of the batches; raise CorruptBatch if anything is wrong.
 
-    A checksum does not cover the offset of its batch, so that offsets are checked as well: none is missing, none twice.
+    Checksums are checked first. They do not cover the offset of a batch, so offsets are checked as well: none is
+    missing and none occurs twice.
     """
     due = first_offset
     for batch in batches(content):
         fields = check_batch(batch)
         if fields[BASE_OFFSET] != due or not fields[RECORD_COUNT] == fields[LAST_OFFSET_DELTA] + 1 > 0:
-            raise CorruptBatch(f"a metadata batch at offset {fields[BASE_OFFSET]} is not what follows at {due}")
+            raise CorruptBatch(f"a metadata batch at offset {fields[BASE_OFFSET]} does not follow offset {due}")
         due += fields[RECORD_COUNT]
         for record in records(batch):
             if record.value is None:

@@ -1,7 +1,7 @@
-"""The host of `__cluster_metadata-0`: appends records, replays them, and shortens the log by snapshots.
+"""The log `__cluster_metadata-0`: appends records, replays them, and is shortened by snapshots.
 
-Batches carry the term as their leader epoch; the term grows at every start. Replay is the newest whole snapshot and
-the log behind it. Log start and snapshots move only forward of what is committed.
+Batches carry the term as their leader epoch; the term grows at every start. Replay reads the newest intact snapshot
+and the log after it. The log start and snapshots never move beyond what is committed.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,18 +26,18 @@ from headrace.wire.records.header import HEADER
 
 METADATA_PARTITION = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 METADATA_TOPIC_ID = TopicId(bytes(15) + b"\x01")
-"""The id Kafka reserves for it."""
+"""The id that Kafka reserves for it."""
 
 SEGMENT_BYTES = 4 << 20
 SNAPSHOT_INTERVAL_BYTES = 4 << 20
-"""How much may be appended before the next snapshot: what a start has to replay."""
+"""Bytes appended before the next snapshot, which limits what a start has to replay."""
 
 RECORDS_PER_BATCH_MAX = 32_768
 REPLAY_READ_BYTES = 1 << 20
 
 _CONFIG = LogConfig(
     segment_bytes=SEGMENT_BYTES,
-    delete=False,  # only a snapshot lets old segments go
+    delete=False,  # only a snapshot allows old segments to be deleted
     retention_ms=-1,
     file_delete_delay_ms=0,
     preallocate=False,
@@ -57,7 +57,7 @@ class MetadataDamaged(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What the disk holds: the image, and what opening it had to repair or to do without."""
+    """The image on disk, and what opening it had to repair or leave out."""
 
     image: MetadataImage
     recovered: RecoveryReport
@@ -93,7 +93,7 @@ class MetadataLog:
         wall_ms: int,
         snapshot_interval_bytes: int = SNAPSHOT_INTERVAL_BYTES,
     ) -> tuple["MetadataLog", Replay]:
-        """Everything replayed is on the device before this returns: what is shown as committed stays so."""
+        """Open the log and replay it. Everything replayed is synced before it returns, so it stays committed."""
         folder = f"{log_directory}/{METADATA_PARTITION}"
         is_new = not disk.exists(folder)
         disk.make_directory(folder)
@@ -164,9 +164,9 @@ class MetadataLog:
             raise CorruptBatch(f"the log ends at offset {log.end_offset}, its records at {image.version}")
 
     def reopened(self, *, end_offset: int, wall_ms: int) -> tuple["MetadataLog", Replay]:
-        """Begin again from what is on disk after a failed append, without what was appended from `end_offset` on.
+        """Replay from disk after a failed append, without anything appended from `end_offset` on.
 
-        The term stays: nothing of what was cut has been seen by anyone.
+        The term stays, because no reader has seen what was cut.
         """
         self._log.close(clean=False)
         again, replay = self._open_folder(
@@ -181,7 +181,7 @@ class MetadataLog:
         again.term = self.term
         return again, replay
 
-    # Appending
+    # Appends
 
     @property
     def end_offset(self) -> int:
@@ -189,7 +189,7 @@ class MetadataLog:
 
     @property
     def recovery_point(self) -> int:
-        """Everything below it is on the device. Worth a checkpoint: damage below it is not taken for a torn end."""
+        """Offset below which everything is synced. A checkpoint keeps it: damage below it is not a torn end."""
         return self._log.recovery_point
 
     @property
@@ -198,17 +198,17 @@ class MetadataLog:
 
     @property
     def is_synced(self) -> bool:
-        """Whether everything appended is on the device."""
+        """Whether everything appended is synced."""
         return self._log.synced_offset >= self._log.end_offset
 
     def begin(self, *, metadata_version: int, wall_ms: int) -> "Append":
-        """Records to come, which are written together."""
+        """Begin to collect records, which are written together."""
         return Append(self.term, metadata_version=metadata_version, wall_ms=wall_ms)
 
     def append(self, begun: "Append") -> int:
-        """Write the records as one batch (very many: as several); the log's new end.
+        """Write the records as one batch (or several, if there are very many), and return the new end of the log.
 
-        An OSError that passes is taken back, any other fails this log.
+        A transient OSError is undone; any other fails this log.
         """
         for batch in begun.batches():
             self._log.stage(memoryview(batch), HEADER.unpack_from(batch), self.term, begun.wall_ms)
@@ -217,7 +217,7 @@ class MetadataLog:
         return self._log.end_offset
 
     def sync_work(self) -> Work | None:
-        """Make everything appended so far durable; None if it is, or if that cannot be done just now (`is_synced`)."""
+        """Return work that syncs everything appended; None if it is synced or cannot be synced now (`is_synced`)."""
         work = self._log.flush_work()
         if work is None:
             return None
@@ -241,7 +241,7 @@ class MetadataLog:
     def snapshot_work(
         self, committed: MetadataImage, *, end_offset: int, wall_ms: int, ended: Callable[[BaseException | None], None]
     ) -> Work:
-        """Write a snapshot of what is committed below `end_offset`, then let go of what it replaces."""
+        """Write a snapshot of what is committed below `end_offset`, then delete what it replaces."""
         disk, folder = self._disk, self.folder
         name = SnapshotName(end_offset, self.term)
         image = committed.copy()
@@ -262,7 +262,7 @@ class MetadataLog:
         return Work(snapshot_metadata, done)
 
     def tidy_work(self, wall_ms: int) -> Work | None:
-        """Take away segments that snapshots have replaced; None when there is nothing left to do."""
+        """Return work that deletes segments replaced by snapshots; None when there is none left."""
         return self._log.retention_work(wall_ms, self._snapshot_offset)
 
     def close(self, *, clean: bool = True) -> None:
@@ -271,7 +271,7 @@ class MetadataLog:
 
 
 class Append:
-    """Records on their way to the log: encoded as they are added, some of very many at a time."""
+    """Records to be appended: encoded as they are added, some of very many at a time."""
 
     def __init__(self, term: int, *, metadata_version: int, wall_ms: int) -> None:
         self._term = term

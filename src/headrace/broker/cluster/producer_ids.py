@@ -1,4 +1,4 @@
-"""Producer ids for this broker's clients, taken from blocks that the controller hands out."""
+"""Producer ids for the clients of this broker, taken from blocks that the controller allocates."""
 
 from collections import deque
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class ProducerIds:
         self._waiting: deque[Callable[[ProducerId | ProposalFailed], None]] = deque()
 
     def take(self) -> ProducerId | None:
-        """A fresh id, or None when the block is used up: then wait."""
+        """Return a new id, or None when the block is used up: call `wait` then."""
         if self._next >= self._end:
             return None
         taken = self._next
@@ -29,13 +29,13 @@ class ProducerIds:
         return taken
 
     def wait(self, callback: Callable[[ProducerId | ProposalFailed], None]) -> None:
-        """Get a fresh id in a later turn, out of the next block."""
+        """Call back with a new id in a later turn, from the next block."""
         self._waiting.append(callback)
         if len(self._waiting) == 1:
             self._host.allocate_producer_ids(self._node_id).then(self._block_given)
 
     def give(self, callback: Callable[[ProducerId | ProposalFailed], None]) -> None:
-        """Get a fresh id, at once if there is one."""
+        """Call back with a new id, at once if there is one."""
         taken = self.take()
         if taken is None:
             self.wait(callback)

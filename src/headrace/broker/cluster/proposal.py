@@ -1,4 +1,4 @@
-"""A change on its way: asked for now, answered in a later turn, once."""
+"""A proposed change: requested now, answered once in a later turn."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -9,7 +9,7 @@ Response = TypeVar("Response")
 
 
 class ProposalFailed(Exception):
-    """The change was not committed; whether it ever will be is unknown to whoever asked."""
+    """The change was not committed; its outcome is unknown to the caller."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -27,13 +27,13 @@ class Proposal(Generic[Response]):
 
     def then(self, callback: Callable[[Response | ProposalFailed], None]) -> None:
         """Call back on the loop with the response or the failure; at once if it is known already."""
-        assert self._callback is None, "a proposal has one who waits for it"
+        assert self._callback is None, "a proposal has one callback"
         self._callback = callback
         if self.outcome is not None:
             callback(self.outcome)
 
     def complete(self, outcome: Response | ProposalFailed) -> None:
-        assert self.outcome is None, "a proposal ends once"
+        assert self.outcome is None, "a proposal is completed once"
         self.outcome = outcome
         if self._callback is not None:
             self._callback(outcome)

@@ -1,4 +1,4 @@
-"""Snapshots of the metadata image: whole files that replace the log before them, named as Kafka names them."""
+"""Snapshots of the metadata image: whole files that replace the log before them, named as in Kafka."""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def list_snapshots(disk: Disk, folder: str) -> list[SnapshotName]:
 
 
 def write_snapshot(disk: Disk, folder: str, name: SnapshotName, image: MetadataImage, wall_ms: int) -> None:
-    """For a helper: the image must be a copy that nobody else touches. A crash leaves the file whole or not at all."""
+    """Write a snapshot in a helper; the image must be a copy of its own. A crash leaves a complete file or none."""
     changes = list(image.snapshot_records())
     header = SnapshotHeaderRecord(name.end_offset, name.term, len(changes), wall_ms)
     parts: list[bytearray] = []
@@ -58,7 +58,7 @@ def write_snapshot(disk: Disk, folder: str, name: SnapshotName, image: MetadataI
 
 
 def load_snapshot(disk: Disk, folder: str, name: SnapshotName) -> MetadataImage:
-    """The image it holds; ProtocolError if the file is not whole."""
+    """Load the image; raise ProtocolError if the file is not complete."""
     content = read_whole(disk, f"{folder}/{name.file_name}", SNAPSHOT_BYTES_MAX)
     changes = read_metadata_batches(content, first_offset=0)
     header = next(changes, None)
@@ -69,12 +69,12 @@ def load_snapshot(disk: Disk, folder: str, name: SnapshotName) -> MetadataImage:
         image.apply(record)
     if image.version != header.record_count:
         raise CorruptBatch(f"{name.file_name} holds {image.version} records, its header says {header.record_count}")
-    image.version = name.end_offset  # from here on it counts the offsets of the log
+    image.version = name.end_offset  # from here on the version counts offsets of the log
     return image
 
 
 def newest_whole_snapshot(disk: Disk, folder: str) -> tuple[SnapshotName, MetadataImage, list[str]] | None:
-    """The newest snapshot that can be read, its image, and what is wrong with newer ones."""
+    """Return the newest snapshot that can be read, its image, and the damage of newer ones."""
     damaged: list[str] = []
     for name in reversed(list_snapshots(disk, folder)):
         try:
@@ -87,6 +87,6 @@ def newest_whole_snapshot(disk: Disk, folder: str) -> tuple[SnapshotName, Metada
 
 
 def drop_old_snapshots(disk: Disk, folder: str) -> None:
-    """For a helper."""
+    """Delete all but the newest snapshots; runs in a helper."""
     for name in list_snapshots(disk, folder)[:-SNAPSHOTS_KEPT]:
         unlink_if_present(disk, f"{folder}/{name.file_name}")
