@@ -1,1 +1,1 @@
-"""The running node: sockets in front, partitions behind, and the one loop that drives both."""
+"""The running broker: connections, partitions, coordinators, and the one loop that drives them."""

@@ -1,1 +1,1 @@
-"""One module per Kafka API: a request becomes a call, its result a response; nothing is decided here."""
+"""One module per Kafka API: decodes a request, calls the part of the broker that decides, and encodes the response."""

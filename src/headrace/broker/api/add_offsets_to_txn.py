@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (25): the partition that keeps a group's offsets becomes part of a transaction."""
+"""AddOffsetsToTxn (25): adds the partition that stores a group's offsets to a transaction."""
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.coordinators import group_error
@@ -21,7 +21,7 @@ def handle(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> AddOffsetsTo
 
     def add() -> None:
         partition = topic.partition_of(request.group_id)
-        if partition is None:  # the topic could not be made
+        if partition is None:  # the topic could not be created
             parked.complete(_response(ctx, ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return
         producer = Producer(request.producer_id, request.producer_epoch)

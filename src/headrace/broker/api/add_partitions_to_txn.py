@@ -1,6 +1,6 @@
-"""AddPartitionsToTxn (24): partitions become part of a transaction, or are looked up in it.
+"""AddPartitionsToTxn (24): adds partitions to a transaction, or verifies that they are part of it.
 
-Up to version 3 a producer asks for its own transaction. Later versions are for brokers, which ask for many at once.
+Up to version 3 a producer adds to its own transaction. Later versions are for brokers, which send several at once.
 """
 
 from collections.abc import Callable, Mapping
@@ -104,7 +104,7 @@ def _ask(
 
 
 def _refused(ctx: RequestContext, asked: _Asked) -> Errors | ErrorCode | None:
-    """What is wrong with the request itself: all of a transaction is refused for one wrong partition."""
+    """Return the errors of the request itself: one wrong partition makes the whole transaction fail."""
     error = id_error(ctx, asked.transactional_id)
     if error is not ErrorCode.NONE:
         return error

@@ -1,4 +1,4 @@
-"""AlterConfigs (33): all configs of a resource at once; what is not listed goes back to its default."""
+"""AlterConfigs (33): replaces all configs of a resource; those that are not listed return to their default."""
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.config_changes import by_access, results

@@ -1,4 +1,4 @@
-"""ApiVersions (18): what this node speaks, the same before and after authentication."""
+"""ApiVersions (18): the APIs and versions of this broker, the same before and after authentication."""
 
 import re
 
@@ -28,7 +28,7 @@ from headrace.wire.messages.api_versions import (
 )
 
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""What KIP-511 allows as a client's name and version."""
+"""The client names and versions that KIP-511 allows."""
 
 _SOFTWARE_FROM = 3
 
@@ -43,7 +43,7 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsRespo
 
 
 def unsupported(image: MetadataImage) -> ApiVersionsResponse:
-    """For a newer version than ours: the client reads from it which to use instead."""
+    """Build the response to a version that is not supported: the client reads the supported ones from it."""
     return _served(image, ErrorCode.UNSUPPORTED_VERSION)
 
 

@@ -1,4 +1,4 @@
-"""Which parts of a request its sender may ask for."""
+"""Access checks that several handlers share."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -41,7 +41,7 @@ def authorized_operations(
 
 
 def split_by_access(items: Iterable[Item], is_allowed: Callable[[Item], bool]) -> tuple[list[Item], list[Item]]:
-    """What may be asked for and what may not, each in the order of the request."""
+    """Split the items into allowed and refused ones, each in the order of the request."""
     allowed: list[Item] = []
     refused: list[Item] = []
     for item in items:
@@ -50,7 +50,7 @@ def split_by_access(items: Iterable[Item], is_allowed: Callable[[Item], bool]) -
 
 
 def config_access_error(ctx: RequestContext, operation: Operation, resource: ConfigResource) -> ErrorCode:
-    """NONE when allowed; configs of anything but topics belong to the cluster."""
+    """Return NONE when allowed; configs of anything but topics belong to the cluster."""
     kind, name = resource
     if kind == ResourceKind.TOPIC:
         allowed = ctx.authorized(operation, ResourceType.TOPIC, name)
@@ -60,10 +60,10 @@ def config_access_error(ctx: RequestContext, operation: Operation, resource: Con
 
 
 def stranger_refusal(ctx: RequestContext, what: str) -> str | None:
-    """The reason why the broker refuses `what` from another machine; None when an authorizer decides, or on loopback.
+    """Return the reason to refuse `what` to a client on another machine; None if an authorizer decides, or on loopback.
 
     Without an authorizer every principal is allowed everything. Requests that act on the whole cluster, or in the
-    name of its coordinators, then take a connection from the broker's own machine.
+    name of its coordinators, are then accepted only from the broker's own machine.
     """
     if not ctx.access.open_to_all or is_loopback(ctx.connection.peer_host):
         return None

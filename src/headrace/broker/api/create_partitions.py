@@ -1,4 +1,4 @@
-"""CreatePartitions (37): topics grow to a total count of partitions."""
+"""CreatePartitions (37): increases the partition count of topics."""
 
 from headrace.broker.api.authorization import split_by_access
 from headrace.broker.api.context import Parked, RequestContext

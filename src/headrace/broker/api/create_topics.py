@@ -1,4 +1,4 @@
-"""CreateTopics (19): names, counts and configs in, one error code per topic out."""
+"""CreateTopics (19): creates topics with their partition counts, replica assignments and configs."""
 
 from collections.abc import Sequence
 
@@ -59,7 +59,7 @@ def _new_topic(topic: CreateTopicsRequestTopic) -> NewTopic:
 
 
 class _ConfigDescriber:
-    """The configs of created topics; topics of one request mostly ask for the same, which is described once."""
+    """The configs of created topics; most topics of a request have the same, which are described once."""
 
     def __init__(self, ctx: RequestContext, topics: Sequence[CreateTopicsRequestTopic]) -> None:
         self._ctx = ctx

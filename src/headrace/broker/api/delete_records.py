@@ -1,4 +1,4 @@
-"""DeleteRecords (21): forget everything below an offset."""
+"""DeleteRecords (21): deletes the records below an offset."""
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.partitions.leader import LedTopic

@@ -1,4 +1,4 @@
-"""DeleteTopics (20): by name, and from version 6 also by id."""
+"""DeleteTopics (20): deletes topics by name, and from version 6 also by id."""
 
 from headrace.broker.api.authorization import split_by_access
 from headrace.broker.api.context import Parked, RequestContext
@@ -44,7 +44,7 @@ def _allowed(ctx: RequestContext, topic: TopicToDelete) -> bool:
     if name is None:
         found = ctx.image.topics_by_id.get(topic.topic_id)
         if found is None:
-            return True  # there is nothing to protect: the controller says that the id is unknown
+            return True  # nothing to protect: the controller answers that the id is unknown
         name = found.name
     return ctx.authorized(Operation.DELETE, ResourceType.TOPIC, name)
 

@@ -1,6 +1,6 @@
-"""DescribeConfigs (32): every config of topics and brokers, with where its value comes from.
+"""DescribeConfigs (32): every config of topics and brokers, with the source of its value.
 
-All of them are listed, defaults too: tools that read, change and write back would wipe what they are not shown.
+All of them are listed, defaults too: tools that read, change and write back would delete those that are left out.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ RESOURCES_MAX = 100_000
 
 def handle(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse | Parked:
     if len(request.resources) > RESOURCES_MAX:
-        raise ProtocolError(f"configs of {len(request.resources)} resources: at most {RESOURCES_MAX} are described")
+        raise ProtocolError(f"DescribeConfigs of {len(request.resources)} resources: the limit is {RESOURCES_MAX}")
     return answer_in_slices(
         ctx,
         request.resources,
@@ -80,7 +80,7 @@ def _entries(ctx: RequestContext, kind: int, name: str) -> Iterable[ConfigEntry]
 
 
 def _cluster_defaults(ctx: RequestContext) -> Iterable[ConfigEntry]:
-    """Only what was set for every broker: the rest is each broker's own."""
+    """Yield the configs that were set for every broker; all others belong to single brokers."""
     for name, value in ctx.image.cluster_configs().items():
         key = BROKER_CONFIGS.lookup(name)
         shown = None if key.sensitive else value

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35): what each log directory holds, and how much room it has left."""
+"""DescribeLogDirs (35): the partitions in each log directory, and its free space."""
 
 from collections.abc import Callable
 

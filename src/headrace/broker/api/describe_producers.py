@@ -1,4 +1,4 @@
-"""DescribeProducers (61): who is writing to a partition, and how far each has got; some of them a turn."""
+"""DescribeProducers (61): the producers that write to a partition, and their state; some of them per turn."""
 
 from collections import deque
 
@@ -16,7 +16,7 @@ from headrace.wire.messages.describe_producers import (
 )
 
 PRODUCERS_PER_SLICE = 1_000
-"""Described in one turn; a partition without any counts as one."""
+"""Producers described per turn; a partition without any counts as one."""
 
 
 def handle(request: DescribeProducersRequest, ctx: RequestContext) -> DescribeProducersResponse | Parked:
@@ -30,7 +30,7 @@ def handle(request: DescribeProducersRequest, ctx: RequestContext) -> DescribePr
 
 
 class _Describing:
-    """One response in the making. A partition that is asked for twice is told once."""
+    """A response under construction. A partition that is requested twice is described once."""
 
     def __init__(self, request: DescribeProducersRequest, ctx: RequestContext) -> None:
         self._ctx = ctx
@@ -39,9 +39,9 @@ class _Describing:
             dict.fromkeys((topic.name, index) for topic in request.topics for index in topic.partition_indexes)
         )
         self._described: list[DescribeProducersResponseActiveProducer] = []
-        """Of the first of those that are missing."""
+        """Number of the next partition to describe."""
         self._left: deque[ProducerDescription] | None = None
-        """Its producers that were not looked at yet; None before it is begun."""
+        """Producers of that partition that are not described yet; None before it is begun."""
 
     @property
     def is_done(self) -> bool:
@@ -60,13 +60,13 @@ class _Describing:
         self._ctx.timers.next_turn(step)
 
     def take(self) -> None:
-        """A slice of the work."""
+        """Describe a slice."""
         left = PRODUCERS_PER_SLICE
         while self._missing and left > 0:
             left -= 1 + self._take_some(left)
 
     def _take_some(self, count: int) -> int:
-        """Some producers of the partition that is next; how many."""
+        """Describe some producers of the next partition, and return their number."""
         topic, index = self._missing[0]
         if self._left is None:
             partition = self._partition(topic, index)

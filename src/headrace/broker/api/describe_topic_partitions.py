@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (75): topics in order of their names, a page of partitions at a time (KIP-966)."""
+"""DescribeTopicPartitions (75): topics in the order of their names, a page of partitions at a time (KIP-966)."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ from headrace.wire.messages.describe_topic_partitions import (
 )
 
 TOPICS_PER_PAGE_MAX = 2_000
-"""Topics that cannot be shown have no partitions to count, and are counted themselves."""
+"""Topics per page, because topics that the client may not see have no partitions to count."""
 
 
 def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> DescribeTopicPartitionsResponse:
@@ -53,7 +53,7 @@ def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Desc
 
 
 def _names(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Iterator[str]:
-    """From the cursor on, in order; of all topics only those the caller may see."""
+    """Yield the names from the cursor on, in order; if all topics are requested, those that the client may see."""
     begin = request.cursor.topic_name if request.cursor is not None else ""
     if request.topics:
         yield from sorted({topic.name for topic in request.topics if topic.name >= begin})

@@ -22,7 +22,7 @@ IDS_MAX = 10_000
 
 
 def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
-    ids = tuple(dict.fromkeys(request.transactional_ids))[:IDS_MAX]  # one that is asked for twice is told once
+    ids = tuple(dict.fromkeys(request.transactional_ids))[:IDS_MAX]  # one that is requested twice is described once
 
     def ask(transactional_id: str) -> Proposal[Any]:
         if not ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):

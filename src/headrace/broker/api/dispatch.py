@@ -1,7 +1,7 @@
-"""From a frame to its handler: reads the header, finds the route, and seals the answer into its place.
+"""Dispatches a frame to its handler: reads the header, finds the route, and reserves the slot of the response.
 
-Produce and Fetch have routes of their own, which get offsets into the frame. Every other API goes the common way:
-its codec makes a message, its handler a response message, or parks.
+Produce and Fetch have their own routes, which get offsets into the frame. Every other API takes the common route: its
+codec decodes a message, and its handler returns a response message or parks the request.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ _NOT_ANSWERED_YET = 1
 _OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT)
 
 _MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
-"""Records, subscriptions and assignments are passed on unread, so their size costs nothing."""
+"""Records, subscriptions and assignments are passed on without being read, so their size costs nothing."""
 
 TunedHandler = Callable[[Any, Connection, memoryview, int, int, int, int], None]
 
@@ -88,12 +88,12 @@ class Dispatcher:
         self._handlers: dict[int, Handler] = {}
         self._large_requests = LargeRequests(services)
         self.keeper: FrameKeeper | None = None
-        """Where long requests stay while they are read; set when there is a receiver."""
+        """Keeps the buffers of long requests while they are read; set when there is a receiver."""
         self.handle_repeat: HandleRepeat = partial(produce.handle_repeat, cast(Any, services))
-        """For frames of connections that produce, before `handle_frame`; itself, as it saves a call per request."""
+        """For frames of connections that produce, before `handle_frame`; as an attribute it saves a call."""
 
     def handle_frame(self, connection: Connection, frame: memoryview, start: int, end: int) -> None:
-        """One whole request. Raises ProtocolError when the connection cannot go on after it."""
+        """Handle one complete request. Raises ProtocolError when the connection has to be closed."""
         if end - start < _HEADER_BYTES:
             raise truncated()
         api_key, version, correlation_id, client_id_length = _HEADER.unpack_from(frame, start)
@@ -104,12 +104,12 @@ class Dispatcher:
                 raise truncated()
         route = self._routes.get(api_key)
         if route is None:
-            raise ProtocolError(f"API key {api_key} is not served")
+            raise ProtocolError(f"API key {api_key} is not supported")
         min_version, max_version, flexible_from, tuned, api = route
         self._requests[api_key] += 1
         if not min_version <= version <= max_version:
             if api_key != ApiKey.API_VERSIONS:
-                raise ProtocolError(f"{api.key.name} version {version} is not served")
+                raise ProtocolError(f"{api.key.name} version {version} is not supported")
             self._answer_api_versions_error(connection, correlation_id)
             return
         if version >= flexible_from:
@@ -134,13 +134,13 @@ class Dispatcher:
                 connection.commits.learn(self._services, frame[position:end], version)
 
     def check_large_frame(self, connection: Connection, size: int, first: memoryview) -> bool:
-        """Refuse a request that is too large before it gets a buffer; False when it was answered with an error."""
+        """Refuse a request that is too large before it gets a buffer; return False if it was answered with an error."""
         if len(first) < _HEADER_BYTES or size <= REQUEST_BYTES_MAX:
             return True
         api_key, version, correlation_id, client_id_length = _HEADER.unpack_from(first)
         if api_key in _MOSTLY_OPAQUE:
             return True
-        reason = f"a request of API key {api_key} has {size} bytes, at most {REQUEST_BYTES_MAX} are read: split it"
+        reason = f"request of API key {api_key} has {size} bytes, the limit is {REQUEST_BYTES_MAX}: split it"
         route = self._routes.get(api_key)
         if route is None or not route.min_version <= version <= route.max_version:
             raise ProtocolError(reason)
@@ -167,13 +167,13 @@ class Dispatcher:
         version: int,
         correlation_id: int,
     ) -> bool:
-        """Whether a long request is carried out over several turns from now on."""
+        """Return whether a long request is processed over several turns from now on."""
         api = route.api
         if route.tuned is not None or self.keeper is None:
             return False
         handler = self._handler(api)
         if handler.decode_request is not handler.codec.decode_request or not self.keeper.keep(frame):
-            return False  # it has a way of its own, or came in small pieces, which are not kept
+            return False  # it has its own route, or came in small pieces, which are not kept
         large = LargeFrame(self.keeper, frame, frame[position:end])
         key, slices = int(api.key), self._large_requests.slices
         if key in SLICED:
@@ -217,7 +217,7 @@ class Dispatcher:
         correlation_id: int,
         client_id: bytes,
     ) -> RequestContext:
-        """What the handler is given beside the request; its answer has its place from here on."""
+        """Create the context of a request, and reserve the slot of its response."""
         answer = Answer(connection, None, _NOT_ANSWERED_YET)
         connection.answers.append(answer)
         responding = Responding(
@@ -241,7 +241,7 @@ class Dispatcher:
         if found is None:
             module = import_module(f"headrace.broker.api.{api.module}")
             message_codec = codec(api.key)
-            # A module may read long requests its own way, a slice a turn.
+            # A module may decode long requests in its own way, a slice per turn.
             decode_request = getattr(module, "decode_request", message_codec.decode_request)
             found = self._handlers[api.key] = Handler(module.handle, decode_request, message_codec)
         return found

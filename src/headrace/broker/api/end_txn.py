@@ -1,4 +1,4 @@
-"""EndTxn (26): commit or abort a transaction; from version 5 the answer says which epoch the next one has."""
+"""EndTxn (26): commits or aborts a transaction; from version 5 the response has the epoch of the next one."""
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.coordinators import when_known

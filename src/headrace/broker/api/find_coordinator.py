@@ -1,7 +1,7 @@
-"""FindCoordinator (10): which broker looks after a group, or a transactional id.
+"""FindCoordinator (10): the broker that coordinates a group or a transactional id.
 
-The first question about groups creates the topic that keeps them, and is answered when that can be used; so does the
-first one about transactional ids.
+The first request for groups creates their internal topic and is answered when that can be used; the same holds for
+transactional ids.
 """
 
 from typing import Any
@@ -23,8 +23,8 @@ NO_PORT = -1
 KEYS_MAX = 10_000
 _SEVERAL_KEYS_FROM = 4
 _MESSAGES = {
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "there is no coordinator for it: try again later",
-    ErrorCode.INVALID_REQUEST: "there is no such kind of coordinator here (share groups are not served): "
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "the coordinator is not available: retry later",
+    ErrorCode.INVALID_REQUEST: "this coordinator type is not supported (share groups are not served): "
     "use group (0) or transaction (1)",
     ErrorCode.INVALID_GROUP_ID: "a group id must not be empty",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "not authorized to see this group",
@@ -42,7 +42,7 @@ def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordina
 
 
 def _topic(request: FindCoordinatorRequest, ctx: RequestContext) -> CoordinatedTopic[Any, Any] | None:
-    """That keeps what is asked for."""
+    """Return the internal topic of the coordinator type."""
     if request.key_type == TRANSACTION:
         return ctx.transactions.topic
     return ctx.groups.topic if request.key_type == GROUP else None
@@ -87,7 +87,7 @@ def _error(request: FindCoordinatorRequest, ctx: RequestContext, key: str) -> Er
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return ErrorCode.NONE
     if request.key_type != GROUP:
-        return ErrorCode.INVALID_REQUEST  # a retriable error would make a client of share groups (KIP-932) ask for ever
+        return ErrorCode.INVALID_REQUEST  # a client of share groups (KIP-932) would repeat a retriable error for ever
     if not ctx.authorized(Operation.DESCRIBE, ResourceType.GROUP, key):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     return ErrorCode.NONE

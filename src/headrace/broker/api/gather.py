@@ -1,4 +1,4 @@
-"""One response from many results, some of which come in later turns."""
+"""Collects one response from many results, some of which come in later turns."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar, cast
@@ -10,7 +10,7 @@ Response = TypeVar("Response")
 
 
 class Gathering(Generic[Result]):
-    """Results keep the order in which they were asked for; the answer leaves when the last one is there."""
+    """Results in the order of the request; the response is sent when the last one is there."""
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
@@ -23,7 +23,7 @@ class Gathering(Generic[Result]):
         self._results.append(result)
 
     def later(self) -> Callable[[Result], None]:
-        """Take the next place for a result of a later turn: call what this gives with it."""
+        """Reserve the next slot for a result of a later turn, and return the function to call with it."""
         place = len(self._results)
         self._results.append(None)
         self._missing += 1
@@ -38,7 +38,7 @@ class Gathering(Generic[Result]):
         return fill
 
     def response(self, respond: Callable[[list[Result]], Response]) -> Response | Parked:
-        """The response, or the place it will be put in."""
+        """Return the response, or the parked request that gets it."""
         if not self._missing:
             return respond(cast(list[Result], self._results))
         self._respond = respond

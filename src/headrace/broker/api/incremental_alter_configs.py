@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (44): set, delete, append to and subtract from single configs."""
+"""IncrementalAlterConfigs (44): sets, deletes, appends to and subtracts from single configs."""
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.config_changes import by_access, results

@@ -1,4 +1,4 @@
-"""InitProducerId (22): an id and epoch for an idempotent or a transactional producer."""
+"""InitProducerId (22): an id and an epoch for an idempotent or a transactional producer."""
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.coordinators import when_known
@@ -49,7 +49,7 @@ def _transactional(request: InitProducerIdRequest, transactional_id: str, ctx: R
 
 
 def _idempotent(ctx: RequestContext) -> InitProducerIdResponse | Parked:
-    """Without a transactional id there is no state to resume, so whoever asks gets a fresh id (KIP-360)."""
+    """Return a new id: without a transactional id there is no state to resume (KIP-360)."""
     producer_ids = ctx.producer_ids
     taken = producer_ids.take()
     if taken is not None:

@@ -1,9 +1,9 @@
-"""Long requests, carried out over several turns: others are served between the slices.
+"""Long requests, processed over several turns: other requests are served between the slices.
 
-Commits of very many offsets are cut into small ones (`wire/offset_slices.py`), which go through the dispatcher one
-after the other; their answers leave as one. All others are read some elements a turn (`wire/primitives/stepped.py`) and
-handled when they are read. Meanwhile nothing behind such a request is handled, so that requests of a connection take
-effect in order.
+Commits of very many offsets are split into small ones (`wire/offset_slices.py`), which go through the dispatcher one
+after the other; their responses are sent as one. All other requests are decoded some elements per turn
+(`wire/primitives/stepped.py`) and handled when they are decoded. Meanwhile no later request of the connection is
+handled, so that its requests take effect in order.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ from headrace.wire.primitives.stepped import Paused, SteppedBody
 
 AT_ONCE = 0.0
 ANSWER_LOOK_MS = 1.0
-"""How often a request looks whether the slice before is answered, if that takes more than a turn."""
+"""Interval at which a request checks whether the previous slice is answered, if that takes more than a turn."""
 
 _NOT_ANSWERED_YET = 1
 
@@ -42,7 +42,7 @@ class FrameKeeper(Protocol):
 
 
 class LargeFrame:
-    """A whole frame that stays in its buffer until `give_back` is called."""
+    """A complete frame that stays in its buffer until `give_back` is called."""
 
     def __init__(self, keeper: FrameKeeper, buffer: memoryview, body: memoryview) -> None:
         self._keeper = keeper
@@ -56,7 +56,7 @@ class LargeFrame:
 
 
 class LargeRequest:
-    """One request on its way: `steps` does some of the work each time, and yields for how long it waits then, in ms."""
+    """One request in progress: `steps` does a part of the work each time and yields the wait before the next, in ms."""
 
     def __init__(self, connection: Connection, frame: LargeFrame, steps: Iterator[float]) -> None:
         self.connection = connection
@@ -65,7 +65,7 @@ class LargeRequest:
 
 
 class LargeRequests:
-    """All long requests of a node: some are carried out at the same time, a slice of each in a turn."""
+    """All long requests of a node: some are processed at the same time, a slice of each per turn."""
 
     def __init__(self, services: RequestServices) -> None:
         self._services = services
@@ -75,7 +75,7 @@ class LargeRequests:
         self._beside_others_until_ms = 0.0
 
     def slices(self) -> int:
-        """How many slices a request may take together: more when no other client was heard of for a while."""
+        """Return how many slices a request may process together: more when no other client was active for a while."""
         now_ms, bytes_in = self._services.clock.monotonic_ms(), self._services.metrics.bytes_in
         if bytes_in != self._bytes_in:
             self._bytes_in = bytes_in
@@ -128,7 +128,7 @@ def read_in_steps(
     handle: Callable[[object], None],
     slices: Callable[[], int],
 ) -> Iterator[float]:
-    """Read the request some elements at a time, then have it handled."""
+    """Decode the request some elements at a time, then handle it."""
     body = SteppedBody.of(frame.body, elements_max=REQUEST_ELEMENTS_MAX)
     frame.give_back()
     while True:
@@ -143,7 +143,7 @@ def read_in_steps(
 
 
 class _SliceConnection(Connection):
-    """Stands in for the client's connection while a slice is handled, so that its answer comes here."""
+    """Stands in for the client's connection while a slice is handled, and collects its response."""
 
     __slots__ = ()
 
@@ -163,9 +163,9 @@ def commit_in_slices(
     handle_frame: Callable[[Connection, memoryview, int, int], None],
     slices_at_once: Callable[[], int],
 ) -> Iterator[float]:
-    """Commit the offsets of the request some at a time, each slice when the one before is answered."""
+    """Commit the offsets of the request some at a time, each slice when the previous one is answered."""
     answer = Answer(connection, None, _NOT_ANSWERED_YET)
-    connection.answers.append(answer)  # at once: it holds the place of the answer
+    connection.answers.append(answer)  # at once, to reserve the slot of the response
 
     def commit() -> Iterator[float]:
         slices, answers = OffsetSlices(key, version, frame.body), OffsetAnswers(key, version)
@@ -181,7 +181,7 @@ def commit_in_slices(
             while not stand_in.closing and stand_in.answers[0].waits:
                 yield ANSWER_LOOK_MS
             if stand_in.closing:
-                raise ProtocolError("a slice of the request could not be answered")
+                raise ProtocolError("a slice of the request failed")
             parts = stand_in.answers.popleft().parts
             stand_in.held_bytes = 0
             assert isinstance(parts, bytes | bytearray)

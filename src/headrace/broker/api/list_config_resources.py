@@ -1,4 +1,4 @@
-"""ListConfigResources (74): the names of everything that has configs, by kind."""
+"""ListConfigResources (74): the names of all resources that have configs, by type."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""ListOffsets (2): the first, the last, or the first record at or after a time."""
+"""ListOffsets (2): the earliest offset, the latest, or that of the first record at or after a timestamp."""
 
 from collections.abc import Callable
 
@@ -32,16 +32,16 @@ SPECIAL_TIMESTAMPS_FROM = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-"""The version each came with; a client that speaks an older one means something else by it."""
+"""The version that introduced each special timestamp; for an older version it has another meaning."""
 
 NOT_AVAILABLE_FROM = 5
-"""The version OFFSET_NOT_AVAILABLE came with (KIP-207)."""
+"""The version that introduced OFFSET_NOT_AVAILABLE (KIP-207)."""
 
 _NO_LEADER_EPOCH = -1
 
 
 def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse | Parked:
-    """Offsets by time may read the disk and open a batch, so those are looked up by a helper."""
+    """Answer a request. A search by timestamp may read the disk and decompress a batch, so a helper runs it."""
     asking = _Asking(ctx, request.isolation_level)
     names: list[tuple[str, int]] = []
     seen: set[tuple[str, int]] = set()
@@ -79,7 +79,7 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
 
 
 class _Asking:
-    """One request as it is answered."""
+    """One request in progress."""
 
     def __init__(self, ctx: RequestContext, isolation_level: int) -> None:
         self._ctx = ctx
@@ -103,7 +103,7 @@ class _Asking:
             epoch = log.epochs.epoch_at(log.start_offset)
             self.add(_found(asked, -1, log.start_offset, epoch))
         elif asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-            self.add(_found(asked, -1, -1, _NO_LEADER_EPOCH))  # nothing is tiered
+            self.add(_found(asked, -1, -1, _NO_LEADER_EPOCH))  # tiered storage does not exist
         elif asked.timestamp == MAX_TIMESTAMP:
             self._search(partition, asked, below, log.max_timestamp_offset)
         elif asked.timestamp < 0:
@@ -143,7 +143,7 @@ class _Asking:
 
 
 def _refusal(version: int) -> ErrorCode:
-    """The error that makes a client ask again after a while."""
+    """Return the error that makes the client retry after a while."""
     return ErrorCode.OFFSET_NOT_AVAILABLE if version >= NOT_AVAILABLE_FROM else ErrorCode.LEADER_NOT_AVAILABLE
 
 

@@ -1,4 +1,4 @@
-"""ListTransactions (66): the transactional ids this broker coordinates, filtered; some of them a turn."""
+"""ListTransactions (66): the transactional ids that this broker coordinates, filtered; some of them per turn."""
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.cluster.proposal import ProposalFailed
@@ -36,7 +36,7 @@ def _filter(request: ListTransactionsRequest) -> tuple[ErrorCode, TransactionFil
     states = frozenset(_STATES[name] for name in request.state_filters if name in _STATES)
     try:
         return ErrorCode.NONE, TransactionFilter(
-            # Names that nobody knows filter all the same: of unknown states alone, nothing is listed.
+            # Unknown state names filter all the same: a request with unknown states alone lists nothing.
             states=states if request.state_filters else None,
             producer_ids=frozenset(request.producer_id_filters) or None,
             duration_ms=request.duration_filter if request.duration_filter >= 0 else None,
@@ -47,7 +47,7 @@ def _filter(request: ListTransactionsRequest) -> tuple[ErrorCode, TransactionFil
 
 
 class _Listing:
-    """Asks one slice after another."""
+    """Queries one slice of ids after another."""
 
     def __init__(self, ctx: RequestContext, wanted: TransactionFilter, unknown: tuple[str, ...]) -> None:
         self._ctx = ctx

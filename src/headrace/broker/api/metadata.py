@@ -1,7 +1,7 @@
-"""Metadata (3): brokers, topics and who leads what, from the committed image.
+"""Metadata (3): brokers, topics and partition leaders, from the committed image.
 
-A topic's bytes are kept until the image changes, so that clients which refresh a thousand topics cost little. A
-request for many topics is answered over several turns, a slice at a time.
+The encoded bytes of a topic are cached until the image changes, so that clients which refresh a thousand topics cost
+little. A request for many topics is answered over several turns, a slice at a time.
 """
 
 from headrace.broker.api.authorization import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, authorized_operations
@@ -33,7 +33,7 @@ def decode_request(frame: memoryview, position: int, end: int, version: int) -> 
     if scan is None or not scan.left:
         return codec.decode_request(frame, position, end, version)
     if scan.left > METADATA_TOPICS_MAX:
-        raise ProtocolError(f"metadata of {scan.left} topics; at most {METADATA_TOPICS_MAX} are given at once")
+        raise ProtocolError(f"Metadata of {scan.left} topics exceeds the limit of {METADATA_TOPICS_MAX}")
     return scan
 
 
@@ -54,7 +54,7 @@ def handle(request: MetadataRequest | TopicsScan, ctx: RequestContext) -> bytes 
 
 
 class _Reading:
-    """A request that is too long to be read in one turn."""
+    """A request that is too long to be decoded in one turn."""
 
     def __init__(self, scan: TopicsScan, ctx: RequestContext, parked: Parked) -> None:
         self._scan = scan
@@ -80,7 +80,7 @@ class _Reading:
 
 
 class _Answering:
-    """One response in the making."""
+    """A response under construction."""
 
     def __init__(self, request: MetadataRequest, ctx: RequestContext, wanted: list[WantedTopic]) -> None:
         self._request = request
@@ -96,7 +96,7 @@ class _Answering:
             self.into(parked)
 
     def into(self, parked: Parked) -> None:
-        """A slice a turn, then the answer."""
+        """Add a slice per turn, then complete the response."""
         if parked.abandoned():
             return
         self.step()
@@ -134,11 +134,11 @@ class _Answering:
 
 
 def _wanted(request: MetadataRequest, ctx: RequestContext) -> list[WantedTopic]:
-    """Topics by name or id; all of them for null, and before version 1 for an empty list."""
+    """Return the requested topics by name or id; all of them for null, and before version 1 for an empty list."""
     if request.topics is None or (not request.topics and ctx.version < _NULL_MEANS_ALL_FROM):
         return [WantedTopic(NO_TOPIC_ID, name) for name in ctx.image.topics]
     found = (_known_by_something(WantedTopic(topic.topic_id, topic.name)) for topic in request.topics)
-    return list(dict.fromkeys(found))  # one that is asked for twice is told once
+    return list(dict.fromkeys(found))  # one that is requested twice is described once
 
 
 def _known_by_something(topic: WantedTopic) -> WantedTopic:
@@ -157,7 +157,7 @@ def _topics_to_create(request: MetadataRequest, ctx: RequestContext, wanted: lis
     return [
         NewTopic(name=name)
         for name in missing
-        # An internal topic is made by its coordinator, with the configs it needs.
+        # An internal topic is created by its coordinator, with the configs that it needs.
         if _is_legal(name)
         and name not in INTERNAL_TOPICS
         and ctx.authorized(Operation.CREATE, ResourceType.TOPIC, name)
@@ -171,7 +171,7 @@ def _fragment(ctx: RequestContext, wanted: WantedTopic, ask_operations: bool) ->
     name = wanted.name if topic is None else topic.name
     operations = NO_AUTHORIZED_OPERATIONS
     if ask_operations and name is not None:
-        # Of a topic that is not there too: kafka-python 2.x cannot read the absent value where it asked for one.
+        # For a missing topic too: kafka-python 2.x cannot decode the absent value if it asked for one.
         operations = authorized_operations(ctx, TOPIC_OPERATIONS, ResourceType.TOPIC, name)
     if topic is None:
         if by_id:

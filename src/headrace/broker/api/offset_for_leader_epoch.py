@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23): where an epoch ended here, so that a reader can tell whether its log has diverged."""
+"""OffsetForLeaderEpoch (23): the end offset of a leader epoch, by which a reader detects that its log has diverged."""
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.partitions.leader import LedTopic

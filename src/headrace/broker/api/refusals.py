@@ -1,4 +1,4 @@
-"""The answer to a request that is too large to be read: an error in the form of its own API."""
+"""Error responses to requests that are too large to be read, in the format of their own API."""
 
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_type_hints
@@ -12,10 +12,10 @@ _DEPTH_MAX = 4
 
 
 def too_large(key: int, version: int, first: memoryview, message: str) -> bytes | None:
-    """The body of a response with INVALID_REQUEST, and the message where there is a field for it.
+    """Build the body of a response with INVALID_REQUEST, and the message where there is a field for it.
 
-    `first` is the beginning of the request's body. An API with errors of single topics or partitions only gets one of
-    them. None when the version has no place for an error.
+    `first` is the beginning of the request's body. An API that has errors only for single topics or partitions gets one
+    of them. Returns None when the version has no field for an error.
     """
     coder = codec(key)
     if key in SLICED:
@@ -38,7 +38,7 @@ def _response_type(key: int) -> type[Any]:
 
 
 def _with_error(message_type: type[Any], text: str, depth_max: int) -> Any:
-    """A message of that type with an error at its top, or in the one element of an array of it; None if it has none."""
+    """Build a message with an error at its top level or in the one element of an array; None if it has no field."""
     hints = get_type_hints(message_type)
     if "error_code" in hints:
         texts = {"error_message": text} if "error_message" in hints else {}
@@ -53,7 +53,7 @@ def _with_error(message_type: type[Any], text: str, depth_max: int) -> Any:
 
 
 def _offsets_response(key: int, version: int, first: memoryview) -> Any:
-    """For the first partition of a commit: a client takes a response without any for a success."""
+    """Add an error for the first partition of a commit: a client takes a response without any for a success."""
     coder: Any = codec(key)
     name = "OffsetCommit" if key == ApiKey.OFFSET_COMMIT else "TxnOffsetCommit"
     try:

@@ -1,4 +1,4 @@
-"""Which APIs this node serves, at which versions, and where their handlers are.
+"""The APIs that this broker serves, their versions, and the modules of their handlers.
 
 Versions are a promise of semantics: only what works is listed. A handler module is imported at its first request;
 only ApiVersions, Metadata, Produce and Fetch are loaded at start.
@@ -14,7 +14,7 @@ class ServedApi(NamedTuple):
     min_version: int
     max_version: int
     module: str
-    """Under headrace.broker.api: holds `handle(request, ctx)`; the codec has the same name under wire.messages."""
+    """Module under headrace.broker.api with `handle(request, ctx)`; the codec has the same name under wire.messages."""
 
 
 SERVED = (

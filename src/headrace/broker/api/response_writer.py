@@ -1,4 +1,4 @@
-"""From a response message to the frame that answers a request; one with long arrays is written some items a turn."""
+"""Encodes a response message into the frame of a request; one with long arrays some items per turn."""
 
 from collections.abc import Sequence
 from dataclasses import is_dataclass
@@ -12,7 +12,7 @@ from headrace.wire.frames import response_frame
 
 
 class Responding:
-    """One request whose response is to come, at once or in a later turn."""
+    """A request whose response is given at once or in a later turn."""
 
     __slots__ = ("_began_ms", "_codec", "_correlation_id", "_key", "_services", "_version", "answer")
 
@@ -28,7 +28,7 @@ class Responding:
         self._began_ms = services.clock.monotonic_ms()
 
     def respond(self, response: object) -> None:
-        """Give the response: a message of the API, or the bytes of one."""
+        """Give the response: a message of the API, or its encoded body."""
         if isinstance(response, bytes):
             self._complete(response)
             return
@@ -58,7 +58,7 @@ class Responding:
             self._complete(body)
 
     def _give_up(self) -> None:
-        """An answer that cannot be written would hold up all behind it."""
+        """Close the connection: a response that cannot be encoded would block all later ones."""
         self.answer.connection.closing = True
         self.answer.connection.mark_dirty()
 
@@ -68,12 +68,12 @@ class Responding:
 
 
 def has_error(message: Any) -> bool:
-    """Whether a response tells of an error, at its top or in any part; for metrics of the rarer requests."""
+    """Return whether a response has an error, at its top level or in any part; for metrics of rarer requests."""
     return _has_error((message,))
 
 
 def _has_error(messages: Sequence[Any]) -> bool:
-    """All of one type."""
+    """Check messages of one type."""
     if not messages:
         return False
     has_code, parts = _error_places(type(messages[0]))
@@ -86,7 +86,7 @@ _ERROR_PLACES: dict[type, tuple[bool, tuple[str, ...]]] = {}
 
 
 def _error_places(message_type: type) -> tuple[bool, tuple[str, ...]]:
-    """Whether such messages have a code of their own, and which of their arrays hold parts that may have one."""
+    """Return whether such messages have an error code, and which of their arrays hold parts that may have one."""
     found = _ERROR_PLACES.get(message_type)
     if found is None:
         hints = get_type_hints(message_type)

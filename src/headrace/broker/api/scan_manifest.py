@@ -1,4 +1,4 @@
-"""ScanManifest (32010): the files of partitions, under a lease, for a job that reads them itself, a page at a time."""
+"""ScanManifest (32010): leases the files of partitions to a job that reads them itself, a page at a time."""
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.coordinators import ask_each
@@ -21,10 +21,10 @@ from headrace.wire.messages.scan_manifest import (
 )
 
 PARTITIONS_MAX = 100
-"""In one request."""
+"""Partitions in one request."""
 
 SEGMENTS_PER_ANSWER = 2_000
-"""Of all partitions together; the rest is asked for with `from_offset`."""
+"""Segments of all partitions together; the client requests the rest with `from_offset`."""
 
 NEW_LEASE = bytes(16)
 _ALL_TOLD = -1
@@ -37,7 +37,7 @@ def handle(request: ScanManifestRequest, ctx: RequestContext) -> object:
     if ctx.image.features.get(SCAN_VERSION, 0) < 1:
         return _failed(ctx, ErrorCode.UNSUPPORTED_VERSION, f"{SCAN_VERSION} is off")
     if len(asked) > PARTITIONS_MAX or request.isolation_level not in (0, 1):
-        return _failed(ctx, ErrorCode.INVALID_REQUEST, f"at most {PARTITIONS_MAX} partitions are told of at once")
+        return _failed(ctx, ErrorCode.INVALID_REQUEST, f"a request may name at most {PARTITIONS_MAX} partitions")
     scans = ctx.scans
     lease = scans.begin() if request.lease_id == NEW_LEASE else scans.find(request.lease_id)
     if isinstance(lease, ErrorCode):
@@ -102,7 +102,7 @@ def _answer(
 
 
 def _page(lease: Lease, held: HeldPartition, from_offset: int, room: int) -> ScanManifestResponsePartition:
-    """So many segments from that offset on, and the aborted transactions that begin below their end."""
+    """Return some segments from that offset on, and the aborted transactions that begin below their end."""
     left = [segment for segment in held.segments if segment.base_offset >= from_offset]
     told, more = left[: max(room, 0)], left[max(room, 0) :]
     until = more[0].base_offset if more else held.end_offset

@@ -1,4 +1,4 @@
-"""Work that grows with a count, done a slice a turn so that no request holds up the others."""
+"""Responses of many items, built a slice per turn so that no request blocks the others."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -18,7 +18,7 @@ def answer_in_slices(
     *,
     per_slice: int,
 ) -> Response | Parked:
-    """Describe every item and respond with all; at once if they fit one slice, else over several turns."""
+    """Describe every item and respond with all; at once if they fit into one slice, otherwise over several turns."""
     if len(items) <= per_slice:
         return respond([describe(item) for item in items])
     parked = ctx.park()

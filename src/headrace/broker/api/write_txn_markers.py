@@ -1,8 +1,8 @@
-"""WriteTxnMarkers (27): a transaction coordinator tells the leaders of partitions how transactions ended.
+"""WriteTxnMarkers (27): a transaction coordinator has partition leaders write the markers that end transactions.
 
-Each marker is answered when it is committed, and all of a request together. A marker that its partition cannot take
-now is for the coordinator to send again. Long requests are carried out over several turns. The response has no field
-for a message, so the reason of a refusal is in the broker's log.
+A request is answered when all of its markers are committed. The coordinator sends a marker again that its partition
+cannot take now. Long requests are processed over several turns. The response has no field for a message, so the reason
+of a refusal is in the broker's log.
 """
 
 from collections import deque
@@ -21,10 +21,10 @@ from headrace.wire.messages.write_txn_markers import (
 )
 
 COMMIT_WAIT_MS_MAX = 30_000
-"""How long a request waits for its markers to be committed, as request.timeout.ms of Kafka's brokers."""
+"""Wait of a request for the commit of its markers, like request.timeout.ms of Kafka's brokers."""
 
 MARKERS_PER_TURN = 25
-"""Of one request."""
+"""Markers of one request."""
 
 _Place = tuple[int, str, int]
 """(number of the marker, topic, partition)."""
@@ -40,7 +40,7 @@ class _Waiting:
         partition.add_waiter(self)
 
     def readable(self, partition: LedPartition, new_bytes: int) -> None:
-        """Called by the partition: the high watermark rose, a write failed, or the partition is gone."""
+        """Called by the partition when the high watermark rose, a write failed, or the partition is gone."""
         high_watermark, waiting = partition.leader.high_watermark, []
         for place, end_offset in self.staged:
             if end_offset <= high_watermark:

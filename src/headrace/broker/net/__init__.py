@@ -1,1 +1,1 @@
-"""Listeners, connections, the loop that drives them, and the order in which answers leave."""
+"""Listeners, connections, the loop that drives them, and the order in which responses are sent."""

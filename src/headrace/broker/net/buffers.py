@@ -1,4 +1,4 @@
-"""Buffers for large frames: pooled and reused, because a fresh one per frame costs a third of the broker's CPU."""
+"""Buffers for large frames: pooled and reused, because a new one per frame costs a third of the broker's CPU."""
 
 import mmap
 
@@ -6,7 +6,7 @@ SMALLEST_CLASS_BITS = 16
 
 
 class BufferPool:
-    """Buffers in sizes of powers of two. What is lent and what is kept for reuse are bounded, alone and together.
+    """Buffers in sizes of powers of two. The lent and the kept ones are limited, each and together.
 
     Each buffer is an anonymous mapping: its pages take memory when bytes are received into them, and go back to the
     system as soon as the pool drops it.
@@ -18,21 +18,21 @@ class BufferPool:
         self._kept: dict[int, list[memoryview]] = {}
         self._kept_bytes = 0
         self._unused: dict[int, int] = {}
-        """By size, the smallest number of kept buffers since the last trim: as many were not needed meanwhile."""
+        """By size, the smallest number of kept buffers since the last trim, which were not needed meanwhile."""
         self.lent_bytes = 0
         self.returns = 0
-        """How often a buffer came back: a connection that was refused one may try again when this has moved."""
+        """Number of buffers returned so far: a connection that was refused one may try again when it has grown."""
 
     @property
     def kept_bytes(self) -> int:
         return self._kept_bytes
 
     def take(self, size: int) -> memoryview | None:
-        """A buffer of at least `size` bytes, or None when as much is lent as may be."""
+        """Lend a buffer of at least `size` bytes; None when the limit is reached."""
         return self._lend(size, self.lent_bytes)
 
     def take_larger(self, buffer: memoryview, size: int) -> memoryview | None:
-        """As `take`, for one that will come back as soon as its content was copied."""
+        """As `take`, for a buffer that is returned as soon as its content was copied."""
         return self._lend(size, self.lent_bytes - len(buffer))
 
     def _lend(self, size: int, others_bytes: int) -> memoryview | None:
@@ -76,5 +76,5 @@ class BufferPool:
 
 
 def buffer_bytes(size: int) -> int:
-    """The size of the buffer that a frame of `size` bytes gets."""
+    """Return the size of the buffer for a frame of `size` bytes."""
     return 1 << max(SMALLEST_CLASS_BITS, (size - 1).bit_length())

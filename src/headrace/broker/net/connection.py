@@ -1,4 +1,4 @@
-"""One client's connection: what it has sent so far, and its answers in the order of its requests."""
+"""One client's connection: the bytes of its unfinished frame, and its responses in the order of its requests."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -13,20 +13,20 @@ from headrace.ports.network import READABLE, Transport
 
 NO_PARTIAL_FRAME = -1.0
 _HELD_BACK_BYTES = 1 << 60
-"""Counts as held by a connection that is held back, which so is above every limit."""
+"""Added to `held_bytes` of a connection that is held back, which puts it above every limit."""
 
 Part = bytes | bytearray | memoryview | Slice
 
 
 class ParkedRequest(Protocol):
     def abandon(self) -> None:
-        """The client is gone: stop waiting."""
+        """Stop waiting, because the client has disconnected."""
 
     def answer_now(self) -> None:
-        """The node stops: answer with what there is."""
+        """Respond with the results so far, because the broker stops."""
 
     def files(self) -> Iterator[FileHandle]:
-        """Files it will send from, which must stay open until then."""
+        """Files that the response will be sent from, which must stay open until then."""
 
 
 class RepeatedCommits(Protocol):
@@ -52,11 +52,11 @@ class RepeatedCommits(Protocol):
 
 
 class Answer(Struct, eq=False):
-    """The place of one response in its connection's order. It leaves when it has its parts and waits for nothing.
+    """The slot of one response in the order of its connection. It is sent when it has its parts and waits for nothing.
 
-    `parts` is the whole frame in one piece of bytes, or, when parts of files are in it, a list. A produce answer is
-    filled in before its bytes are written, because within a turn the write comes before the send; `waits` counts
-    the partitions whose acknowledgement is still to come. A `Struct` is made in a third of the time of a class.
+    `parts` is the whole frame in one piece of bytes, or a list when it includes slices of files. A Produce response is
+    filled in before its records are written, because within a turn the write comes before the send; `waits` counts the
+    partitions whose acknowledgement is still missing. A `Struct` is created in a third of the time of a class.
     """
 
     connection: "Connection"
@@ -64,11 +64,11 @@ class Answer(Struct, eq=False):
     waits: int
 
     def complete(self, parts: bytes | bytearray | list[Part]) -> None:
-        """Fill in an answer that was parked; the connection is sent what is ready at the end of this turn."""
+        """Fill in a response that was parked; it is sent at the end of this turn."""
         assert self.waits > 0
         self.parts = parts
         self.waits = 0
-        if not isinstance(parts, list):  # parts of files take no memory
+        if not isinstance(parts, list):  # slices of files take no memory
             self.connection.held_bytes += len(parts)
         self.connection.mark_dirty()
 
@@ -127,44 +127,44 @@ class Connection:
         self.last_active_ms = now_ms
         self.muted = False
         self.starved = False
-        # What was received of a frame that is not whole yet: small ones in `rest`, a large one in its own `frame`.
+        # Bytes received of an incomplete frame: of a small one in `rest`, of a large one in its own `frame`.
         self.rest: bytes | None = None
         self.frame: memoryview | None = None
         self.frame_size = 0
         self.frame_received = 0
         self.frame_once_bytes = 0
-        """The most that is taken of the frame in one turn."""
+        """The most bytes of the frame that one turn receives."""
         self.discarded_bytes = 0
-        """Bytes still to come of a refused frame, which are read past."""
+        """Bytes of a refused frame that are still to come and are discarded."""
         self.frame_progress_bytes = 0
         self.frame_progress_ms = now_ms
         self.largest_frame = 0
         self.partial_since_ms = NO_PARTIAL_FRAME
-        # What a producer's requests have in common, so that the next one is recognised rather than read again.
+        # The common part of a producer's requests, by which the next one is recognized without decoding it.
         self.produce_shapes: dict[bytes, Any] = {}
         self.produce_shape_bytes = 0
         self.commits: RepeatedCommits | None = None
-        """The same of a consumer's commits; None before the first."""
+        """The same for a consumer's commits; None before the first."""
         self.request_at = 0
-        """Where the request begins in its buffer that is being read."""
+        """Position in its buffer at which the current request begins."""
         self.answers: deque[Answer] = deque()
         self.held_bytes = 0
-        """Of answers that are complete and wait for one before them; counted where answers can be large."""
+        """Bytes of complete responses that wait for an earlier one; counted where responses can be large."""
         self.parked: dict[ParkedRequest, None] = {}
-        """Requests that wait for an event somewhere and must not outlive the connection."""
+        """Requests that wait for an event and must not outlive the connection."""
         self.unsent: deque[Part] = deque()
         self.unsent_since_ms = 0.0
 
     def is_full(self, held_bytes_max: int) -> bool:
-        """So much is owed to this client that no more of its requests are read."""
+        """Return whether so many responses are outstanding that no more requests are read."""
         return len(self.answers) >= REQUESTS_IN_FLIGHT_MAX or self.held_bytes >= held_bytes_max
 
     def hold(self) -> None:
-        """Handle nothing behind a request that is carried out over several turns."""
+        """Handle no later request until `release`, because one is processed over several turns."""
         self.held_bytes += _HELD_BACK_BYTES
 
     def release(self) -> None:
-        """Go on with what is behind it."""
+        """Handle the later requests."""
         self.held_bytes = max(0, self.held_bytes - _HELD_BACK_BYTES)
         self.mark_dirty()
 

@@ -1,7 +1,7 @@
-"""The one loop of a node. Each turn: drain every ready socket, do what is due, write, then answer.
+"""The event loop of a node. Each turn: read every ready socket, do the work that is due, write, then send responses.
 
-`turn` is the whole of the broker's concurrency: nothing else calls into the node, and whatever may wait has been
-handed to the Spawner and comes back as an event of a later turn.
+`turn` is all of the broker's concurrency: nothing else calls into the node, and any operation that may block is given
+to the Spawner and completes as an event of a later turn.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,11 +35,11 @@ from headrace.wire.errors import ProtocolError
 CONNECTION_CHECK_INTERVAL_MS = 1000
 CONNECTIONS_CHECKED_PER_TURN = 2_000
 ACCEPT_PAUSE_MS = 100
-"""How long a listener rests when the process has no file descriptor left for another connection."""
+"""Time for which a listener rests when the process has no file descriptor for another connection."""
 
 
 class ConnectionLimits:
-    """What one client, and all of them together, may hold of this node."""
+    """Limits of what one client, and all clients together, may use."""
 
     __slots__ = ("connections_max", "connections_per_host_max", "idle_ms_max", "slow_ms_max")
 
@@ -96,20 +96,20 @@ class Loop:
         self._sender = Sender(disk, more_flag=network.more)
         self._listeners: dict[int, Listener] = {}
         self._other_handlers: dict[int, Callable[[int], None]] = {}
-        """Who is told of events on tokens that are no client connections: listeners, the metrics page."""
+        """Handlers of events that belong to no client connection: listeners, the metrics page."""
         self._connections: dict[int, Connection] = {}
         self._connections_per_host: dict[str, int] = {}
         self.strict = False
-        """Raise what fails inside instead of going on: for tests, which must not miss it."""
+        """Raise internal errors instead of continuing: for tests, which must not miss them."""
         self.dirty: list[Connection] = []
-        """Connections with an answer that may be ready; sent to at the end of the turn."""
+        """Connections with a response that may be ready; sent to at the end of the turn."""
         self._writable: list[Connection] = []
-        """Connections with unsent answers that have room for more of them in this turn."""
+        """Connections with unsent responses whose peer can take more in this turn."""
         self._others_until_ms = 0.0
-        """Until then large answers leave in pieces, because somebody else is served."""
+        """Time until which large responses are sent in pieces, because other clients are served."""
         self._ready = Ready()
         self._unread: list[Connection] = []
-        """Connections that may be read again and still hold frames received before they were not."""
+        """Connections that may be read again and still hold frames received before they were paused."""
         self._now_ms = clock.monotonic_ms()
         timers.after(CONNECTION_CHECK_INTERVAL_MS, self._check_connections)
         timers.after(POOLED_BUFFERS_UNUSED_MS, self._trim_buffers)
@@ -127,7 +127,7 @@ class Loop:
         self._listeners.clear()
 
     def attach(self, token: Token, handle: Callable[[int], None]) -> None:
-        """Watch something that is not a client connection; `handle` gets its events."""
+        """Watch a file descriptor that is not a client connection; `handle` gets its events."""
         self._other_handlers[token] = handle
         self._network.watch(token, READABLE)
 
@@ -142,7 +142,7 @@ class Loop:
     # The turn
 
     def turn(self, wait_ms_max: float) -> None:
-        """Wait for something to happen, at most that long (negative: as long as it takes), and see it through."""
+        """Wait for events, at most that long (negative: without a limit), and process them completely."""
         wait_ms = self._timers.wait_ms(self._now_ms)
         if self.dirty or self._unread or self._ready:
             wait_ms = 0.0
@@ -173,7 +173,7 @@ class Loop:
             connection = connections.get(token)
             if connection is None:
                 handle = self._other_handlers.get(token)
-                if handle is not None:  # else it was closed earlier in this turn
+                if handle is not None:  # otherwise it was closed earlier in this turn
                     handle(event)
                 continue
             if event & BROKEN and not event & READABLE:
@@ -194,7 +194,7 @@ class Loop:
             connection.last_active_ms = self._now_ms
             bytes_in += received
             if connection.closing:
-                connection.mark_dirty()  # closed at the end of the turn, when earlier requests have their answers
+                connection.mark_dirty()  # closed at the end of the turn, when earlier requests have their responses
             elif connection.rest is not None or connection.frame is not None:
                 self._await_more(connection)
         self._metrics.bytes_in += bytes_in
@@ -210,12 +210,12 @@ class Loop:
                 return
 
     def _is_wanted(self, event: Event) -> bool:
-        """Whether what a connection was ready for a turn ago is still waited for."""
+        """Return whether the loop still wants the events for which a connection was ready a turn ago."""
         connection = self._connections.get(event[0])
         return bool(connection.interest & event[1]) if connection is not None else event[0] in self._other_handlers
 
     def _guarded(self, call: Callable[[], object]) -> None:
-        """Events that belong to no connection. A fault of ours in one is told loudly and does not end the node."""
+        """Run a call that belongs to no connection. An internal error is logged and does not end the node."""
         try:
             call()
         except Exception as error:
@@ -235,13 +235,13 @@ class Loop:
             self._fail(connection, error)
 
     def _await_more(self, connection: Connection) -> None:
-        """What was received does not end with a frame, or may not be handled yet."""
+        """Read a connection whose bytes do not end with a frame, or hold frames that may not be handled yet."""
         if connection.partial_since_ms == NO_PARTIAL_FRAME:
             connection.partial_since_ms = self._now_ms
         self._choose_interest(connection)
 
     def _read_again(self) -> None:
-        """Frames that were received before their connection had too many unanswered requests."""
+        """Handle frames that were received before their connection had too many outstanding requests."""
         waiting, self._unread = self._unread, []
         until_ms = self._now_ms + TURN_WORK_MS_MAX
         for place, connection in enumerate(waiting):
@@ -292,7 +292,7 @@ class Loop:
             self._send_large()
 
     def _send_large(self) -> None:
-        """Answers with much of a file in them, and what peers had no room for: in pieces, if others are served."""
+        """Send large responses and what peers could not take before, in pieces if other clients are served."""
         bytes_max = SENT_ALONE_BYTES_MAX
         if self._now_ms < self._others_until_ms:
             bytes_max = max(SENT_BESIDE_OTHERS_BYTES_MAX // len(self._writable), SENT_ONCE_BYTES_MIN)
@@ -314,13 +314,13 @@ class Loop:
         self._writable.clear()
 
     def _choose_interest(self, connection: Connection) -> None:
-        """A peer that does not take its answers, or owes us patience, is not read."""
+        """Stop reading from a peer that does not take its responses or is throttled."""
         if connection.unsent:
             interest = WRITABLE
         elif connection.muted or connection.starved:
             interest = 0
         elif connection.is_full(self._held_bytes_max):
-            interest = HANGUP  # a client that has left takes no answers, so none need be made for it
+            interest = HANGUP  # a client that has disconnected takes no responses, so none need be produced for it
         else:
             interest = READABLE
             if connection.interest != READABLE and connection.rest is not None:
@@ -354,7 +354,7 @@ class Loop:
             try:
                 transport = listener.accept()
             except OSError as error:
-                self._logger.warning("cannot accept connections for now", listener=name, error=str(error))
+                self._logger.warning("cannot accept connections; retrying", listener=name, error=str(error))
                 self._network.watch(listener.token, 0)
                 self._timers.after(ACCEPT_PAUSE_MS, lambda: self._listen_again(listener))
                 return
@@ -387,13 +387,13 @@ class Loop:
             self._choose_interest(connection)
 
     def _reject(self, connection: Connection, error: ProtocolError) -> None:
-        """The peer's fault: count it, say it once, close."""
+        """Count and log malformed input of the peer, and close the connection."""
         self._metrics.protocol_errors += 1
         self._logger.info("connection closed for bad input", peer=connection.transport.peer_address, reason=str(error))
         self.close(connection)
 
     def _fail(self, connection: Connection, error: Exception) -> None:
-        """Our fault: say it loudly; the client finds its connection closed, and nobody else notices."""
+        """Log an internal error and close the connection; other clients are not affected."""
         self._metrics.handler_failures += 1
         self._logger.error("a request failed inside the broker", peer=connection.transport.peer_address, cause=error)
         self.close(connection)
@@ -419,7 +419,7 @@ class Loop:
         self._metrics.connections_closed += 1
 
     def begin_stop(self) -> None:
-        """No new connections and no new requests; whoever waits for news is answered with what there is."""
+        """Accept no connections and no requests; requests that wait are answered with the results so far."""
         self.close_listeners()
         for connection in tuple(self._connections.values()):
             connection.muted = True
@@ -432,7 +432,7 @@ class Loop:
         return any(connection.answers or connection.unsent for connection in self._connections.values())
 
     def files_in_use(self) -> Iterator[FileHandle]:
-        """Of answers that are not sent yet; such files must stay open."""
+        """Yield the files of responses that are not sent yet, which must stay open."""
         for connection in self._connections.values():
             for part in connection.unsent:
                 if isinstance(part, Slice):
@@ -452,7 +452,7 @@ class Loop:
         self.receiver.trim()
 
     def _check_connections(self) -> None:
-        """Close those that are idle, or do not take what they asked for, longer than the limits say; a slice a turn."""
+        """Close connections that are idle, or do not take their responses, beyond the limits; a slice per turn."""
         self._timers.after(CONNECTION_CHECK_INTERVAL_MS, self._check_connections)
         self._feed_starved(at_once=True)
         self._check_some(iter(tuple(self._connections.values())))

@@ -1,7 +1,7 @@
 """Ready connections that one turn has no time for, and their order in the next.
 
-Whoever became ready since then is served before a part of those who wait: a client with a small request is not behind
-a thousand that came at once, and those who wait go on all the same.
+Connections that became ready since then are served before a part of those that wait: a client with a small request
+is not queued behind a thousand that came at once, and those that wait make progress all the same.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ class Ready:
         return bool(self._waiting)
 
     def with_waiting(self, fresh: Sequence[Event], is_wanted: Callable[[Event], bool]) -> list[Event]:
-        """The order of this turn: a few of the new ones, a few of those who wait, and so on."""
+        """Return the order of this turn: a few new connections, a few waiting ones, and so on."""
         waiting, self._waiting = [event for event in self._waiting if is_wanted(event)], []
         known = {token for token, _ in waiting}
         fresh = [event for event in fresh if event[0] not in known]
@@ -32,11 +32,12 @@ class Ready:
         return order
 
     def put_off(self, events: Sequence[Event]) -> None:
-        """They wait until the next turn."""
+        """Keep these events until the next turn."""
         self._waiting = [_lasting(event) for event in events]
 
 
 def _lasting(event: Event) -> Event:
-    """What may be believed a turn later: not that a connection broke, as its token may be another one's by then. The
-    next poll tells again."""
+    """Return the events that are still valid a turn later. That a connection broke is not, because its token may
+    belong to another one by then; the next poll reports it again.
+    """
     return event[0], event[1] & ~BROKEN

@@ -1,4 +1,4 @@
-"""Shares of the receive pool: which large frame gives way, and which connection is next, when buffers are short.
+"""Shares of the receive pool: selects the large frame that gives way, and the next connection, when buffers are short.
 
 A frame counts as stalled when it has not grown by a certain part of its buffer for a while. A stalled frame gives way
 at once: the oldest one of the address that holds most. Frames that do arrive give way only to a connection that has
@@ -17,9 +17,9 @@ class ReceiveShares:
         self._holders: dict[Connection, None] = {}
         """Connections whose large frame has a buffer, in the order in which the frames began."""
         self._waiting: dict[Connection, float] = {}
-        """Connections whose large frame has none, or too small a one, and since when."""
+        """Connections whose large frame has no buffer, or one that is too small, and since when."""
         self.ended_waits = 0
-        """How many of them got what they waited for."""
+        """Number of connections that got the buffer they waited for."""
 
     # Frames
 
@@ -30,7 +30,7 @@ class ReceiveShares:
         self.end_wait(connection)
 
     def received(self, connection: Connection, now_ms: float) -> None:
-        """Note what has arrived of a frame, if it is enough to count."""
+        """Note the progress of a frame, if it is large enough to count."""
         assert connection.frame is not None
         needed = max(len(connection.frame) // FRAME_PROGRESS_PARTS, FRAME_PROGRESS_BYTES_MIN)
         if connection.frame_received - connection.frame_progress_bytes >= needed:
@@ -44,7 +44,7 @@ class ReceiveShares:
     # Shortage
 
     def giving_way(self, wanting: Connection, room: int, now_ms: float) -> Connection | None:
-        """The connection to close, so that another one gets a buffer of `room` bytes; None if that one has to wait."""
+        """Return the connection to close so that another gets a buffer of `room` bytes; None if that one waits."""
         others = [holder for holder in self._holders if holder is not wanting]
         stalled_before = now_ms - FRAME_STALLED_MS
         held = _held_by_host(self._holders)
@@ -88,7 +88,7 @@ class ReceiveShares:
         return bool(self._waiting)
 
     def next_waiting(self, count_max: int) -> list[Connection]:
-        """Those that try again first: of the addresses that hold least, and of one address in the order they came."""
+        """Return the connections that try again first: of the addresses that hold least, and in the order they came."""
         held = _held_by_host(self._holders)
         waiting = [connection for connection in self._waiting if connection.starved]
         return sorted(waiting, key=lambda connection: held.get(connection.peer_host, 0))[:count_max]

@@ -1,8 +1,8 @@
-"""From bytes to frames: every ready connection is drained into one arena, large frames into pooled buffers.
+"""Receives bytes and splits them into frames: small frames in one arena, large ones in pooled buffers.
 
 The bytes of a turn stay where they were received until the turn's writes are done, so a record batch goes from the
 socket to the file without a copy. A buffer grows with the bytes received, never with the length declared: a peer
-is given at once only as much as it has already sent in one frame before. When buffers are short, frames that have
+gets at once only as much as it has already sent in one frame before. When buffers are short, frames that have
 stalled give way (`receive_shares.py`).
 """
 
@@ -29,18 +29,21 @@ _SIZE = Struct(">i")
 _API_KEY = Struct(">h")
 _SIZE_BYTES = 4
 _SMALLEST_FRAME_BYTES = 8
-"""An api key, a version and a correlation id."""
+"""An API key, a version and a correlation id."""
 
 _ROOM_WORTH_A_CALL_BYTES = 4096
 
 HandleFrame = Callable[[Connection, memoryview, int, int], None]
 HandleRepeat = Callable[[Connection, memoryview, int, int], int]
-"""Gets the begin of a sized frame and the end of what was received; gives the frame's end if it handled it, else 0."""
+"""Called with the start of a sized frame and the end of the bytes received; returns the end of the frame if it was
+handled, otherwise 0.
+"""
 CheckLargeFrame = Callable[[Connection, int, memoryview], bool]
-"""Gets the size and the first bytes of a large frame, before a buffer is given to it. False: it was answered already,
-and the rest of it is read past. Raises ProtocolError."""
+"""Called with the size and the first bytes of a large frame, before it gets a buffer. Returns False if the frame was
+answered already and the rest of it is to be discarded. Raises ProtocolError.
+"""
 GiveWay = Callable[[Connection], None]
-"""Closes a connection whose large frame has to give its buffer up."""
+"""Closes a connection whose large frame has to give up its buffer."""
 
 
 class Receiver:
@@ -61,7 +64,7 @@ class Receiver:
         self._handle_frame = handle_frame
         self._handle_repeat = handle_repeat
         self._tries_repeats = frame_bytes_max >= RECEIVE_ARENA_BYTES
-        """Repeats are not held against the limit of a frame: whatever lies in the arena is within it."""
+        """Repeated requests are not checked against the frame limit: everything in the arena is within it."""
         self._check_large_frame = check_large_frame
         self._arena = memoryview(bytearray(RECEIVE_ARENA_BYTES))
         self._used = 0
@@ -70,19 +73,19 @@ class Receiver:
         self._shares = ReceiveShares(pool.lent_bytes_max)
         self._moves_seen = 0
         self.now_ms = 0.0
-        """The time at the begin of this turn."""
+        """The time at the beginning of this turn."""
 
     def end_turn(self) -> None:
-        """The turn's writes are done: arena and large buffers may be used again."""
+        """Reuse the arena and the large buffers, because the writes of the turn are done."""
         self._used = 0
         for frame in self._done_frames:
             self._pool.give_back(frame)
         self._done_frames.clear()
 
     def receive(self, connection: Connection) -> int:
-        """Take what has arrived and handle the whole frames in it; the number of bytes, -1 when the peer has ended.
+        """Receive bytes and handle the complete frames in them; return their number, -1 at the end of the stream.
 
-        Raises ProtocolError for a frame that cannot be one, OSError when the connection is broken.
+        Raises ProtocolError for an invalid frame, and OSError when the connection is broken.
         """
         if connection.frame is not None:
             return self._receive_large(connection, connection.frame)
@@ -90,7 +93,7 @@ class Receiver:
         position = start + len(rest) if rest is not None else start
         if RECEIVE_ARENA_BYTES - position < _ROOM_WORTH_A_CALL_BYTES:
             return 0  # the arena is full: the connection is still readable in the next turn
-        # Past the arena's end a slice ends with it.
+        # A slice beyond the end of the arena ends with it.
         received = connection.transport.recv_into(self._arena[position : position + RECEIVE_ONCE_BYTES])
         if received == 0:
             return -1
@@ -108,7 +111,7 @@ class Receiver:
         return received
 
     def resume(self, connection: Connection) -> bool:
-        """Handle frames that were left in `rest` when the connection stopped being read; False: no room this turn."""
+        """Handle frames that were left in `rest` when reading was paused; return False if there is no room."""
         rest = connection.rest
         if rest is None:
             return True
@@ -123,7 +126,7 @@ class Receiver:
         return True
 
     def discard(self, connection: Connection) -> None:
-        """The connection is closed: its unfinished frame is dropped."""
+        """Drop the unfinished frame of a connection that is closed."""
         if connection.frame is not None and not connection.discarded_bytes:
             self._pool.give_back(connection.frame)
         connection.frame = None
@@ -131,7 +134,7 @@ class Receiver:
         self._shares.ended(connection)
 
     def keep(self, frame: memoryview) -> bool:
-        """Leave a large frame in its buffer beyond the turn, until `give_back`; False for one in the arena."""
+        """Keep a large frame in its buffer beyond the turn, until `give_back`; return False for one in the arena."""
         if self._done_frames and self._done_frames[-1] is frame:
             self._done_frames.pop()
             return True
@@ -141,9 +144,9 @@ class Receiver:
         self._pool.give_back(frame)
 
     def take_starved(self, *, at_once: bool = False) -> list[Connection]:
-        """Connections that may try again to get a buffer, because some came back.
+        """Return connections that may try again to get a buffer, because some were returned.
 
-        With `at_once` also when none did: frames may have stalled meanwhile.
+        With `at_once` also when none was: frames may have stalled meanwhile.
         """
         if not self._shares.has_waiting:
             return []
@@ -162,7 +165,7 @@ class Receiver:
         answers = connection.answers
         tries_repeats = connection.produce_shapes and self._tries_repeats
         while end - position >= _SIZE_BYTES:
-            # HOT: as `connection.is_full`, without the call.
+            # HOT: the same as `connection.is_full`, without the call.
             full = len(answers) >= REQUESTS_IN_FLIGHT_MAX or connection.held_bytes >= held_bytes_max
             if tries_repeats and not full:
                 frame_end = self._handle_repeat(connection, arena, position, end)
@@ -173,7 +176,7 @@ class Receiver:
             (size,) = _SIZE.unpack_from(arena, position)
             if not _SMALLEST_FRAME_BYTES <= size <= self._frame_bytes_max:
                 raise ProtocolError(
-                    f"a frame of {size} bytes; allowed are {_SMALLEST_FRAME_BYTES} to {self._frame_bytes_max}"
+                    f"frame of {size} bytes is outside the limits of {_SMALLEST_FRAME_BYTES} to {self._frame_bytes_max}"
                 )
             if full:
                 break
@@ -192,7 +195,7 @@ class Receiver:
             connection.rest = bytes(arena[position:end])
 
     def _begin_large(self, connection: Connection, first: memoryview, size: int) -> bool:
-        """Its buffer gets the size too, as frames in the arena have it."""
+        """Begin a large frame. Its buffer includes the size field, as the arena does."""
         if len(first) < LARGE_FRAME_BEGUN_BYTES:
             return False
         if not self._check_large_frame(connection, size, first[_SIZE_BYTES:]):
@@ -214,7 +217,7 @@ class Receiver:
         return True
 
     def _take_from_others(self, connection: Connection, wanted: int) -> memoryview | None:
-        """A buffer after other frames gave way; None, and the connection waits, if none of them has to."""
+        """Get a buffer after other frames gave way; None, and the connection waits, if none of them has to."""
         room = buffer_bytes(wanted)
         old = connection.frame
         while (giving_way := self._shares.giving_way(connection, room, self.now_ms)) is not None:
@@ -269,7 +272,7 @@ class Receiver:
         return received
 
     def _grown(self, connection: Connection, frame: memoryview) -> memoryview | None:
-        """The frame in a larger buffer; None, and the connection waits, when there is none now."""
+        """Move the frame to a larger buffer; None, and the connection waits, when there is none now."""
         wanted = min(connection.frame_size, 2 * len(frame))
         larger = self._pool.take_larger(frame, wanted) or self._take_from_others(connection, wanted)
         if larger is None:

@@ -1,4 +1,4 @@
-"""The metrics page: just enough HTTP for a Prometheus scrape, on the node's own loop, a slice of lines a turn."""
+"""The metrics page: as much HTTP as a Prometheus scrape needs, on the node's own loop, a slice of lines per turn."""
 
 from collections.abc import Callable, Iterator
 
@@ -28,7 +28,7 @@ class ScrapeServer:
         self._listeners: list[Listener] = []
 
     def listen(self, host: str, port: int) -> int:
-        """The port it listens on."""
+        """Listen on the address, and return the port."""
         for listener in self._network.listen(host, port):
             self._listeners.append(listener)
             self._loop.attach(listener.token, self._accepting(listener))
@@ -46,7 +46,7 @@ class ScrapeServer:
         def accept(_event: int) -> None:
             try:
                 transport = listener.accept()
-            except OSError:  # no file descriptor is left: try again later, clients come first
+            except OSError:  # out of file descriptors: try again later, because clients come first
                 self._network.watch(listener.token, 0)
                 self._timers.after(ACCEPT_PAUSE_MS, lambda: self._listen_again(listener))
                 return
@@ -88,7 +88,7 @@ class ScrapeServer:
 
 
 class _Scrape:
-    """One connection: a request, its answer, the end."""
+    """One connection, with one request and its response."""
 
     def __init__(self, server: ScrapeServer, transport: Transport) -> None:
         self._server = server
@@ -119,7 +119,7 @@ class _Scrape:
             self._server.want_writable(self)
 
     def _write(self, answer: Iterator[bytes]) -> None:
-        """One slice a turn: the loop comes back while the peer has room."""
+        """Send one slice per turn; the loop calls again while the peer can take more."""
         if not self._unsent:
             self._unsent = memoryview(next(answer, b""))
             if not self._unsent:

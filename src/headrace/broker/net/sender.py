@@ -1,7 +1,7 @@
-"""Answers leave in the order of their requests: one send per connection and turn, files by sendfile.
+"""Sends responses in the order of their requests: one send per connection and turn, files by sendfile.
 
-An answer with much of a file in it takes long to send, so it leaves behind the small ones of its turn, and in pieces
-while others are served (`Loop._send_large`).
+A response with much file content takes long to send, so it is sent after the small ones of its turn, and in pieces
+while other clients are served (`Loop._send_large`).
 """
 
 from headrace.broker.net.connection import Connection, Part
@@ -15,9 +15,11 @@ class Sender:
         self._more_flag = more_flag
 
     def send_ready(self, connection: Connection) -> int:
-        """Send the answers that are ready, up to the first that is not; bytes sent. What the peer has no room for
-        stays in `connection.unsent`, and so does everything when a large answer is among it. Raises OSError when the
-        connection is broken."""
+        """Send the responses that are ready, up to the first that is not, and return the number of bytes sent.
+
+        Bytes that the peer cannot take stay in `connection.unsent`, and so does everything when a large response is
+        among them. Raises OSError when the connection is broken.
+        """
         answers = connection.answers
         if not answers or answers[0].waits:
             return 0
@@ -42,7 +44,7 @@ class Sender:
         return sent
 
     def _take_ready(self, connection: Connection) -> list[bytes | bytearray]:
-        """The answers up to the first that waits; up to the last with parts of files they go to `unsent`."""
+        """Take the responses up to the first that waits; those up to the last one with file slices go to `unsent`."""
         answers = connection.answers
         ready: list[bytes | bytearray] = []
         while answers and not answers[0].waits:
@@ -61,12 +63,12 @@ class Sender:
         return ready
 
     def send_more(self, connection: Connection, bytes_max: int) -> int:
-        """The peer has room: send what is left and what has become ready, up to so many bytes of files."""
+        """Send unsent bytes and responses that became ready, up to `bytes_max`, because the peer can take more."""
         connection.unsent.extend(self._take_ready(connection))
         return self.send_unsent(connection, bytes_max)
 
     def send_unsent(self, connection: Connection, bytes_max: int = SENT_ALONE_BYTES_MAX) -> int:
-        """Send parts in order until all are gone, the peer has no room, or it is enough for this turn."""
+        """Send parts in order until all are sent, the peer can take no more, or the limit of this turn is reached."""
         unsent = connection.unsent
         total = 0
         while unsent and total < bytes_max:
@@ -91,7 +93,7 @@ class Sender:
         except BlockingIOError:
             return 0
         if sent == 0:
-            raise OSError("a segment ended before the bytes promised from it")
+            raise OSError("a segment file is shorter than expected")
         if sent < part.length:
             connection.unsent[0] = Slice(part.file, part.position + sent, part.length - sent)
         else:
@@ -108,7 +110,7 @@ class Sender:
         return sent
 
     def _gather(self, connection: Connection, bytes_max: int) -> bytes | bytearray | memoryview:
-        """Take the parts up to the next one worth a sendfile, or until they are enough, as one run of bytes."""
+        """Take the parts up to the next one worth a sendfile, or up to the limit, as one run of bytes."""
         unsent = connection.unsent
         run: list[bytes | bytearray | memoryview] = []
         gathered = 0
@@ -119,7 +121,7 @@ class Sender:
                     break
                 copied = self._disk.read(part.file, part.length, part.position)
                 if len(copied) < part.length:
-                    raise OSError("a segment ended before the bytes promised from it")
+                    raise OSError("a segment file is shorter than expected")
                 run.append(copied)
             else:
                 run.append(part)
@@ -130,7 +132,7 @@ class Sender:
 
 def _is_large(connection: Connection) -> bool:
     length = 0
-    for part in connection.unsent:  # HOT: a sum of a generator takes twice as long
+    for part in connection.unsent:  # HOT: the sum of a generator takes twice as long
         if isinstance(part, Slice):
             length += part.length
     return length > LARGE_ANSWER_BYTES

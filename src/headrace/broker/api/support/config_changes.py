@@ -1,4 +1,4 @@
-"""Requests that alter configs: whose resources they may alter, and what became of each."""
+"""Changes of configs: the resources that a client may alter, and the result of each."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
@@ -13,7 +13,7 @@ from headrace.model.errors import ErrorCode
 
 
 class Resource(Protocol):
-    """As a request names it."""
+    """A config resource as a request names it."""
 
     @property
     def resource_type(self) -> int: ...
@@ -26,7 +26,7 @@ ResourceT = TypeVar("ResourceT", bound=Resource)
 
 
 def by_access(ctx: RequestContext, resources: Iterable[ResourceT]) -> tuple[list[ResourceT], list[ConfigResult]]:
-    """Those that the client may alter, and the answers for the others."""
+    """Return the resources that the client may alter, and the results of the others."""
     allowed: list[ResourceT] = []
     refused: list[ConfigResult] = []
     asked = list(resources)
@@ -47,7 +47,7 @@ def by_access(ctx: RequestContext, resources: Iterable[ResourceT]) -> tuple[list
 def results(
     outcome: tuple[ConfigResult, ...] | ProposalFailed, asked: Sequence[ConfigAlteration | ConfigReplacement]
 ) -> tuple[ConfigResult, ...]:
-    """One for each resource, also when the controller answered none of them."""
+    """Return one result for each resource, also when the controller rejected the whole request."""
     if isinstance(outcome, ProposalFailed):
         return tuple(
             ConfigResult(each.resource_kind, each.resource_name, outcome.code, outcome.message) for each in asked

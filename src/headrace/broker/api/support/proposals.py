@@ -1,4 +1,4 @@
-"""Requests that change metadata: parked until their proposal is committed, failed, or too late."""
+"""Requests that change metadata: parked until their proposal is committed or failed, or their time is over."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -11,7 +11,7 @@ from headrace.model.errors import ErrorCode
 Outcome = TypeVar("Outcome")
 
 COMMIT_WAIT_MS_MIN = 1_000
-"""Clients that ask for no wait (librdkafka's default) get the outcome too: it is there a turn later."""
+"""Minimum wait: clients that ask for none (librdkafka's default) get the outcome too, which is there a turn later."""
 
 COMMIT_WAIT_MS = 30_000
 """For requests that do not say how long they wait."""
@@ -26,9 +26,9 @@ def park_until_committed(
     *,
     timeout_ms: int = COMMIT_WAIT_MS,
 ) -> Parked:
-    """Answer with what `respond` makes of the outcome, once partitions that it created can be used."""
+    """Respond to the outcome, once the partitions that it created can be used."""
     too_late = ProposalFailed(
-        ErrorCode.REQUEST_TIMED_OUT, f"not committed within {timeout_ms} ms; it may still be carried out"
+        ErrorCode.REQUEST_TIMED_OUT, f"commit timed out after {timeout_ms} ms; the outcome is unknown"
     )
     parked = ctx.park(
         timeout_ms=min(max(timeout_ms, COMMIT_WAIT_MS_MIN), COMMIT_WAIT_MS_MAX), on_timeout=lambda: respond(too_late)
@@ -42,7 +42,7 @@ def park_until_committed(
 
 
 def with_failed_storage(ctx: RequestContext, results: Iterable[TopicResult]) -> Iterator[TopicResult]:
-    """The results, with an error for topics that are committed and whose partitions the disk would not take."""
+    """Yield the results, with an error for committed topics whose partitions could not be created on disk."""
     for result in results:
         failure = ctx.partition_admin.failure_of(result.name or "") if result.error is ErrorCode.NONE else None
         if failure is None:
