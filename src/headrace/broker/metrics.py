@@ -191,9 +191,9 @@ def _by_api(counts: Mapping[int, int]) -> Iterator[tuple[Labels, float]]:
 
 
 def _by_error(counts: list[int]) -> Iterator[tuple[Labels, float]]:
-    for place, count in enumerate(counts):
+    for index, count in enumerate(counts):
         if count:
-            code = place if place < ERROR_CODES_MAX - 1 else -1
+            code = index if index < ERROR_CODES_MAX - 1 else -1
             yield (("error", error_name(code)),), count
 
 

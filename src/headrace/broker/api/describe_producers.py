@@ -39,7 +39,7 @@ class _Describing:
             dict.fromkeys((topic.name, index) for topic in request.topics for index in topic.partition_indexes)
         )
         self._described: list[DescribeProducersResponseActiveProducer] = []
-        """Number of the next partition to describe."""
+        """Producers of the first missing partition that are described so far."""
         self._left: deque[ProducerDescription] | None = None
         """Producers of that partition that are not described yet; None before it is begun."""
 

@@ -24,12 +24,12 @@ class Gathering(Generic[Result]):
 
     def later(self) -> Callable[[Result], None]:
         """Reserve the next slot for a result of a later turn, and return the function to call with it."""
-        place = len(self._results)
+        index = len(self._results)
         self._results.append(None)
         self._missing += 1
 
         def fill(result: Result) -> None:
-            self._results[place] = result
+            self._results[index] = result
             self._missing -= 1
             if not self._missing and self._parked is not None and not self._parked.abandoned():
                 assert self._respond is not None

@@ -76,27 +76,27 @@ def _has_error(messages: Sequence[Any]) -> bool:
     """Check messages of one type."""
     if not messages:
         return False
-    has_code, parts = _error_places(type(messages[0]))
+    has_code, parts = _error_fields(type(messages[0]))
     if has_code and any(message.error_code for message in messages):
         return True
     return any(_has_error(getattr(message, name) or ()) for name in parts for message in messages)
 
 
-_ERROR_PLACES: dict[type, tuple[bool, tuple[str, ...]]] = {}
+_ERROR_FIELDS: dict[type, tuple[bool, tuple[str, ...]]] = {}
 
 
-def _error_places(message_type: type) -> tuple[bool, tuple[str, ...]]:
+def _error_fields(message_type: type) -> tuple[bool, tuple[str, ...]]:
     """Return whether such messages have an error code, and which of their arrays hold parts that may have one."""
-    found = _ERROR_PLACES.get(message_type)
+    found = _ERROR_FIELDS.get(message_type)
     if found is None:
         hints = get_type_hints(message_type)
         parts = tuple(name for name, hint in hints.items() if _may_hold_errors(hint))
-        found = _ERROR_PLACES[message_type] = ("error_code" in hints, parts)
+        found = _ERROR_FIELDS[message_type] = ("error_code" in hints, parts)
     return found
 
 
 def _may_hold_errors(hint: object) -> bool:
     return any(
-        any(_error_places(part)) if isinstance(part, type) and is_dataclass(part) else _may_hold_errors(part)
+        any(_error_fields(part)) if isinstance(part, type) and is_dataclass(part) else _may_hold_errors(part)
         for part in get_args(hint)
     )

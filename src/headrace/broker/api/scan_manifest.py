@@ -27,7 +27,7 @@ SEGMENTS_PER_ANSWER = 2_000
 """Segments of all partitions together; the client requests the rest with `from_offset`."""
 
 NEW_LEASE = bytes(16)
-_ALL_TOLD = -1
+_NO_MORE = -1
 
 Asked = tuple[str, ScanManifestRequestPartition]
 
@@ -46,14 +46,14 @@ def handle(request: ScanManifestRequest, ctx: RequestContext) -> object:
         )
     scans.renew(lease, request.lease_ms)
 
-    def hold(place: Asked) -> Proposal[object]:
-        name, partition = place
+    def hold(wanted: Asked) -> Proposal[object]:
+        name, partition = wanted
         return _hold(ctx, lease, name, partition.partition_index, request.isolation_level)
 
     def respond(outcomes: list[HeldPartition | ErrorCode]) -> ScanManifestResponse:
-        return _answer(ctx, lease, asked, outcomes)
+        return _response(ctx, lease, asked, outcomes)
 
-    return ask_each(ctx, asked, hold, lambda _place, outcome: outcome, respond)
+    return ask_each(ctx, asked, hold, lambda _wanted, outcome: outcome, respond)
 
 
 def _hold(ctx: RequestContext, lease: Lease, name: str, index: int, isolation_level: int) -> Proposal[object]:
@@ -70,7 +70,7 @@ def _hold(ctx: RequestContext, lease: Lease, name: str, index: int, isolation_le
     return proposal
 
 
-def _answer(
+def _response(
     ctx: RequestContext, lease: Lease, asked: list[Asked], outcomes: list[HeldPartition | ErrorCode]
 ) -> ScanManifestResponse:
     room = SEGMENTS_PER_ANSWER
@@ -78,12 +78,12 @@ def _answer(
     directories: dict[bytes, str] = {}
     for (name, partition), outcome in zip(asked, outcomes, strict=True):
         if isinstance(outcome, ErrorCode):
-            told = ScanManifestResponsePartition(partition_index=partition.partition_index, error_code=outcome)
-            topics.setdefault((name, NEW_LEASE), []).append(told)
+            page = ScanManifestResponsePartition(partition_index=partition.partition_index, error_code=outcome)
+            topics.setdefault((name, NEW_LEASE), []).append(page)
             continue
-        told = _page(lease, outcome, partition.from_offset, room)
-        room -= len(told.segments)
-        topics.setdefault((name, outcome.topic_id), []).append(told)
+        page = _page(lease, outcome, partition.from_offset, room)
+        room -= len(page.segments)
+        topics.setdefault((name, outcome.topic_id), []).append(page)
         directories[outcome.directory.directory_id] = ctx.disk.absolute(outcome.directory.path)
     return ScanManifestResponse(
         throttle_time_ms=ctx.throttle_time_ms,
@@ -104,10 +104,10 @@ def _answer(
 def _page(lease: Lease, held: HeldPartition, from_offset: int, room: int) -> ScanManifestResponsePartition:
     """Return some segments from that offset on, and the aborted transactions that begin below their end."""
     left = [segment for segment in held.segments if segment.base_offset >= from_offset]
-    told, more = left[: max(room, 0)], left[max(room, 0) :]
+    page, more = left[: max(room, 0)], left[max(room, 0) :]
     until = more[0].base_offset if more else held.end_offset
     since = max(from_offset, held.start_offset) if from_offset >= 0 else -1
-    aborted = [entry for entry in held.aborted if entry[1] < until and entry[2] >= since] if told or not more else []
+    aborted = [entry for entry in held.aborted if entry[1] < until and entry[2] >= since] if page or not more else []
     return ScanManifestResponsePartition(
         partition_index=held.partition,
         directory_id=held.directory.directory_id,
@@ -120,12 +120,12 @@ def _page(lease: Lease, held: HeldPartition, from_offset: int, room: int) -> Sca
         leader_epochs=tuple(
             ScanManifestResponseLeaderEpoch(epoch=epoch, start_offset=start) for epoch, start in held.leader_epochs
         ),
-        segments=tuple(map(_segment, told)),
+        segments=tuple(map(_segment, page)),
         aborted_transactions=tuple(
             ScanManifestResponseAbortedTransaction(producer_id=producer_id, first_offset=first, last_offset=last)
             for producer_id, first, last in aborted
         ),
-        next_offset=more[0].base_offset if more else _ALL_TOLD,
+        next_offset=more[0].base_offset if more else _NO_MORE,
     )
 
 

@@ -88,7 +88,7 @@ class ControllerHost:
         self._controller = Controller(replay.image.copy(), settings)
         self._pending: deque[_Pending] = deque()
         self._change: _Change | None = None
-        """A change with so many records that it takes several turns."""
+        """A change whose records take several turns."""
         self._waiting: deque[tuple[Callable[[Controller], Decision[Any]], Proposal[Any]]] = deque()
         """Decisions that wait until it is written."""
         self._sync_in_flight = False
@@ -226,14 +226,14 @@ class ControllerHost:
         records = decision.records
         parts = [records[first : first + RECORDS_PER_TURN] for first in range(0, len(records), RECORDS_PER_TURN)]
         begun = self._log.begin(metadata_version=controller.image.metadata_version, wall_ms=self._clock.wall_ms())
-        for place, part in enumerate(parts):
-            if place:
+        for number, part in enumerate(parts):
+            if number:
                 yield
             begun.add(part)
         if records and not self._append(begun, proposal):
             return
-        for place, part in enumerate(parts):
-            if place:
+        for number, part in enumerate(parts):
+            if number:
                 yield
             for record in part:
                 controller.apply(record)

@@ -156,7 +156,7 @@ class Connection:
         self.unsent_since_ms = 0.0
 
     def is_full(self, held_bytes_max: int) -> bool:
-        """Return whether so many responses are outstanding that no more requests are read."""
+        """Return whether the limit of outstanding responses is reached, so that no more requests are read."""
         return len(self.answers) >= REQUESTS_IN_FLIGHT_MAX or self.held_bytes >= held_bytes_max
 
     def hold(self) -> None:

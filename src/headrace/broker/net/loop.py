@@ -244,9 +244,9 @@ class Loop:
         """Handle frames that were received before their connection had too many outstanding requests."""
         waiting, self._unread = self._unread, []
         until_ms = self._now_ms + TURN_WORK_MS_MAX
-        for place, connection in enumerate(waiting):
-            if place and self._clock.monotonic_ms() >= until_ms:
-                self._unread[:0] = waiting[place:]
+        for index, connection in enumerate(waiting):
+            if index and self._clock.monotonic_ms() >= until_ms:
+                self._unread[:0] = waiting[index:]
                 return
             if connection.closed:
                 continue

@@ -335,7 +335,7 @@ class PartitionTable:
         if is_full(error):
             self.on_no_room(directory)
         elif passes(error):
-            self._logger.warning("the system has too little for now", path=path, error=str(error))
+            self._logger.warning("out of disk space or file descriptors; retrying", path=path, error=str(error))
         elif isinstance(error, DamagedLog):
             self._logger.error("a segment is damaged", path=path, reason=str(error))
         else:
