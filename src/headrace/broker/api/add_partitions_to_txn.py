@@ -6,8 +6,8 @@ Up to version 3 a producer adds to its own transaction. Later versions are for b
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from headrace.broker.api.authorization import stranger_refusal
 from headrace.broker.api.context import RequestContext
+from headrace.broker.api.support.authorization import stranger_refusal
 from headrace.broker.api.support.coordinators import Result, ask_each, known
 from headrace.broker.api.support.transactions import BUMPING_VERSION, PLAIN_VERSION, id_error, told
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed

@@ -1,8 +1,8 @@
 """ConsumerGroupDescribe (69): epochs, members and assignments of groups of KIP-848."""
 
-from headrace.broker.api.authorization import authorized_operations
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.describe_groups import GROUP_OPERATIONS, GROUPS_MAX, OPERATIONS_NOT_ASKED_FOR
+from headrace.broker.api.support.authorization import authorized_operations
 from headrace.broker.api.support.coordinators import ask_each_group
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.coordinators.groups import GroupDecide

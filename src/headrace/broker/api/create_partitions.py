@@ -1,7 +1,7 @@
 """CreatePartitions (37): increases the partition count of topics."""
 
-from headrace.broker.api.authorization import split_by_access
 from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.support.authorization import split_by_access
 from headrace.broker.api.support.proposals import park_until_committed, with_failed_storage
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import PartitionGrowth, TopicResult

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from headrace.broker.api.authorization import split_by_access
 from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.support.authorization import split_by_access
 from headrace.broker.api.support.proposals import park_until_committed, with_failed_storage
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.partitions.soundness import with_level_in_force

@@ -1,7 +1,7 @@
 """DeleteTopics (20): deletes topics by name, and from version 6 also by id."""
 
-from headrace.broker.api.authorization import split_by_access
 from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.support.authorization import split_by_access
 from headrace.broker.api.support.proposals import park_until_committed
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import TopicResult, TopicToDelete

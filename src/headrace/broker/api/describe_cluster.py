@@ -1,7 +1,7 @@
 """DescribeCluster (60): the brokers of this listener, the controller and the cluster's id."""
 
-from headrace.broker.api.authorization import CLUSTER_OPERATIONS, authorized_operations
 from headrace.broker.api.context import RequestContext
+from headrace.broker.api.support.authorization import CLUSTER_OPERATIONS, authorized_operations
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_cluster import (

@@ -5,9 +5,9 @@ All of them are listed, defaults too: tools that read, change and write back wou
 
 from collections.abc import Iterable
 
-from headrace.broker.api.authorization import config_access_error
 from headrace.broker.api.context import Parked, RequestContext
-from headrace.broker.api.slices import answer_in_slices
+from headrace.broker.api.support.authorization import config_access_error
+from headrace.broker.api.support.sliced_response import respond_in_slices
 from headrace.broker.partitions.soundness import with_level_in_force
 from headrace.core.controller.commands import Refused
 from headrace.core.controller.configs import EVERY_BROKER, check_resource_exists
@@ -33,7 +33,7 @@ RESOURCES_MAX = 100_000
 def handle(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse | Parked:
     if len(request.resources) > RESOURCES_MAX:
         raise ProtocolError(f"DescribeConfigs of {len(request.resources)} resources: the limit is {RESOURCES_MAX}")
-    return answer_in_slices(
+    return respond_in_slices(
         ctx,
         request.resources,
         lambda resource: _described(request, ctx, resource),

@@ -1,7 +1,7 @@
 """DescribeGroups (15): state, protocol and members of classic groups."""
 
-from headrace.broker.api.authorization import authorized_operations
 from headrace.broker.api.context import RequestContext
+from headrace.broker.api.support.authorization import authorized_operations
 from headrace.broker.api.support.coordinators import ask_each_group
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.coordinators.groups import GroupDecide

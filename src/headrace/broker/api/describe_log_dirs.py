@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from headrace.broker.api.context import Parked, RequestContext
-from headrace.broker.api.gather import Gathering
+from headrace.broker.api.support.result_collector import ResultCollector
 from headrace.broker.partitions.leader import LedPartition
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
@@ -24,12 +24,12 @@ def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogD
     wanted: dict[str, frozenset[int]] | None = None
     if request.topics is not None:
         wanted = {topic.topic: frozenset(topic.partitions) for topic in request.topics}
-    gathering: Gathering[DescribeLogDirsResponseResult] = Gathering(ctx)
+    collector: ResultCollector[DescribeLogDirsResponseResult] = ResultCollector(ctx)
     for directory, partitions in ctx.partition_admin.by_directory():
-        _ask_room(ctx, directory, _topics(partitions, wanted), gathering.later())
+        _ask_room(ctx, directory, _topics(partitions, wanted), collector.later())
     for failed in ctx.partition_admin.failed_directories:
-        gathering.add(DescribeLogDirsResponseResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=failed))
-    return gathering.response(
+        collector.add(DescribeLogDirsResponseResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=failed))
+    return collector.response(
         lambda results: DescribeLogDirsResponse(throttle_time_ms=ctx.throttle_time_ms, results=tuple(results))
     )
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from headrace.broker.api.authorization import TOPIC_OPERATIONS, authorized_operations
 from headrace.broker.api.context import RequestContext
+from headrace.broker.api.support.authorization import TOPIC_OPERATIONS, authorized_operations
 from headrace.broker.topic_metadata import partition_states
 from headrace.core.controller.image import TopicImage
 from headrace.core.controller.names import INTERNAL_TOPICS

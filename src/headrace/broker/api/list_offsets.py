@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from headrace.broker.api.context import Parked, RequestContext
-from headrace.broker.api.gather import Gathering
+from headrace.broker.api.support.result_collector import ResultCollector
 from headrace.broker.lookups import LookupRefused
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.reader import READ_COMMITTED
@@ -75,7 +75,7 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
             ),
         )
 
-    return asking.gathering.response(respond)
+    return asking.collector.response(respond)
 
 
 class _Asking:
@@ -85,8 +85,8 @@ class _Asking:
         self._ctx = ctx
         self._isolation_level = isolation_level
         self._lookups_left = LOOKUPS_PER_REQUEST_MAX
-        self.gathering: Gathering[ListOffsetsResponsePartition] = Gathering(ctx)
-        self.add = self.gathering.add
+        self.collector: ResultCollector[ListOffsetsResponsePartition] = ResultCollector(ctx)
+        self.add = self.collector.add
 
     def look_up(self, partition: LedPartition, asked: ListOffsetsRequestPartition) -> None:
         error = partition.check_leader_epoch(asked.current_leader_epoch)
@@ -124,7 +124,7 @@ class _Asking:
             self._ctx.lookups.refused += 1
             self.add(_error(asked, _refusal(version)))
             return
-        fill = self.gathering.later()
+        fill = self.collector.later()
 
         def done(found: TimestampedOffset | None, error: BaseException | None) -> None:
             if isinstance(error, LookupRefused):

@@ -4,8 +4,8 @@ The encoded bytes of a topic are cached until the image changes, so that clients
 little. A request for many topics is answered over several turns, a slice at a time.
 """
 
-from headrace.broker.api.authorization import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, authorized_operations
 from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.support.authorization import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, authorized_operations
 from headrace.core.controller.commands import NewTopic, Refused
 from headrace.core.controller.names import INTERNAL_TOPICS, check_topic_name
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType

@@ -7,8 +7,8 @@ of a refusal is in the broker's log.
 
 from collections.abc import Mapping
 
-from headrace.broker.api.authorization import stranger_refusal
 from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.support.authorization import stranger_refusal
 from headrace.broker.marker_writes import MarkerFields, MarkerWrites, Target
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from headrace.broker.api.authorization import config_access_error, stranger_refusal
 from headrace.broker.api.context import RequestContext
+from headrace.broker.api.support.authorization import config_access_error, stranger_refusal
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import ConfigAlteration, ConfigReplacement, ConfigResult
 from headrace.core.controller.records import ResourceKind

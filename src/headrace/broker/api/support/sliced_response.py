@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 Response = TypeVar("Response")
 
 
-def answer_in_slices(
+def respond_in_slices(
     ctx: RequestContext,
     items: Sequence[Item],
     describe: Callable[[Item], Result],

@@ -9,7 +9,7 @@ Result = TypeVar("Result")
 Response = TypeVar("Response")
 
 
-class Gathering(Generic[Result]):
+class ResultCollector(Generic[Result]):
     """Results in the order of the request; the response is sent when the last one is there."""
 
     def __init__(self, ctx: RequestContext) -> None:
