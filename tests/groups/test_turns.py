@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from headrace.broker.api.response_writer import Responding
+from headrace.broker.api.response_writer import ResponseWriter
 from headrace.broker.api.support import coordinators
 from headrace.broker.coordinators.host import CoordinatorHost
 from headrace.core.groups.assignors import ITEMS_PER_STEP
@@ -91,7 +91,7 @@ def test_offsets_of_many_groups(broker, monkeypatch):
 
 def test_one_that_asks_for_much_and_leaves(broker, monkeypatch):
     """Nothing is written for it any more, and its place is free."""
-    steps = TurnsOf(broker, monkeypatch, Responding, "_go_on")
+    steps = TurnsOf(broker, monkeypatch, ResponseWriter, "_encode_more")
     parked = broker.metrics.parked_requests
     client = GroupClient(broker)
     client.send_find(*NAMES)

@@ -8,7 +8,7 @@ A handler module has a function `handle(request, ctx)`. It returns the response 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from headrace.broker.api.response_writer import Responding
+from headrace.broker.api.response_writer import ResponseWriter
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.coordinators.groups import Groups
@@ -75,10 +75,10 @@ class HandlerServices(RequestServices, ConfigProvider, Protocol):
 class Parked:
     """Response of a later turn: completed once, by its event or at its deadline, whichever comes first."""
 
-    __slots__ = ("_metrics", "_responding", "_timer", "_timers", "completed")
+    __slots__ = ("_metrics", "_timer", "_timers", "_writer", "completed")
 
-    def __init__(self, responding: Responding, metrics: Metrics, timers: Timers) -> None:
-        self._responding = responding
+    def __init__(self, writer: ResponseWriter, metrics: Metrics, timers: Timers) -> None:
+        self._writer = writer
         self._metrics = metrics
         self._timers = timers
         self._timer: Timer | None = None
@@ -91,11 +91,11 @@ class Parked:
     def complete(self, response: object) -> None:
         if not self.completed:
             self._end()
-            self._responding.respond(response)
+            self._writer.respond(response)
 
     def abandoned(self) -> bool:
         """Return whether the client has disconnected, so that the work for it can stop."""
-        closed = self._responding.answer.connection.closed
+        closed = self._writer.answer.connection.closed
         if closed and not self.completed:
             self._end()
         return closed
@@ -126,7 +126,7 @@ class RequestContext:
     Everything is looked up when it is used, because configs and metadata change while a request is parked.
     """
 
-    __slots__ = ("_responding", "_services", "client_id", "connection", "version")
+    __slots__ = ("_services", "_writer", "client_id", "connection", "version")
 
     def __init__(
         self,
@@ -135,13 +135,13 @@ class RequestContext:
         connection: Connection,
         version: int,
         client_id: str | None,
-        responding: Responding,
+        writer: ResponseWriter,
     ) -> None:
         self._services = services
         self.connection = connection
         self.version = version
         self.client_id = client_id
-        self._responding = responding
+        self._writer = writer
 
     @property
     def principal(self) -> Principal:
@@ -162,7 +162,7 @@ class RequestContext:
 
     def respond(self, response: object) -> None:
         """Send the response at once."""
-        self._responding.respond(response)
+        self._writer.respond(response)
 
     def reject(self, parked: Parked, error: ProtocolError) -> None:
         """Close the connection for malformed input that was found in a later turn."""
@@ -171,7 +171,7 @@ class RequestContext:
 
     def park(self, *, timeout_ms: float | None = None, on_timeout: Callable[[], object] | None = None) -> Parked:
         """Respond in a later turn; after `timeout_ms` with what `on_timeout` returns."""
-        parked = Parked(self._responding, self._services.metrics, self._services.timers)
+        parked = Parked(self._writer, self._services.metrics, self._services.timers)
         if timeout_ms is not None:
             assert on_timeout is not None
             parked.expire_after(timeout_ms, on_timeout)

@@ -20,16 +20,16 @@ PRODUCERS_PER_SLICE = 1_000
 
 
 def handle(request: DescribeProducersRequest, ctx: RequestContext) -> DescribeProducersResponse | Parked:
-    describing = _Describing(request, ctx)
-    describing.take()
-    if describing.is_done:
-        return describing.response()
+    builder = _ResponseBuilder(request, ctx)
+    builder.take()
+    if builder.is_done:
+        return builder.response()
     parked = ctx.park()
-    describing.into(parked)
+    builder.complete_in_slices(parked)
     return parked
 
 
-class _Describing:
+class _ResponseBuilder:
     """A response under construction. A partition that is requested twice is described once."""
 
     def __init__(self, request: DescribeProducersRequest, ctx: RequestContext) -> None:
@@ -47,7 +47,7 @@ class _Describing:
     def is_done(self) -> bool:
         return not self._missing
 
-    def into(self, parked: Parked) -> None:
+    def complete_in_slices(self, parked: Parked) -> None:
         def step() -> None:
             if parked.abandoned():
                 return

@@ -22,7 +22,7 @@ from headrace.broker.api.large_requests import (
 )
 from headrace.broker.api.refusals import too_large
 from headrace.broker.api.registry import SERVED, ServedApi
-from headrace.broker.api.response_writer import Responding
+from headrace.broker.api.response_writer import ResponseWriter
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.net.receiver import HandleRepeat
 from headrace.broker.services import FetchServices, TurnClock
@@ -220,7 +220,7 @@ class Dispatcher:
         """Create the context of a request, and reserve the slot of its response."""
         answer = Answer(connection, None, _NOT_ANSWERED_YET)
         connection.answers.append(answer)
-        responding = Responding(
+        writer = ResponseWriter(
             self._services,
             answer,
             handler.codec,
@@ -233,7 +233,7 @@ class Dispatcher:
             connection=connection,
             version=version,
             client_id=client_id.decode(errors="replace") or None,
-            responding=responding,
+            writer=writer,
         )
 
     def _handler(self, api: ServedApi) -> Handler:

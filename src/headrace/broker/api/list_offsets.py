@@ -42,7 +42,7 @@ _NO_LEADER_EPOCH = -1
 
 def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse | Parked:
     """Answer a request. A search by timestamp may read the disk and decompress a batch, so a helper runs it."""
-    asking = _Asking(ctx, request.isolation_level)
+    queries = _OffsetQueries(ctx, request.isolation_level)
     names: list[tuple[str, int]] = []
     seen: set[tuple[str, int]] = set()
     for topic in request.topics:
@@ -52,18 +52,18 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
         for asked in topic.partitions:
             key = (topic.name, asked.partition_index)
             if key in seen:
-                asking.add(_error(asked, ErrorCode.INVALID_REQUEST))
+                queries.add(_error(asked, ErrorCode.INVALID_REQUEST))
                 continue
             seen.add(key)
             found = ctx.partitions.partition_of(led, asked.partition_index)
             if ctx.version < SPECIAL_TIMESTAMPS_FROM.get(asked.timestamp, 0):
-                asking.add(_error(asked, ErrorCode.UNSUPPORTED_VERSION))
+                queries.add(_error(asked, ErrorCode.UNSUPPORTED_VERSION))
             elif not allowed:
-                asking.add(_error(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                queries.add(_error(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif isinstance(found, ErrorCode):
-                asking.add(_error(asked, found))
+                queries.add(_error(asked, found))
             else:
-                asking.look_up(found, asked)
+                queries.look_up(found, asked)
 
     def respond(results: list[ListOffsetsResponsePartition]) -> ListOffsetsResponse:
         remaining = iter(results)
@@ -75,10 +75,10 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
             ),
         )
 
-    return asking.collector.response(respond)
+    return queries.collector.response(respond)
 
 
-class _Asking:
+class _OffsetQueries:
     """One request in progress."""
 
     def __init__(self, ctx: RequestContext, isolation_level: int) -> None:

@@ -40,20 +40,20 @@ def decode_request(frame: memoryview, position: int, end: int, version: int) -> 
 def handle(request: MetadataRequest | TopicsScan, ctx: RequestContext) -> bytes | Parked:
     if isinstance(request, TopicsScan):
         parked = ctx.park()
-        _Reading(request, ctx, parked).step()
+        _LongRequest(request, ctx, parked).step()
         return parked
     wanted = _wanted(request, ctx)
     missing = _topics_to_create(request, ctx, wanted)
-    answering = _Answering(request, ctx, wanted)
+    builder = _ResponseBuilder(request, ctx, wanted)
     if not missing and len(wanted) <= METADATA_TOPICS_PER_SLICE:
-        answering.step()
-        return answering.body()
+        builder.step()
+        return builder.body()
     parked = ctx.park()
-    answering.when_created(missing, parked)
+    builder.when_created(missing, parked)
     return parked
 
 
-class _Reading:
+class _LongRequest:
     """A request that is too long to be decoded in one turn."""
 
     def __init__(self, scan: TopicsScan, ctx: RequestContext, parked: Parked) -> None:
@@ -76,10 +76,12 @@ class _Reading:
             self._ctx.reject(self._parked, error)
             return
         wanted = list(self._wanted)
-        _Answering(request, self._ctx, wanted).when_created(_topics_to_create(request, self._ctx, wanted), self._parked)
+        _ResponseBuilder(request, self._ctx, wanted).when_created(
+            _topics_to_create(request, self._ctx, wanted), self._parked
+        )
 
 
-class _Answering:
+class _ResponseBuilder:
     """A response under construction."""
 
     def __init__(self, request: MetadataRequest, ctx: RequestContext, wanted: list[WantedTopic]) -> None:
@@ -91,17 +93,17 @@ class _Answering:
 
     def when_created(self, missing: list[NewTopic], parked: Parked) -> None:
         if missing:
-            self._ctx.create_topics(missing, lambda: self.into(parked))
+            self._ctx.create_topics(missing, lambda: self.complete_in_slices(parked))
         else:
-            self.into(parked)
+            self.complete_in_slices(parked)
 
-    def into(self, parked: Parked) -> None:
+    def complete_in_slices(self, parked: Parked) -> None:
         """Add a slice per turn, then complete the response."""
         if parked.abandoned():
             return
         self.step()
         if self._position < len(self._wanted):
-            self._ctx.timers.next_turn(lambda: self.into(parked))
+            self._ctx.timers.next_turn(lambda: self.complete_in_slices(parked))
         else:
             parked.complete(self.body())
 

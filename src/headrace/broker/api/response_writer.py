@@ -11,7 +11,7 @@ from headrace.wire.codec import Encoding
 from headrace.wire.frames import response_frame
 
 
-class Responding:
+class ResponseWriter:
     """A request whose response is given at once or in a later turn."""
 
     __slots__ = ("_began_ms", "_codec", "_correlation_id", "_key", "_services", "_version", "answer")
@@ -42,9 +42,9 @@ class Responding:
         if isinstance(body, bytes):
             self._complete(body)
         else:
-            self._go_on(body)
+            self._encode_more(body)
 
-    def _go_on(self, encoding: Encoding) -> None:
+    def _encode_more(self, encoding: Encoding) -> None:
         if self.answer.connection.closed:
             return
         try:
@@ -53,7 +53,7 @@ class Responding:
             self._give_up()
             raise
         if body is None:
-            self._services.timers.next_turn(lambda: self._go_on(encoding))
+            self._services.timers.next_turn(lambda: self._encode_more(encoding))
         else:
             self._complete(body)
 
