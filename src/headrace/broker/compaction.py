@@ -142,7 +142,7 @@ class Compactor:
 
     @contextmanager
     def _failure_of(self, partition: LedPartition) -> Iterator[None]:
-        """Run the call so that a partition which cannot be examined or compacted does not keep others from it."""
+        """Confine an error to its partition, so that the others are compacted all the same."""
         try:
             yield
         except Exception as error:

@@ -169,7 +169,7 @@ class Lookups:
         self._spawner.submit(lookup.search, completed, Lane.LOOKUP)
 
     def _is_outdated(self, lookup: _Lookup) -> bool:
-        """Search again if compaction replaced segments meanwhile, because a search opens segments by name."""
+        """Return whether to search again: a search opens segments by name, and compaction replaced some meanwhile."""
         exchanged = lookup.generation != lookup.log.names_generation or lookup.generation % 2
         return bool(exchanged) and lookup.done is not None and lookup.timer is not None
 

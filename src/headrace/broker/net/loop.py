@@ -235,7 +235,7 @@ class Loop:
             self._fail(connection, error)
 
     def _await_more(self, connection: Connection) -> None:
-        """Read a connection whose bytes do not end with a frame, or hold frames that may not be handled yet."""
+        """Wait for more: the bytes received do not end with a frame, or hold frames that may not be handled yet."""
         if connection.partial_since_ms == NO_PARTIAL_FRAME:
             connection.partial_since_ms = self._now_ms
         self._choose_interest(connection)
