@@ -37,11 +37,11 @@ PASSES_MAX = 8
 class _Candidate(NamedTuple):
     partition: LedPartition
     found: Cleanable
-    asked: bool
+    requested: bool
 
     @property
     def urgency(self) -> tuple[bool, bool, float]:
-        return self.asked, self.found.is_overdue, self.found.dirty_ratio
+        return self.requested, self.found.is_overdue, self.found.dirty_ratio
 
 
 class Compactor:
@@ -55,7 +55,7 @@ class Compactor:
         self._unwritten: set[str] = set()
         self._passes: dict[LedPartition, CompactionPass] = {}
         self._health = CompactionHealth(ports.clock.monotonic_ms)
-        self._asked: dict[LedPartition, int] = {}
+        self._requested: dict[LedPartition, int] = {}
         """The partitions whose compaction was requested, and the offset up to which."""
         self._requests: dict[str, str] = {}
         self._looking = False
@@ -100,7 +100,7 @@ class Compactor:
         self._requests[topic] = request
         if request and request != seen and partitions[0].config.cleanup_compact:
             for partition in partitions:
-                self._asked[partition] = partition.log.staged_end_offset
+                self._requested[partition] = partition.log.staged_end_offset
                 self._health.wake(partition)
             self._look()
 
@@ -152,26 +152,26 @@ class Compactor:
     def _candidates(self, partition: LedPartition) -> list[_Candidate]:
         """Return the partition if it is to be compacted now."""
         if partition.offline:
-            self._asked.pop(partition, None)
+            self._requested.pop(partition, None)
             return []
-        asked = partition in self._asked
-        if partition in self._health.uncleanable and not asked:
+        requested = partition in self._requested
+        if partition in self._health.uncleanable and not requested:
             return []
-        if asked and not self._is_ready(partition):
+        if requested and not self._is_ready(partition):
             self._timers.after(ASKED_LOOK_MS, self._look)
             return []
         found = self._cleanable(partition)
-        is_due = asked or (
+        is_due = requested or (
             found.dirty_bytes > 0
             and (found.is_overdue or found.dirty_ratio > partition.config.min_cleanable_dirty_ratio)
         )
         self._health.looked_at(partition, is_due=is_due)
         is_wanted = is_due and not self._health.rests(partition)
-        return [_Candidate(partition, found, asked)] if is_wanted else []
+        return [_Candidate(partition, found, requested)] if is_wanted else []
 
     def _is_ready(self, partition: LedPartition) -> bool:
         """Return whether everything up to the requested offset is in closed, synced segments."""
-        log, wanted = partition.log, self._asked[partition]
+        log, wanted = partition.log, self._requested[partition]
         if log.staged:
             return False
         if log.active.size and log.active.base_offset < wanted:
@@ -208,7 +208,7 @@ class Compactor:
             producer_expiration_ms=self._table.config.producer_id_expiration_ms,
         )
         if plan is None:
-            self._asked.pop(partition, None)
+            self._requested.pop(partition, None)
             return
         begun = CompactionPass(
             partition,
@@ -242,8 +242,8 @@ class Compactor:
         self._clean_offsets.setdefault(_directory(partition), {})[log.topic_partition] = ended.cleaned_to
         self._checkpoint(_directory(partition))
         if ended.cleaned_to >= ended.plan.segments[-1].end_offset:
-            self._asked.pop(partition, None)
-        self._tell(ended)
+            self._requested.pop(partition, None)
+        self._log_pass(ended)
         self._timers.after(log.config.file_delete_delay_ms, lambda: self._unlink(partition))
 
     def _unlink(self, partition: LedPartition) -> None:
@@ -254,7 +254,7 @@ class Compactor:
             if work is not None:
                 self._ports.spawner.submit(*work)
 
-    def _tell(self, ended: CompactionPass) -> None:
+    def _log_pass(self, ended: CompactionPass) -> None:
         self._logger.info(
             "partition compacted",
             partition=str(ended.partition.log.topic_partition),
@@ -274,7 +274,7 @@ class Compactor:
         """Give up on a partition after damage or a disk error; try again later after any other error."""
         self.passes_failed += 1
         self._health.failed(partition)
-        self._asked.pop(partition, None)
+        self._requested.pop(partition, None)
         where = str(partition.log.topic_partition)
         for_good = isinstance(failure, DamagedLog) or (
             isinstance(failure, OSError) and not isinstance(failure, FileNotFoundError) and not passes(failure)

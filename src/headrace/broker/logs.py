@@ -70,20 +70,20 @@ class NodeLogger:
     def _text(
         self, level: str, event: str, fields: dict[str, FieldValue], unsaid: int, cause: BaseException | None
     ) -> str:
-        told: dict[str, object] = {
+        shown: dict[str, object] = {
             name: _clean(value, FIELD_LENGTH_MAX) if isinstance(value, str) else value
             for name, value in (*self._context.items(), *fields.items())
         }
         if unsaid:
-            told["lines_left_out"] = unsaid
+            shown["lines_left_out"] = unsaid
         steps = _traceback_lines(cause) if cause is not None else []
         timestamp, event = _timestamp(self._clock.wall_ms()), _clean(event, FIELD_LENGTH_MAX)
         if self._format == "json":
-            line = {"timestamp": timestamp, "level": level, "event": event, **told}
+            line = {"timestamp": timestamp, "level": level, "event": event, **shown}
             if steps:
                 line["traceback"] = steps
             return msgspec.json.encode(line).decode() + "\n"
-        words = (f"{name}={_quoted(value)}" for name, value in told.items())
+        words = (f"{name}={_quoted(value)}" for name, value in shown.items())
         first = " ".join((timestamp, f"[{level:<{LEVEL_WIDTH}}]", event, *words))
         return "".join(f"{part}\n" for part in (first, *(f"    {step}" for step in steps)))
 

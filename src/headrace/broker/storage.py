@@ -45,7 +45,7 @@ class StorageWatch:
     def no_room(self, directory: LogDirectory) -> None:
         """Query the free space now, because a write found less than the last query."""
         directory.space.refused()
-        self._tell(directory)
+        self._log_change(directory)
         self._look(directory)
 
     def _look(self, directory: LogDirectory) -> None:
@@ -58,11 +58,11 @@ class StorageWatch:
             if error is not None and not passes(error):
                 self._table.error(directory, directory.path, error)
             elif directory in self._table.directories:
-                self._tell(directory)
+                self._log_change(directory)
 
         self._spawner.submit(work.run, done)
 
-    def _tell(self, directory: LogDirectory) -> None:
+    def _log_change(self, directory: LogDirectory) -> None:
         """Log a change between full and not full, once."""
         path, space = directory.path, directory.space
         if space.full and path not in self._told_full:

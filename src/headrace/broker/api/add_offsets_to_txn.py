@@ -2,7 +2,7 @@
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.coordinators import group_error
-from headrace.broker.api.support.transactions import PLAIN_VERSION, error_in, id_error, told
+from headrace.broker.api.support.transactions import PLAIN_VERSION, error_for_version, error_in, id_error
 from headrace.broker.coordinators.groups import OFFSETS_TOPIC
 from headrace.core.coordination.machine import Producer
 from headrace.model.access import Operation
@@ -38,5 +38,6 @@ def handle(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> AddOffsetsTo
 
 def _response(ctx: RequestContext, error: ErrorCode) -> AddOffsetsToTxnResponse:
     return AddOffsetsToTxnResponse(
-        throttle_time_ms=ctx.throttle_time_ms, error_code=told(error, ctx.version, fenced_from=_FENCED_FROM)
+        throttle_time_ms=ctx.throttle_time_ms,
+        error_code=error_for_version(error, ctx.version, fenced_from=_FENCED_FROM),
     )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.authorization import stranger_refusal
 from headrace.broker.api.support.coordinators import Result, ask_each, known
-from headrace.broker.api.support.transactions import BUMPING_VERSION, PLAIN_VERSION, id_error, told
+from headrace.broker.api.support.transactions import BUMPING_VERSION, PLAIN_VERSION, error_for_version, id_error
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.core.coordination.machine import Producer
@@ -69,7 +69,7 @@ def _batched(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
         for each in request.transactions[:TRANSACTIONS_MAX]
     ]
 
-    def told(
+    def result_of(
         asked: _Asked, topics: tuple[AddPartitionsToTxnResponseTopic, ...]
     ) -> AddPartitionsToTxnResponseTransaction:
         return AddPartitionsToTxnResponseTransaction(transactional_id=asked.transactional_id, topic_results=topics)
@@ -77,13 +77,13 @@ def _batched(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
     def respond(results: list[AddPartitionsToTxnResponseTransaction]) -> AddPartitionsToTxnResponse:
         return AddPartitionsToTxnResponse(throttle_time_ms=ctx.throttle_time_ms, results_by_transaction=tuple(results))
 
-    return _ask(ctx, asked, told, respond)
+    return _ask(ctx, asked, result_of, respond)
 
 
 def _ask(
     ctx: RequestContext,
     asked: list[_Asked],
-    told: Callable[[_Asked, tuple[AddPartitionsToTxnResponseTopic, ...]], Result],
+    result_of: Callable[[_Asked, tuple[AddPartitionsToTxnResponseTopic, ...]], Result],
     respond: Callable[[list[Result]], object],
 ) -> object:
     transactions = ctx.transactions
@@ -98,7 +98,7 @@ def _ask(
         return transactions.add_partitions(each.transactional_id, each.producer, each.partitions(), version)
 
     def answered(each: _Asked, outcome: Errors | ErrorCode | ProposalFailed) -> Result:
-        return told(each, _topics(each, _errors(each, outcome), ctx.version))
+        return result_of(each, _topics(each, _errors(each, outcome), ctx.version))
 
     return ask_each(ctx, asked, ask, answered, respond)
 
@@ -136,7 +136,9 @@ def _topics(asked: _Asked, errors: Errors, version: int) -> tuple[AddPartitionsT
             results_by_partition=tuple(
                 AddPartitionsToTxnResponsePartition(
                     partition_index=index,
-                    partition_error_code=told(errors[topic.name, index], version, fenced_from=_FENCED_FROM),
+                    partition_error_code=error_for_version(
+                        errors[topic.name, index], version, fenced_from=_FENCED_FROM
+                    ),
                 )
                 for index in topic.partitions
             ),

@@ -31,7 +31,7 @@ def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
             return known(ProposalFailed(ErrorCode.INVALID_REQUEST, ""))
         return ctx.transactions.propose(transactional_id, _describing(transactional_id))
 
-    def told(
+    def result_of(
         transactional_id: str, outcome: DescribedTransaction | ProposalFailed
     ) -> DescribeTransactionsResponseTransactionState:
         return _state(ctx, transactional_id, outcome)
@@ -39,7 +39,7 @@ def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
     def respond(states: list[DescribeTransactionsResponseTransactionState]) -> DescribeTransactionsResponse:
         return DescribeTransactionsResponse(throttle_time_ms=ctx.throttle_time_ms, transaction_states=tuple(states))
 
-    return ask_each(ctx, ids, ask, told, respond)
+    return ask_each(ctx, ids, ask, result_of, respond)
 
 
 def _describing(transactional_id: str) -> TransactionDecide:

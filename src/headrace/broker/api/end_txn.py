@@ -2,7 +2,7 @@
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.coordinators import when_known
-from headrace.broker.api.support.transactions import BUMPING_VERSION, PLAIN_VERSION, id_error, told
+from headrace.broker.api.support.transactions import BUMPING_VERSION, PLAIN_VERSION, error_for_version, id_error
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.commands import EndTransaction, ProducerResult
@@ -18,7 +18,7 @@ def handle(request: EndTxnRequest, ctx: RequestContext) -> object:
         result = ProducerResult(outcome.code) if isinstance(outcome, ProposalFailed) else outcome
         return EndTxnResponse(
             throttle_time_ms=ctx.throttle_time_ms,
-            error_code=told(result.error, ctx.version, fenced_from=_FENCED_FROM),
+            error_code=error_for_version(result.error, ctx.version, fenced_from=_FENCED_FROM),
             producer_id=result.producer.producer_id,
             producer_epoch=result.producer.producer_epoch,
         )

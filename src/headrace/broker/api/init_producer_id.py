@@ -3,7 +3,7 @@
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.coordinators import when_known
 from headrace.broker.api.support.proposals import COMMIT_WAIT_MS
-from headrace.broker.api.support.transactions import id_error, told
+from headrace.broker.api.support.transactions import error_for_version, id_error
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.commands import InitProducer, ProducerResult
@@ -77,7 +77,7 @@ def _given(ctx: RequestContext, producer_id: int, producer_epoch: int) -> InitPr
 def _failed(ctx: RequestContext, error: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(
         throttle_time_ms=ctx.throttle_time_ms,
-        error_code=told(error, ctx.version, fenced_from=_FENCED_FROM),
+        error_code=error_for_version(error, ctx.version, fenced_from=_FENCED_FROM),
         producer_id=NO_PRODUCER_ID,
         producer_epoch=NO_PRODUCER_EPOCH,
     )

@@ -19,7 +19,7 @@ def id_error(ctx: RequestContext, transactional_id: str) -> ErrorCode:
     return ErrorCode.NONE if transactional_id else ErrorCode.INVALID_REQUEST
 
 
-def told(error: ErrorCode, version: int, *, fenced_from: int) -> ErrorCode:
+def error_for_version(error: ErrorCode, version: int, *, fenced_from: int) -> ErrorCode:
     """Translate the error for clients before `fenced_from`, which know a fenced producer by an older code (KIP-588)."""
     if error is ErrorCode.PRODUCER_FENCED and version < fenced_from:
         return ErrorCode.INVALID_PRODUCER_EPOCH
