@@ -259,4 +259,4 @@ def test_a_lane_that_is_stuck_shows_in_metrics_and_the_log(broker):
     broker.steps()
     broker.pass_time(10_000)
     assert not any(samples(broker, "headrace_helper_stuck").values())
-    assert sum("goes on" in line for line in broker.log_lines) == 1
+    assert sum("stuck continues" in line for line in broker.log_lines) == 1
