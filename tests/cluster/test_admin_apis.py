@@ -85,7 +85,7 @@ class TestCreateTopics:
         node.machine.spawner.hold(name_contains="sync_metadata")
         (result,) = create(client, topic("orders"), timeout_ms=2_000)
         assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
-        assert "may still be carried out" in result.error_message
+        assert "the outcome is unknown" in result.error_message
         node.machine.spawner.release()
         node.world.run_until(lambda: "orders" in image(node).topics)
 

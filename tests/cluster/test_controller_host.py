@@ -185,7 +185,7 @@ class TestFailure:
         assert after.outcome is None
         node.settle(after)
         assert failure(after).code is ErrorCode.KAFKA_STORAGE_ERROR
-        assert "start the node again" in failure(after).message
+        assert "restart the broker" in failure(after).message
         assert any("could not be synced" in notice for notice in node.notices)
 
     def test_a_commit_that_fails_for_no_fault_of_the_disk_is_given_up_and_forgotten(self) -> None:
