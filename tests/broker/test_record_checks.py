@@ -14,7 +14,7 @@ from headrace.wire.records import header, walk
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.compression import Compression, compress
 from tests.broker.virtual import BROKER_RESOURCE, TOPIC_RESOURCE, VirtualBroker, produce_request
-from tests.records.forged import with_body, with_header
+from tests.wire.records.forged import with_body, with_header
 
 GOOD = bytes(build_batch([NewRecord(1, b"k%d" % number, b"value") for number in range(3)]))
 CODECS = [codec for codec in Compression if codec is not Compression.NONE]

@@ -19,7 +19,7 @@ from headrace.wire.messages import (
     init_producer_id,
     list_config_resources,
 )
-from tests.cluster.asking import (
+from tests.cluster.admin_requests import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,

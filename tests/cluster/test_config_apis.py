@@ -9,7 +9,7 @@ from headrace.wire.messages import (
     alter_configs,
     describe_configs,
 )
-from tests.cluster.asking import (
+from tests.cluster.admin_requests import (
     APPEND,
     BROKER,
     BROKER_LOGGER,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.delivery.copying import campaign
+from tests.delivery.copy_campaign import campaign
 
 pytestmark = [pytest.mark.process, pytest.mark.record_integrity, pytest.mark.timeout(400)]
 

@@ -19,7 +19,7 @@ from headrace.core.transactions.settings import (
 )
 from headrace.core.transactions.steps import EXHAUSTED_FROM
 from headrace.model.errors import ErrorCode
-from tests.core.passing_time import WALL_START_MS, Ticket
+from tests.core.manual_clock import WALL_START_MS, Ticket
 from tests.epochs.harness import OWNER, EpochHarness
 
 NUMBERS = st.integers(-1, 2**63 - 1)

@@ -2,7 +2,7 @@
 
 from headrace.core.groups.commands import ConsumerHeartbeat
 from headrace.model.errors import ErrorCode
-from tests.core.passing_time import Ticket
+from tests.core.manual_clock import Ticket
 from tests.groups.harness import GROUP, Harness
 
 

@@ -20,7 +20,7 @@ from headrace.core.groups.settings import GroupSettings
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_PRODUCER_ID
-from tests.core.passing_time import PassingTime, Ticket
+from tests.core.manual_clock import PassingTime, Ticket
 
 GROUP = "g"
 FORMAT = GroupRecords()

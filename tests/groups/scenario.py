@@ -11,7 +11,7 @@ whose leader deals out its six partitions; `consume` and `quit` are heartbeats o
 from headrace.core.groups.commands import ConsumerHeartbeatResult, JoinResult, SyncResult
 from headrace.core.groups.subscriptions import assigned_partitions
 from headrace.model.errors import ErrorCode
-from tests.core.passing_time import Ticket
+from tests.core.manual_clock import Ticket
 from tests.groups.mixed import MixedHarness
 
 MARK = "----"

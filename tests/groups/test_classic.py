@@ -9,7 +9,7 @@ from headrace.core.groups.records import GroupRecord
 from headrace.core.groups.settings import GROUP_BYTES_MAX
 from headrace.core.groups.states import TRANSITIONS, GroupState
 from headrace.model.errors import ErrorCode
-from tests.core.passing_time import Ticket
+from tests.core.manual_clock import Ticket
 from tests.groups.harness import GROUP, Harness
 
 NONE = ErrorCode.NONE

@@ -24,7 +24,7 @@ from headrace.core.groups.consumer_records import (
     TargetRecord,
 )
 from headrace.model.errors import ErrorCode
-from tests.core.passing_time import Ticket
+from tests.core.manual_clock import Ticket
 from tests.groups.consumers import ConsumerHarness
 from tests.groups.harness import FORMAT, GROUP
 

@@ -8,7 +8,7 @@ from headrace.core.groups import classic
 from headrace.core.groups.commands import SyncResult
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
-from tests.core.passing_time import Ticket
+from tests.core.manual_clock import Ticket
 from tests.groups.harness import Harness
 
 NAMES = st.sampled_from(["a", "b", "c", "s", "z"])

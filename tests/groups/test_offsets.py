@@ -6,7 +6,7 @@ from headrace.core.coordination.machine import RecordRefused
 from headrace.core.groups.records import CommittedOffset, GroupMetadata, GroupRecord, MemberMetadata, OffsetRecord
 from headrace.core.groups.subscriptions import subscribed_topics
 from headrace.model.errors import ErrorCode
-from tests.core.passing_time import WALL_START_MS, Ticket
+from tests.core.manual_clock import WALL_START_MS, Ticket
 from tests.groups.harness import FORMAT, GROUP, Harness
 
 NONE = ErrorCode.NONE

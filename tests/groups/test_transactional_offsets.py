@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from headrace.core.groups import offset_requests
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
-from tests.core.passing_time import Ticket
+from tests.core.manual_clock import Ticket
 from tests.groups.consumers import ConsumerHarness
 from tests.groups.harness import GROUP, Harness
 

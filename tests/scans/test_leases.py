@@ -13,7 +13,7 @@ from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import delete_records, scan_manifest, scan_release
 from tests.broker.virtual import VirtualBroker
-from tests.scans.reading import rows
+from tests.scans.manifest_rows import rows
 from tests.transactions.wire import TransactionClient, transaction_broker
 
 NEW = bytes(16)

@@ -28,7 +28,7 @@ from headrace.log.names import SCANS
 from headrace.model.errors import ErrorCode
 from tests.broker_process.broker_process import BrokerProcess
 from tests.reserved_ports import reserved_port
-from tests.scans.reading import Row, checked_rows
+from tests.scans.manifest_rows import Row, checked_rows
 
 pytestmark = pytest.mark.process
 

@@ -13,7 +13,7 @@ from headrace.core.transactions.records import Transaction, TransactionRecord, T
 from headrace.core.transactions.settings import TransactionSettings
 from headrace.core.transactions.states import AT_REST, ENDING, PRECEDING
 from headrace.model.errors import ErrorCode
-from tests.core.passing_time import PassingTime, Ticket
+from tests.core.manual_clock import PassingTime, Ticket
 
 ID = "t"
 FORMAT = TransactionRecords()

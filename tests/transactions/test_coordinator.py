@@ -15,7 +15,7 @@ from headrace.core.transactions.records import (
 from headrace.core.transactions.settings import IDS_PER_SLICE, PARTITIONS_PER_TRANSACTION_MAX
 from headrace.core.transactions.states import TransactionState
 from headrace.model.errors import ErrorCode
-from tests.core.passing_time import Ticket
+from tests.core.manual_clock import Ticket
 from tests.transactions.harness import ID, Harness
 
 DAY_MS = 24 * 3_600_000

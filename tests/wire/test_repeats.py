@@ -13,8 +13,8 @@ from headrace.wire.messages import produce
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.header import HEADER
 from headrace.wire.repeats import SHAPE_AT, read_repeat_plainly
-from tests.records.forged import with_header
 from tests.wire.compiled_module import compiled_module, needs_compiler
+from tests.wire.records.forged import with_header
 
 pytestmark = needs_compiler
 

@@ -1,6 +1,6 @@
 """A copy job and its broker, killed in turns at named points, and what arrived in the end.
 
-`python -m tests.delivery.copying --messages 200000 --kills 20` is the long run of the mode exactly once.
+`python -m tests.delivery.copy_campaign --messages 200000 --kills 20` is the long run of the mode exactly once.
 """
 
 import argparse
@@ -53,7 +53,7 @@ BROKER_POINTS = {
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "transaction.state.log.num.partitions": "4"}
 
 
-class Copying:
+class CopyCampaign:
     """The rows are sent before the copy begins; it is restarted whenever it ends."""
 
     def __init__(self, folder, mode, *, messages, kills, seed):
@@ -230,7 +230,7 @@ def _rows(numbers):
 
 def campaign(folder, mode, *, messages, kills, seed, tell=lambda line: None):
     """Kills of the copy and of the broker in turns, `kills` of each; what was copied, what was sent, and the points."""
-    with Copying(folder, mode, messages=messages, kills=kills, seed=seed) as copying:
+    with CopyCampaign(folder, mode, messages=messages, kills=kills, seed=seed) as copying:
         for number in range(kills):
             copying.kill_copy(*CLIENT_POINTS[mode][number % len(CLIENT_POINTS[mode])])
             copying.kill_broker(BROKER_POINTS[mode][number % len(BROKER_POINTS[mode])])

@@ -6,7 +6,7 @@ import pytest
 from headrace.core.groups.commands import LeavingMember
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
-from tests.core.passing_time import Ticket
+from tests.core.manual_clock import Ticket
 from tests.groups.consumers import ConsumerHarness
 from tests.groups.harness import GROUP
 from tests.groups.mixed import MixedHarness

@@ -20,8 +20,8 @@ from headrace.wire.records.builder import NewRecord, build_batch, encode_varint
 from headrace.wire.records.compression import Compression
 from headrace.wire.records.markers import control_batch
 from headrace.wire.records.reader import Record, batches, check_batch, records
-from tests.records.column_helpers import compiled_helper, decoded_records
-from tests.records.forged import with_body, with_header
+from tests.wire.records.column_helpers import compiled_helper, decoded_records
+from tests.wire.records.forged import with_body, with_header
 
 INT64 = range(-(2**63), 2**63)
 

@@ -6,8 +6,8 @@ from compat.adapters import features
 from compat.cases.case import assert_same, digest, sample
 from compat.client import COMPRESSIONS, Feature, Message, Sending
 from headrace.testing import EmbeddedBroker
-from tests.clients.conftest import ClientOf
-from tests.clients.test_clients import CLIENTS
+from tests.client.stock.conftest import ClientOf
+from tests.client.stock.test_clients import CLIENTS
 
 pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
 

@@ -5,7 +5,7 @@ import pytest
 from compat.adapters import features
 from compat.cases import CASES, Case
 from headrace.testing import EmbeddedBroker
-from tests.clients.conftest import ClientOf
+from tests.client.stock.conftest import ClientOf
 
 pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
 

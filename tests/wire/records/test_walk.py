@@ -9,8 +9,8 @@ from headrace.wire.records import header
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.reader import records
 from headrace.wire.records.walk import are_sound_plainly
-from tests.records.forged import with_body
 from tests.wire.compiled_module import compiled_module, needs_compiler
+from tests.wire.records.forged import with_body
 
 pytestmark = needs_compiler
 

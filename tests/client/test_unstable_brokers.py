@@ -15,7 +15,7 @@ from headrace.wire.messages import consumer_group_heartbeat, join_group, sync_gr
 
 from .hostile import ScriptedServer
 from .patience import retry_until_deadline
-from .test_flapping import Flapping, RestlessCoordinator
+from .test_unstable_leaders import Flapping, RestlessCoordinator
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("front")]
 
