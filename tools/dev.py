@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,10 @@ LINTED = ("src", "tests", "tools", "examples", "compat")
 CHECKED_LOOSELY = LINTED[1:]
 CACHES = (".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache")
 LITTER = (".venv", ".compat", *CACHES, "dist", "build")
+UNIT_TESTS = "not process and not spark and not slow"
+MODULE_MARK = re.compile(
+    r"^pytestmark = (\[[^\]]*)?pytest\.mark\.(process|spark|slow|xdist_group\(.spark.\))", re.MULTILINE
+)
 COMPILE = (
     *("uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header", "--no-annotate"),
     *("--no-emit-index-url", "--python-version", "3.11", "pyproject.toml"),
@@ -56,9 +61,9 @@ def environment(*, requirements: str, shows_progress: bool = False) -> None:
     """Bring `.venv` to what requirements/<name>.txt pins; costs nothing when the stamp says that it is there."""
     pins = ROOT / "requirements" / f"{requirements}.txt"
     stamp = STAMPS / requirements
-    # What is compiled is part of it: a helper of an older source would not fit.
-    sources = (pins, ROOT / "pyproject.toml", *sorted(ROOT.glob("src/headrace/wire/**/*.[ch]")))
-    content = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    # The C sources are part of it: a compiled helper of an older source would not fit.
+    sources = (pins, *sorted(ROOT.glob("src/headrace/wire/**/*.[ch]")))
+    content = hashlib.sha256(b"".join(source.read_bytes() for source in sources) + installed_tables()).hexdigest()
     if PYTHON.exists() and stamp.is_file() and stamp.read_text() == content:
         return
     create_venv()
@@ -70,6 +75,14 @@ def environment(*, requirements: str, shows_progress: bool = False) -> None:
     must(*pip, "--no-deps", "--no-build-isolation", "-e", ROOT, failing=itself)
     STAMPS.mkdir(exist_ok=True)
     stamp.write_text(content)
+
+
+def installed_tables() -> bytes:
+    """Return the tables of pyproject.toml that an installation depends on, which leaves out the settings of linters."""
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return repr((project["build-system"], project["project"], project["tool"]["hatch"])).encode()
 
 
 def create_venv() -> None:
@@ -105,6 +118,18 @@ def test(arguments: Sequence[str]) -> int:
     """Run the tests, in random order, warnings being errors (CI=true: repeat a few failed tests of real processes)."""
     environment(requirements="dev")
     return run(PYTHON, "-m", "tools.test_run", *arguments)
+
+
+def quick(arguments: Sequence[str]) -> int:
+    """Run the unit tests: those without processes, real clients, real time or Spark that are not marked slow."""
+    environment(requirements="dev")
+    ignored = (f"--ignore={module}" for module in modules_without_unit_tests())
+    return run(PYTHON, "-m", "tools.test_run", "-m", UNIT_TESTS, *ignored, *arguments)
+
+
+def modules_without_unit_tests() -> list[Path]:
+    """Return the test modules that are marked as a whole, so that they need not be imported to be left out."""
+    return [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if MODULE_MARK.search(path.read_text())]
 
 
 def check(arguments: Sequence[str]) -> int:
@@ -185,6 +210,7 @@ def clean(arguments: Sequence[str]) -> int:
 CHORES: dict[str, Callable[[Sequence[str]], int]] = {
     "demo": demo,
     "test": test,
+    "quick": quick,
     "check": check,
     "format": format_code,
     "docs": docs,

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
+from headrace import __version__
 from headrace.broker.node import Node
 from headrace.model.configs.values import BrokerConfig
 from headrace.ports.bundle import Ports
@@ -63,13 +64,11 @@ def run(config: BrokerConfig, *, on_ready: Callable[[Node], None] = lambda node:
 
 
 def _log_start(node: Node) -> None:
-    from importlib.metadata import version
-
     from headrace.wire.compiled import has_request_helper
 
     node.logger.info(
         "broker starts",
-        version=version("headrace"),
+        version=__version__,
         data=", ".join(os.path.abspath(path) for path in node.config.log_dirs),
         listeners=", ".join(map(str, node.config.listeners)),
         helpers="compiled" if has_request_helper() else "pure Python",

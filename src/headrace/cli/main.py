@@ -84,9 +84,9 @@ class LazyGroup(CommandGroup):
 
 def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from importlib.metadata import version
+        from headrace import __version__
 
-        click.echo(f"headrace {version('headrace')}")
+        click.echo(f"headrace {__version__}")
         ctx.exit()
 
 
