@@ -18,7 +18,7 @@ def allocations_traced() -> Iterator[None]:
 
 
 def allocates_less_than(limit: int, call: Callable[[], object]) -> bool:
-    """Whether `call` can do with less; to be asked while allocations are traced."""
+    """Return whether `call` can do with less; to be asked while allocations are traced."""
     return any(_peak_bytes(call) < limit for _ in range(TIMES))
 
 

@@ -1,4 +1,4 @@
-"""Ports of loopback that stay a test's own: nobody answers there before its broker does, and nobody else gets them."""
+"""Ports of loopback that stay a test's own: no server answers there before its broker does, and no other gets them."""
 
 from headrace.bench.brokers import free_ports
 

@@ -25,7 +25,7 @@ LIBRARIES = {
 """The file that each source becomes: a plain library, and a module of this Python."""
 FLAGS = ("-O3", "-std=c11", "-Wall", "-Wextra", "-shared", "-fPIC")
 SYSTEM_FLAGS = {"darwin": ("-undefined", "dynamic_lookup")}
-"""Symbols of Python are found when the module is loaded; only this system has to be told so."""
+"""Symbols of Python are found when the module is loaded; only macOS needs to be instructed to allow that."""
 HEADERS = Path(sysconfig.get_paths()["include"])
 COMPILE_SECONDS_MAX = 300
 

@@ -22,7 +22,7 @@ from headrace.testing import EmbeddedBroker
 
 SIZES_BYTES = (100, 1_000)
 CONSUMED_SHARE = 3
-"""So many times the messages that are produced are read: reading is quicker, and short runs say little."""
+"""How often the produced messages are read: reading is quicker, and short runs say little."""
 
 BATCH_BYTES = 16 * 1024
 LINGER_MS = 5
@@ -218,7 +218,7 @@ def measure(name: str, servers: str, topic: str, messages: int, size: int) -> No
 
 
 def numbers(program: str, bytecode: str) -> list[float]:
-    """What a program prints; as installed packages have bytecode, it gets some too, in that folder."""
+    """Return what a program prints; as installed packages have bytecode, it gets some too, in that folder."""
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = bytecode
     command = [sys.executable, "-c", program]
@@ -246,7 +246,7 @@ def measure_all(servers: str, new_topic: Callable[[str], str], messages: int, ro
 
 
 def goals(figures: Figures, import_ms: float, memory_mb: float) -> list[tuple[str, str, bool]]:
-    """What the client is to reach, what it reached, and whether that is enough."""
+    """Return the target of the client, the figure that it reached, and whether that is enough."""
 
     def ratio(one: str, other: str) -> list[float]:
         return [figures[one, size][0] / figures[other, size][0] for size in SIZES_BYTES]

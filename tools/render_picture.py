@@ -18,13 +18,13 @@ WEB_FONT = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
 def output_of(command: list[str]) -> str:
-    """What the command prints for a colour terminal that cannot move its cursor: each progress bar once, at its end."""
+    """Return what the command prints for a colour terminal without cursor movement: each progress bar at its end."""
     environment = {**os.environ, "FORCE_COLOR": "1", "TTY_INTERACTIVE": "0", "COLUMNS": str(COLUMNS)}
     return subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def without_installer(printed: str) -> str:
-    """What pip says of the packages of Spark is longer than all the rest."""
+    """Leave out what pip says of the packages of Spark, which is longer than all the rest."""
     begin, told, rest = printed.partition(INSTALLED)
     _, broker, after = rest.partition("broker at")
     return f"{begin}{told}\n{broker}{after}" if broker else printed

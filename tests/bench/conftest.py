@@ -16,7 +16,7 @@ HAS_COMPILER = any(shutil.which(name) for name in COMPILERS)
 
 @pytest.fixture(scope="session")
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is built for these tests is built once, and does not stay."""
+    """Build what these tests need once, and remove it afterwards."""
     return tmp_path_factory.mktemp("cache")
 
 

@@ -212,8 +212,8 @@ def test_wrong_use(embedded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) ->
     assert "leave out --bootstrap" in invoke("recovery", *on, exit_code=2).stderr
     assert "leave out --bootstrap" in invoke("start", *on, exit_code=2).stderr
     assert "--broker-pid" in invoke("connections", "--count", "1", *on, exit_code=1).stderr
-    nobody = str(1 << 22)  # above what Linux gives
-    assert f"no process has the id {nobody}" in invoke("produce", *on, "--broker-pid", nobody, exit_code=2).stderr
+    unused = str(1 << 22)  # above what Linux gives
+    assert f"no process has the id {unused}" in invoke("produce", *on, "--broker-pid", unused, exit_code=2).stderr
     assert "with --bootstrap" in invoke("produce", "--broker-pid", "1", exit_code=2).stderr
     monkeypatch.setattr("headrace.cli.bench.options.REACHED_MS_MAX", 2_000)
     assert "cannot reach 127.0.0.1:1" in invoke("produce", "--bootstrap", "127.0.0.1:1", exit_code=1).stderr

@@ -22,7 +22,7 @@ def test_a_wrong_checksum_ends_the_bare_loop(
     tmp_path: Path, client: ReplayClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headrace.wire.records.builder.checksum", lambda batch: 7)
-    # The Python client sums each batch anew; the C client changes the sum it was given, which stays wrong.
+    # The Python client sums each batch again; the C client changes the sum it was given, which stays wrong.
     if client.description == "C replay":
         with pytest.raises(RunRejected):
             AppendFloorRounds(tmp_path, client, replace(SINGLE, bytes_max=2_000))()

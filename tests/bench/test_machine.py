@@ -25,7 +25,7 @@ def small_memory(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 
 def touched_bytes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """What is read while the memory is touched, of a file that takes no place on the disk and then goes."""
+    """Return the bytes read while memory is touched, of a file without a place on the disk, which is then removed."""
     read, total, own_thread = os.preadv, 0, threading.current_thread()
 
     def count(descriptor: int, buffers: list[bytearray], position: int, *flags: int) -> int:
@@ -70,7 +70,7 @@ def is_forgotten(file: Path) -> bool:
 
 
 def test_data_is_forgotten_by_the_system(tmp_path: Path) -> None:
-    """As far as the file system has a memory to forget by, and nobody is at the page just then; all files count."""
+    """As far as the file system can forget pages, and no process uses the page just then; all files count."""
 
     def dropped(folder: Path) -> Path:
         (folder / "folder").mkdir(parents=True)

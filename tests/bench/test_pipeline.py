@@ -1,4 +1,4 @@
-"""What `bench pipeline` sends and how it judges: the orders, their pace, and a queue that grows or does not."""
+"""The orders that `bench pipeline` sends, their pace, and its judgement of a queue that grows or does not."""
 
 import time
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What the system says of processes, and processes that do not do as they should."""
+"""Facts that the system gives about processes, and processes that misbehave."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The benchmark of Spark without Spark: what is checked, what is made of the answers, and what Maven is told."""
+"""The benchmark of Spark without Spark: its checks, its figures from the answers, and its arguments for Maven."""
 
 import os
 import sys
@@ -120,7 +120,7 @@ def test_a_quick_run_has_micro_batches_that_count() -> None:
 
 @pytest.fixture
 def maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program that notes what it is told and leaves a jar."""
+    """A program that notes its arguments and leaves a jar."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     script, told = tmp_path / "mvn", tmp_path / "told"
     script.write_text(

@@ -1,4 +1,4 @@
-"""What counts as reached."""
+"""Targets count as reached by the rule of the page."""
 
 import pytest
 

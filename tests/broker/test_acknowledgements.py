@@ -22,7 +22,7 @@ def test_flush_messages_one_answers_only_after_the_sync():
     broker.steps()
     assert broker.partition("t").log.end_offset == 1, "it is written"
     assert not client.has_answer(asked)
-    assert not reader.has_answer(waiting), "and nobody reads above the high watermark"
+    assert not reader.has_answer(waiting), "and no consumer reads above the high watermark"
     broker.release_syncs()
     assert client.wait(asked).responses[0].partition_responses[0].error_code == 0
     assert reader.wait(waiting).responses[0].partitions[0].high_watermark == 1

@@ -43,7 +43,7 @@ ROUNDS_MAX = 60
 REST_STEPS_MAX = 3_000
 CALLS_MAX = 30
 RUNS_WITHOUT_FAULT = 3
-"""After so many runs that made fewer calls, every call has raised."""
+"""Every call has raised after this many runs that made fewer calls."""
 SETTINGS = {
     "log.cleaner.backoff.ms": "100",
     "log.retention.check.interval.ms": "1000",
@@ -72,7 +72,7 @@ class Faults:
         self.kind = kind
         self.seen = set()
         self.at = 0
-        """Which call raises at the next run."""
+        """Number of the call that raises at the next run."""
         self._runs_without = 0
         self.thrown = []
         self.is_exhausted = False
@@ -125,7 +125,7 @@ class Faults:
 
 
 def _depth(frame, run):
-    """How many calls below the completion this frame is; the completion itself is 0."""
+    """Return how many calls below the completion this frame is; the completion itself is 0."""
     depth = -1
     while frame is not None and frame.f_code is not run.__code__:
         depth += frame.f_code.co_name not in PARTS and "headrace" in frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""What one client, patient or rude, can hold of the node: limits on requests, bytes, time and connections."""
+"""Limits on the requests, bytes, time and connections that one client, patient or rude, can hold of the node."""
 
 import errno
 
@@ -33,7 +33,7 @@ def large(monkeypatch):
     broker = VirtualBroker(settings={"message.max.bytes": str(LARGE_BYTES)}).with_topic("large").with_topic("small")
     client = broker.client()
     assert client.produce_error("large", 0, client.batch(b"x" * (LARGE_BYTES - 1000))) == 0
-    broker.pass_time(1000)  # nobody has been served for a while
+    broker.pass_time(1000)  # no client has been served for a while
     return broker
 
 

@@ -1,4 +1,4 @@
-"""Fetch: how much, how soon, from where; and that a waiting fetch costs nobody anything."""
+"""Fetch: how much, how soon, from where; and that a waiting fetch costs no other client anything."""
 
 import gc
 
@@ -17,7 +17,7 @@ READ_COMMITTED = 1
 
 @pytest.fixture(scope="module")
 def broker():
-    """Ten batches of two records in `ten`; nothing in `empty`; nobody writes to them."""
+    """Ten batches of two records in `ten`; nothing in `empty`; no client writes to them."""
     broker = VirtualBroker().with_topic("ten").with_topic("empty", partitions=3).with_topic("other")
     client = broker.client()
     for place in range(10):

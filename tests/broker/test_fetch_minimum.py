@@ -24,7 +24,7 @@ def write(client, topic, partition, count, value=VALUE):
 
 
 def is_answered_now(broker, client, asked):
-    """Whether the answer comes without time passing: the virtual clock stands still while a node has turns to take."""
+    """Return whether the answer comes without time passing: virtual time stops while a node has turns to take."""
     before = broker.machine.clock.monotonic_ms()
     client.wait(asked)
     return broker.machine.clock.monotonic_ms() - before < LONG_MS / 2
@@ -141,7 +141,7 @@ def test_without_room_for_any_record_an_empty_partition_is_still_waited_for(part
 
 
 def is_reading(broker):
-    """Whether a fetch was read in part."""
+    """Return whether a fetch was read in part."""
     return any(connection.parked for connection in broker.node.loop._connections.values())
 
 

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): a consumer names only what changed, and is told only what changed."""
+"""Fetch sessions (KIP-227): a consumer names only what changed, and the answer holds only what changed."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ class Consumer:
         self.session_id, self.epoch = 0, 0
 
     def fetch(self, wanted=(), *, forget=(), **options):
-        """`wanted` are (partition, offset); what is told: {partition: answer}."""
+        """Fetch `wanted`, which are (partition, offset), and return {partition: answer}."""
         response = self.ask(wanted, forget=forget, **options)
         assert response.error_code == 0
         self.session_id = response.session_id

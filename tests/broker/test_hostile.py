@@ -23,7 +23,7 @@ SEED = 20_240_601
 ATTACKS = 8_000
 KEPT_OPEN_MAX = 60
 MEMORY_GROWTH_BYTES_MAX = 48 << 20
-"""What all attackers together may cost: the arena, 60 begun frames, and the interpreter's own slack."""
+"""Memory that all attackers together may cost: the arena, 60 begun frames, and the interpreter's own slack."""
 
 
 class Healthy(threading.Thread):

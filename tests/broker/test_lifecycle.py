@@ -395,7 +395,7 @@ def test_a_folder_of_no_topic_is_put_aside(damage):
     assert broker.client().read_all("t") == [b"v"]
 
 
-# Disks that fail where nobody writes
+# Disks that fail where no client writes
 
 
 def filled(**configs):

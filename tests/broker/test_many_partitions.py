@@ -1,4 +1,4 @@
-"""Many partitions that come and go: some a turn, in order, and none of them for good in another's way."""
+"""Many partitions that come and go: a few per turn, in order, and none of them blocks another for good."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Metadata, ApiVersions and the describing APIs: what clients are told of the cluster."""
+"""Metadata, ApiVersions and the describing APIs: the view of the cluster that clients get."""
 
 import pytest
 
@@ -355,7 +355,7 @@ def test_a_long_request_is_read_over_several_turns_and_refused_where_it_breaks()
     assert other.metadata().topics == ()
     assert not client.has_answer(asked)
     told = client.wait(asked).topics
-    assert [topic.name for topic in told] == names[:-1], "one that is asked for twice is told once"
+    assert [topic.name for topic in told] == names[:-1], "a name that is asked for twice is answered once"
     assert [topic.error_code for topic in told[-2:]] == [E.UNKNOWN_TOPIC_OR_PARTITION, 0]
     errors = broker.metrics.protocol_errors
     broken = whole[:-40] + b"\xff" * 40

@@ -1,4 +1,4 @@
-"""What readers of committed transactions see through the wire: offsets, aborted lists, sessions, and who is woken."""
+"""Reads of committed transactions through the wire: offsets, lists of aborted ones, sessions, and waking of fetches."""
 
 import pytest
 
@@ -185,7 +185,7 @@ def test_open_transactions_are_described_and_survive_a_restart(broker):
         assert told == {7: (3, 1, -1), 8: (0, -1, 6)}
         assert latest(client, COMMITTED) == 1
     write(client, 1, b"more", epoch=3)
-    assert broker.node.broker.transactions.asked == [], "it is open here: nobody need be asked"
+    assert broker.node.broker.transactions.asked == [], "it is open here: no coordinator need be asked"
     assert marker(client, epoch=3) == E.NONE
     answer = client.fetch("t", isolation=COMMITTED)
     assert (answer.last_stable_offset, aborted(answer)) == (6, [(8, 2)])

@@ -1,4 +1,4 @@
-"""Who is served when more connections are ready than a turn has time for."""
+"""Order of service when more connections are ready than a turn has time for."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +31,7 @@ def test_who_came_last_is_not_behind_a_thousand_that_came_at_once():
 
 @given(st.lists(st.tuples(st.sets(st.integers(0, 60)), st.integers(1, 9)), max_size=30))
 def test_everybody_is_served_once_in_each_round(turns):
-    """Whoever is ready is served after a bounded number of turns, and never twice in one."""
+    """Every ready connection is served after a bounded number of turns, and never twice in one."""
     ready, owed = Ready(), {}
     for fresh, events_max in turns:
         for token in fresh:
@@ -55,4 +55,4 @@ def test_what_was_true_a_turn_ago_is_believed_only_if_it_is_still_waited_for():
     few = [(token, READABLE) for token in range(EVENTS_BETWEEN_LOOKS)]
     ready.put_off([(100, READABLE | BROKEN), (101, WRITABLE), (102, BROKEN)])
     order = ready.with_waiting(few, lambda event: event[0] == 100 and bool(event[1] & READABLE))
-    assert order == [*few, (100, READABLE)], "that it broke is told by the next poll, and by nothing else"
+    assert order == [*few, (100, READABLE)], "only the next poll reports that it broke"

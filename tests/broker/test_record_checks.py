@@ -63,7 +63,7 @@ def broker():
 
 
 def refused(broker: VirtualBroker, topic: str, batch: bytes, error: ErrorCode) -> None:
-    """Whether it comes first on its connection or behind requests like it."""
+    """It may come first on its connection or behind requests like it."""
     client = broker.client()
     end = broker.partition(topic, 0).log.end_offset
     assert client.produce_error(topic, 0, batch) == error

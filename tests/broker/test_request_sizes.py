@@ -1,4 +1,4 @@
-"""How large a request may be: long ones are carried out in slices, and what is too large is refused with an answer."""
+"""Sizes of requests: long ones are carried out in slices, and what is too large is refused with an answer."""
 
 from struct import Struct
 
@@ -37,7 +37,7 @@ def test_the_assignments_of_a_large_group_are_read():
         ),
     )
     response = VirtualBroker().client().ask(ApiKey.SYNC_GROUP, 3, request)
-    assert response.error_code != 0, "there is no such group, which is told rather than a closed connection"
+    assert response.error_code != 0, "an unknown group gets an error, not a closed connection"
 
 
 # Commits

@@ -29,7 +29,7 @@ class BrokerProcess:
         """Of the next start."""
         self._listeners = listeners
         self.module = module
-        """What Python runs: the command, or something around it."""
+        """Arguments of Python: the command, or something around it."""
         self._process: subprocess.Popen[str] | None = None
         self._stderr: IO[str] | None = None
         self.addresses: list[str] = []
@@ -70,7 +70,7 @@ class BrokerProcess:
         return self._process
 
     def complaints(self) -> str:
-        """What the broker has written to stderr so far."""
+        """Return what the broker has written to stderr so far."""
         assert self._stderr is not None
         self._stderr.flush()
         self._stderr.seek(0)

@@ -1,4 +1,4 @@
-"""Bytes no stock client sends: the error Kafka gives, or a closed connection, and nobody else is harmed."""
+"""Bytes no stock client sends: the error Kafka gives, or a closed connection, and no other client is harmed."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""What one client may hold of a broker: connections that are idle, slow, half sent, or too many are closed."""
+"""Limits on what one client may hold of a broker: idle, slow, half-sent and too many connections are closed."""
 
 import time
 from contextlib import suppress
@@ -32,11 +32,11 @@ def _ask(connection: RawConnection) -> None:
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, settings={"connections.max.idle.ms": str(int(IDLE_S * 1000))}) as broker:
-        assert any(_closes_the_idle_one_only(broker) for _ in range(RUNS_MAX)), "nobody was busy on this machine"
+        assert any(_closes_the_idle_one_only(broker) for _ in range(RUNS_MAX)), "no connection was busy on this machine"
 
 
 def _closes_the_idle_one_only(broker: BrokerProcess) -> bool:
-    """Whether this run shows it: not if the machine has kept the busy one from asking for so long."""
+    """Return whether this run shows it: not if the machine has kept the busy one from asking for too long."""
     with RawConnection(broker.bootstrap_servers) as idle, RawConnection(broker.bootstrap_servers) as busy:
         began = asked = time.monotonic()
         _ask(idle)

@@ -1,4 +1,4 @@
-"""How a broker process ends: gracefully at the first signal, at once at the second, and what is there afterwards."""
+"""The end of a broker process: graceful at the first signal, at once at the second, and the folder it leaves."""
 
 import signal
 import subprocess

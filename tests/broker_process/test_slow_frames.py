@@ -27,7 +27,7 @@ LITTLE_BYTES, SOME_BYTES = 2, 40_000
 """Some is enough for a buffer of 64 KiB: all connections together want almost twice the pool."""
 PRODUCED_BYTES = 500_000
 SLACK_BYTES = 24 << 20
-"""What the connections cost beside the pool: objects, and the beginnings of frames that have no buffer."""
+"""Memory that the connections cost beside the pool: objects, and the beginnings of frames that have no buffer."""
 MEMORY_LEFT_BYTES_MAX = 32 << 20
 WAIT_S_MAX = 60.0
 PRODUCE_VERSION = 9

@@ -1,4 +1,4 @@
-"""What doctor says of a cluster, given what the cluster answers."""
+"""Findings of doctor about a cluster, given the cluster's answers."""
 
 import socket
 

@@ -64,7 +64,7 @@ def test_a_broker_keeps_its_data_over_a_restart(tmp_path: Path) -> None:
 
 
 def refused(*arguments: str) -> str:
-    """What a broker that cannot start says."""
+    """Return the message of a broker that cannot start."""
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM, "broker", *arguments],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What commands print."""
+"""Output of commands."""
 
 import json
 import logging
@@ -112,7 +112,7 @@ def test_what_a_client_says_of_its_connections_is_shown_while_it_is_used(capsys:
     level, handlers = logger.level, list(logger.handlers)
     with connection_notices():
         logger.info("here:1 is gone\x1b[2J")
-    logger.info("nobody hears this")
+    logger.info("this is not shown")
     assert capsys.readouterr() == ("", "headrace: here:1 is gone\\x1b[2J\n")
     assert (logger.level, logger.handlers) == (level, handlers)
 

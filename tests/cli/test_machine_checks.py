@@ -1,4 +1,4 @@
-"""What doctor says of a machine, given what it sees there."""
+"""Findings of doctor about a machine, given the facts of that machine."""
 
 import fcntl
 import os

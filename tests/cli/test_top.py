@@ -127,7 +127,7 @@ def test_internal_topics_if_wanted(headrace: Headrace) -> None:
 
 
 def test_on_a_terminal(broker: EmbeddedBroker, busy: Busy) -> None:
-    """It draws anew, fits, and Ctrl-C gives the terminal back."""
+    """It redraws, fits, and Ctrl-C restores the terminal."""
     screen, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     command = [sys.executable, "-m", "headrace", "top", "--bootstrap", broker.bootstrap_servers, "--interval", "0.2"]
@@ -150,7 +150,7 @@ def test_on_a_terminal(broker: EmbeddedBroker, busy: Busy) -> None:
     assert max(len(line) for line in lines[1:]) <= COLUMNS
     assert any(line.startswith("orders ") for line in lines)
     assert any(line.startswith("billing ") for line in lines)
-    assert any("…" in line and line.startswith("a-topic") for line in lines), "a long name gives way"
+    assert any("…" in line and line.startswith("a-topic") for line in lines), "a long name is cut"
 
 
 def _read_until(screen: int, reached: Callable[[str], bool]) -> str:

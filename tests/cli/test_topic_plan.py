@@ -1,4 +1,4 @@
-"""What `topics apply` would do, decided from a file and a cluster's topics."""
+"""The plan of `topics apply`, decided from a file and a cluster's topics."""
 
 import pytest
 

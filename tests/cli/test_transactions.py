@@ -63,8 +63,8 @@ def test_describe(headrace: Headrace, opened: OpenTransaction, topic: str) -> No
     assert where == f'"{opened.id}": coordinator 1, open in {topic} 1'
     (found,) = json.loads(headrace("transactions", "describe", opened.id, "--json").stdout)
     assert (found["state"], found["partitions"], found["timeout_ms"]) == ("Ongoing", [f"{topic}-1"], 60_000)
-    missing = headrace("transactions", "describe", "nobody", exit_code=1)
-    assert 'cannot describe transactional id "nobody": it does not exist (headrace transactions list' in missing.stderr
+    missing = headrace("transactions", "describe", "unknown", exit_code=1)
+    assert 'cannot describe transactional id "unknown": it does not exist (headrace transactions list' in missing.stderr
 
 
 def test_members_of_epochs(headrace: Headrace, broker: EmbeddedBroker) -> None:

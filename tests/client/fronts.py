@@ -70,7 +70,7 @@ class AsyncioFront:
 Front = BlockingFront | AsyncioFront | LoopFront
 WAITING_FRONTS = (BlockingFront, AsyncioFront)
 EVERY_FRONT = (*WAITING_FRONTS, LoopFront)
-"""For modules that set `FRONTS` to it: with the one for somebody else's loop, which has fewer operations."""
+"""For modules that set `FRONTS` to it: with the front for another program's loop, which has fewer operations."""
 
 
 class Awaited:

@@ -1,4 +1,4 @@
-"""Servers on loopback that do harm: to whoever connects, or to the bytes between a client and a broker."""
+"""Servers on loopback that do harm: to clients that connect, or to the bytes between a client and a broker."""
 
 import socket
 import struct
@@ -80,7 +80,7 @@ def shut(connection: socket.socket) -> None:
 
 
 def nobody_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No name leads anywhere, and nobody is asked for it: some machines wait long for an answer that never comes."""
+    """No name leads anywhere, and no server is asked for it: some machines wait long for an answer that never comes."""
     real = socket.getaddrinfo
 
     def refuse(host: Any, *arguments: Any, **options: Any) -> Any:
@@ -97,7 +97,7 @@ def listen_only(connection: socket.socket) -> None:
 
 
 class FaultProxy(HostileServer):
-    """Stands before a broker; passes bytes in small slices and cuts connections after so many of them, in turn."""
+    """Stands before a broker; passes bytes in small slices and cuts connections after given numbers of bytes."""
 
     def __init__(self, *, slice_bytes: int = RECEIVE_BYTES) -> None:
         super().__init__(self._forward)
@@ -144,7 +144,7 @@ class ScriptedServer(HostileServer):
 
 
 Lie = Callable[[bytes], bytes]
-"""What is sent in the place of a frame, whose size comes first."""
+"""Bytes that are sent in the place of a frame, whose size comes first."""
 
 
 def truncated(frame: bytes) -> bytes:
@@ -169,7 +169,7 @@ def garbled(frame: bytes) -> bytes:
 
 
 def never_ending(frame: bytes) -> bytes:
-    """More is announced than comes, for as long as anybody waits."""
+    """More is announced than comes, for as long as the client waits."""
     (size,) = struct.unpack_from(">i", frame)
     return struct.pack(">i", size + 1_000_000) + frame[4:]
 
@@ -181,7 +181,7 @@ class LyingProxy(FaultProxy):
         super().__init__()
         self._lie = lie
         self.lie_in = -1
-        """How many answers are passed before the next lie; below zero, all are."""
+        """Number of answers that pass before the next lie; below zero, all pass."""
 
     def _forward(self, client: socket.socket) -> None:
         broker = socket.create_connection(self.broker)

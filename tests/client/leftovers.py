@@ -1,4 +1,4 @@
-"""What clients may leave behind in this process, told apart from what brokers and Spark do in it meanwhile."""
+"""Leftovers of clients in this process, distinguished from what brokers and Spark do in it at the same time."""
 
 import threading
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def _is_sparks(thread: threading.Thread) -> bool:
 
 
 def client_descriptors() -> set[tuple[str, str]]:
-    """Each with what it is open on; a number that was closed and given anew counts as another."""
+    """Each with what it is open on; a number that was closed and reused counts as another."""
     found = set()
     for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the listing's own, or one that was closed in between
@@ -38,7 +38,7 @@ def client_descriptors() -> set[tuple[str, str]]:
 
 
 def accepted_sockets() -> set[str]:
-    """Of all processes: they have the port of somebody who listens, which those of clients never have."""
+    """Of all processes: they have the port of a listener, which those of clients never have."""
     sockets = list(_sockets())
     listening = {port for port, state, _ in sockets if state == LISTENING}
     return {target for port, state, target in sockets if port in listening and state != LISTENING}

@@ -1,4 +1,4 @@
-"""The front for somebody else's loop behind the calls of the blocking one, as far as it has the same operations."""
+"""The front for another program's loop behind the calls of the blocking one, as far as it has the same operations."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self

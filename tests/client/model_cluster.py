@@ -83,7 +83,7 @@ class ModelCluster:
                 return self._offsets(node, message)
             case offset_for_leader_epoch.OffsetForLeaderEpochRequest():
                 return self._epoch_ends(node, message)
-        raise AssertionError(f"nobody answers {message}")
+        raise AssertionError(f"no broker answers {message}")
 
     def _metadata(self) -> metadata.MetadataResponse:
         partitions = tuple(

@@ -1,6 +1,6 @@
 """Coordinators of one group as plain state, one for each protocol: what they promise, without time or storage.
 
-Nobody is expelled for being silent here, so a partition never has two owners, whatever happens to requests and answers.
+No member is expelled for its silence, so a partition never has two owners, whatever happens to requests and answers.
 """
 
 from collections.abc import Callable
@@ -26,12 +26,12 @@ NODE = 1
 
 
 class Coordinator:
-    """What both have in common: where it is, and the committed offsets."""
+    """Common part of both protocols: the coordinator's place, and the committed offsets."""
 
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
         self.faults: list[int] = []
-        """What the next requests about the group are refused with."""
+        """Errors with which the next requests about the group are refused."""
         self.committed: dict[int, int] = {}
 
     def serve(self, message: Any, reply: Reply) -> None:
@@ -114,7 +114,7 @@ class ClassicCoordinator(Coordinator):
                 self.remove(message.members[0].member_id)
                 reply(leave_group.LeaveGroupResponse())
             case _:
-                raise AssertionError(f"nobody answers {message}")
+                raise AssertionError(f"no coordinator answers {message}")
 
     def commit_error(self, member_id: str, generation: int) -> int:
         if member_id not in self.subscriptions:
@@ -190,14 +190,14 @@ class _EpochMember:
     def __init__(self) -> None:
         self.epoch = 0
         self.granted: frozenset[int] = frozenset()
-        """What it may own: given to nobody else until it says that it has given it up."""
+        """Partitions that the member may own: no other gets them until the member reports that it has given them up."""
         self.target: frozenset[int] = frozenset()
         self.told: frozenset[int] | None = None
         """The assignment of the last answer that had one, whether that arrived or not."""
 
 
 class EpochCoordinator(Coordinator):
-    """One heartbeat for everything (KIP-848): a partition is granted when nobody else is granted it any more."""
+    """One heartbeat for everything (KIP-848): a partition is granted when no other member is granted it any more."""
 
     def __init__(self, partitions: int) -> None:
         super().__init__(partitions)

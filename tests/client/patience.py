@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def retry_until_deadline(attempt: Callable[[float], T]) -> T:
-    """What comes of the attempt when it may wait so long; only the last one may fail."""
+    """Return the result of the attempt with this wait; only the last attempt may fail."""
     *shorter, longest = PATIENCES_MS
     for patience_ms in shorter:
         try:

@@ -102,7 +102,7 @@ async def test_transactions(broker: EmbeddedBroker, topic: str) -> None:
 
 @pytest.mark.asyncio
 async def test_an_abort_that_is_refused_leaves_the_transaction_as_it_was(broker: EmbeddedBroker, topic: str) -> None:
-    """It was told to be over, while the commit of another task had still to end it."""
+    """The task was cancelled while the commit of another task had still to end it."""
     async with Producer(broker.bootstrap_servers, transactional_id=f"t-{topic}") as producer:
         transaction = await producer.begin_transaction()
         await producer.send_and_wait(topic, b"v")

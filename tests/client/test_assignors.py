@@ -48,7 +48,7 @@ def test_cooperation_takes_two_rounds(before: set[str], after: set[str], sizes: 
         members = {name: Subscription(TOPICS, owned[name], generation) for name in after}
         found = assign_cooperatively(members, sizes)
         holders = {partition: name for name, partitions in owned.items() for partition in partitions}
-        # Nobody is given what another has not given up.
+        # No member is given what another has not given up.
         assert all(holders.get(each, name) == name for name, partitions in found.items() for each in partitions)
         owned = found
     total = sum(sizes.values())

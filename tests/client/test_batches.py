@@ -1,4 +1,4 @@
-"""Whole batches, taken together: how many at once, what they give, and what is told of damage among them."""
+"""Whole batches, taken together: how many at once, their records, and the report of damage among them."""
 
 from collections.abc import Callable
 

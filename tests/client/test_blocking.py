@@ -1,4 +1,4 @@
-"""What only the front for threads that wait has: threads, forks, interrupts, and commits that nobody waits for."""
+"""Features that only the blocking front has: threads, forks, interrupts, and commits that run in the background."""
 
 import asyncio
 import errno
@@ -82,7 +82,7 @@ def test_a_flush_ends_when_the_callbacks_have_run(broker: EmbeddedBroker, topic:
 
 
 def test_what_a_delivery_callback_cannot_do(broker: EmbeddedBroker, topic: str) -> None:
-    """All that its own thread would have to do meanwhile; it is told so at once, and nothing is changed by it."""
+    """Its own thread would have to do all of it; the call is refused at once, and nothing is changed by it."""
     with Producer(broker.bootstrap_servers, linger_ms=60_000, transactional_id=f"t-{topic}") as producer:
         transaction = producer.transaction()
         waiting = producer.send(topic, b"waits", partition=1)
@@ -136,7 +136,7 @@ def test_offsets_that_a_callback_could_not_commit_keep_nobody(broker: EmbeddedBr
 def test_a_flush_that_outlives_a_close_has_flushed(
     broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All is delivered, whichever of the two threads is told of it first."""
+    """All is delivered, whichever of the two threads hears of it first."""
     monkeypatch.setattr(producer_module, "THREAD_JOIN_MS", 0)
     begun, may_end = threading.Event(), threading.Event()
     outcome: list[object] = []
@@ -271,7 +271,7 @@ def test_nothing_is_left_behind(broker: EmbeddedBroker, topic: str) -> None:
 
 
 def test_ctrl_c_in_the_wrong_instant_does_not_keep_it_open(broker: EmbeddedBroker, topic: str) -> None:
-    """The interrupt comes when the right to drive was taken, and before anybody gives it back."""
+    """The interrupt comes when the right to drive was taken, and before any thread gives it back."""
     consumer = member(broker, topic)
     consumer.poll(timeout_ms=100)
     consumer._driver.__enter__()
@@ -373,7 +373,7 @@ def test_what_happened_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureF
             if any(each.endswith(text) for each in told()):
                 return
             consumer.poll(timeout_ms=20)
-        raise AssertionError(f"nobody says {text!r}")
+        raise AssertionError(f"no record says {text!r}")
 
     broker = EmbeddedBroker(data_dir=str(tmp_path), config={"listeners": f"PLAINTEXT://{address}"}).start()
     try:

@@ -48,7 +48,7 @@ async def transact(producer: Producer, topic: str, value: bytes) -> None:
 
 
 async def sweep(producer: Producer, topic: str, again: tuple[int, ...], first: int) -> list[bytes]:
-    """One transaction after the other, each cancelled one wait later, until one is through; what was told done."""
+    """Run transactions, each cancelled one wait later, until one is through; return the values reported as done."""
     for place in range(WAITS_MAX):
         value = b"%d" % (first + place)
         try:

@@ -1,4 +1,4 @@
-"""The end of a consumer: brokers are told that its fetch sessions are over."""
+"""The end of a consumer: it closes its fetch sessions at the brokers."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ EPOCH_NOBODY_IS_AT = 1_000_000
 
 
 def session_error(session: Session, session_id: int) -> int:
-    """What the broker says of a session: that it knows none such, or that the count is wrong."""
+    """Errors of the broker about a session: it knows none such, or the count is wrong."""
     request = fetch.FetchRequest(session_id=session_id, session_epoch=EPOCH_NOBODY_IS_AT)
     answer: fetch.FetchResponse = session.run(ask(fetch, request, min_version=13), WAIT_MS)
     return answer.error_code

@@ -22,7 +22,7 @@ T0 = TopicPartition("t", 0)
 
 
 class CuttingTransport(ScriptedTransport):
-    """Breaks when so many bytes have gone in one direction; what the broker did with them is done."""
+    """Breaks when a number of bytes have gone in one direction; what the broker did with them is done."""
 
     def __init__(self, network: "CuttingNetwork", token: int, peer: Any, sent_max: int, received_max: int) -> None:
         super().__init__(network, token, peer)
@@ -46,7 +46,7 @@ class CuttingTransport(ScriptedTransport):
 
 
 class CuttingNetwork(ScriptedNetwork):
-    """Cuts the first connections after so many bytes; later ones hold."""
+    """Cuts the first connections after a number of bytes; later ones hold."""
 
     def __init__(self, clock: VirtualClock, peer: Any, *, cuts: int, sent_max: int, received_max: int) -> None:
         super().__init__(clock, {1: peer})
@@ -170,7 +170,7 @@ class World:
 
 
 def lengths(name: str) -> tuple[int, int]:
-    """How many bytes go each way when nothing is cut."""
+    """Return how many bytes go each way when nothing is cut."""
     world = World(cuts=0)
     if name == "consume":
         world.partition.values = list(VALUES)

@@ -1,4 +1,4 @@
-"""What all three fronts do alike: records there and back, positions, groups and transactions."""
+"""Behaviour that all three fronts share: records there and back, positions, groups and transactions."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -18,7 +18,7 @@ PLACES = [TopicPartition(topic, index) for topic in ("a", "b") for index in rang
 
 
 class BrokerSession:
-    """What a broker remembers of one client, from the requests that reach it."""
+    """A broker's memory of one client, from the requests that reach it."""
 
     def __init__(self) -> None:
         self.session_id = 0

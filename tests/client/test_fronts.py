@@ -1,4 +1,4 @@
-"""What every front does alike with a broker: records there and back, positions, administration, errors, closing."""
+"""Behaviour that all fronts share with a broker: records there and back, positions, administration, errors, closing."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -162,7 +162,7 @@ def test_pauses(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
 
 
 def test_a_pause_within_an_iteration(broker: EmbeddedBroker, topic: str, producer: Producer) -> None:
-    """What was fetched and not given yet is held back too, and given after the pause."""
+    """Records that were fetched and not given yet are held back too, and given after the pause."""
     for number in range(10):
         producer.send(topic, b"%d" % number, partition=number % 2)
     producer.flush(timeout_ms=WAIT_MS)
@@ -314,8 +314,8 @@ def test_a_result_that_is_not_there_yet(broker: EmbeddedBroker, topic: str) -> N
 
 
 def test_waits_of_a_producer_end(tmp_path: Path) -> None:
-    """What cannot be delivered is waited for as long as asked, then given up with what is wrong."""
-    listeners = f"PLAINTEXT://{reserved_address()}"  # nobody else gets it when the broker has stopped
+    """The producer waits as long as asked for what cannot be delivered, then gives up and says what is wrong."""
+    listeners = f"PLAINTEXT://{reserved_address()}"  # no other process gets it when the broker has stopped
     broker = EmbeddedBroker(data_dir=str(tmp_path), config={"listeners": listeners}).start()
     producer = Producer(broker.bootstrap_servers)
     assert producer.send("t", b"there").result(timeout_ms=WAIT_MS).offset == 0

@@ -1,4 +1,4 @@
-"""Both protocols of groups against a scripted coordinator: what is told, what is asked, and what late answers do."""
+"""Both protocols of groups against a scripted coordinator: requests, events, and the effect of late answers."""
 
 from dataclasses import replace
 from typing import Any
@@ -253,7 +253,7 @@ def test_after_a_lost_answer_everything_is_said_again() -> None:
 
 
 def test_an_assignment_is_told_back_also_if_it_is_what_the_member_has() -> None:
-    """What it takes away may have been given just before, and never been taken: the broker waits to hear of it."""
+    """It may take away what was given just before and never taken: the broker waits to hear of it."""
     beat = HEARTBEATS["consumer"]
     world = World("consumer")
     world.steps()

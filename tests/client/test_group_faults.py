@@ -60,7 +60,7 @@ def _read_all(servers: str, topic: str, options: dict[str, Any]) -> set[int]:
             try:
                 records = consumer.poll(timeout_ms=100)
             except ClientError:
-                continue  # a broker that is not reached at first is told at once
+                continue  # a broker that is not reached at first is reported at once
             for record in records:
                 assert record.offset <= last + 1, "a record was left out"
                 last = record.offset

@@ -1,4 +1,4 @@
-"""Members of a group against a coordinator made of plain state: whatever happens, nobody owns what another owns."""
+"""Members of a group against a coordinator made of plain state: whatever happens, no partition has two owners."""
 
 import random
 from typing import Any
@@ -126,7 +126,7 @@ class World:
                 for call in step:
                     self.coordinator.serve(call.message, lambda _reply: None)
             try:
-                farewell.send([BrokerUnreachable("nobody waits for it")])
+                farewell.send([BrokerUnreachable("its answer is not awaited")])
             except StopIteration:
                 break
         self.coordinator.remove(member_id)
@@ -165,7 +165,7 @@ class World:
         self.check_owners()
 
     def progress(self, member: Member, choice: int) -> None:
-        """What happens to a member when nothing is in its way."""
+        """Let a member do everything while nothing is in its way."""
         member.poll(self.now_ms)
         for step in range(4):
             member.wires.serve(choice + step)
@@ -197,7 +197,7 @@ class World:
         )
 
     def finish(self) -> None:
-        """Without any more faults everything has an owner, everyone owns some, and all is read; in so many steps."""
+        """Without more faults partitions have owners, every member owns some, and all is read; within bounded steps."""
         self.coordinator.faults.clear()
         for step in range(FINISH_STEPS_MAX):
             if self.is_done():

@@ -44,7 +44,7 @@ class Group:
         self.context.world.run_until(lambda: self.turn() or bool(ended))
 
     def turn(self) -> bool:
-        """Everyone takes what there is; nobody owns what another owns."""
+        """Every member takes what there is; no partition has two owners."""
         owners: dict[Any, int] = {}
         for place, member in enumerate(self.members):
             self.read.update(int(record.value) for record in member.take(5))

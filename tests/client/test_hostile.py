@@ -32,7 +32,7 @@ WAIT_MS = 60_000
 
 @contextmanager
 def in_time() -> Iterator[None]:
-    """What a client was told to wait counts, and not what it waits by default."""
+    """The wait that a client was given counts, and not its default."""
     began = time.monotonic()
     yield
     assert time.monotonic() - began < DEFAULT_S
@@ -194,7 +194,7 @@ def without_strangers() -> None:
     "behave", [listen_only, garbage, wrong_correlation, hangs_up], ids=lambda behave: behave.__name__
 )
 def test_no_thread_and_no_socket_is_left(use: Callable[[str], None], behave: Callable[[socket.socket], None]) -> None:
-    """Whoever is let down by whatever the broker does: an error or nothing, by the deadline, and all is closed."""
+    """Every caller that the broker fails gets an error or nothing, by the deadline, and all is closed."""
     threads, descriptors = client_threads(), client_descriptors()
     with HostileServer(behave) as server, in_time():
         with suppress(ClientError):

@@ -50,7 +50,7 @@ def send(servers: str, number: int) -> int:
 
 
 def read(servers: str, offset: int) -> bytes | None:
-    """The record there; what is wrong at first is told, and tried again."""
+    """The record there; what is wrong at first is reported, and tried again."""
     options: dict[str, Any] = {"request_timeout_ms": 250, "fetch_max_wait_ms": 50}
     with Consumer(bootstrap_servers=servers, **options) as consumer:
         consumer.assign([("t", 0)])
@@ -71,10 +71,10 @@ def test_a_lie_in_the_place_of_any_answer(lie: Lie) -> None:
         for number in range(SENDING_ANSWERS):
             proxy.lie_in = number
             assert send(proxy.address, number) == number, "delivered once, whatever was said of it"
-            assert proxy.lie_in < 0, "the lie was told"
+            assert proxy.lie_in < 0, "the lie was sent"
             proxy.lie_in = min(number, READING_ANSWERS - 1)
             assert read(proxy.address, number) == b"%d" % number
-            assert proxy.lie_in < 0, "the lie was told"
+            assert proxy.lie_in < 0, "the lie was sent"
 
 
 def failure(attempt: Callable[[], object]) -> ClientError | None:
@@ -95,7 +95,7 @@ def patiently_asked(admin: Admin) -> tuple[TopicDescription, ...]:
 
 @pytest.mark.parametrize("lie", [truncated, oversized, reordered, garbled, never_ending], ids=lambda lie: lie.__name__)
 def test_a_lie_to_an_administrator(lie: Lie) -> None:
-    """Answered, or told what is wrong with whom; and the next question is answered."""
+    """Answered, or with an error that names the broker at fault; and the next question is answered."""
     with LyingProxy(lie) as proxy, behind(proxy) as broker:
         broker.create_topic("t")
         with Admin(proxy.address, timeout_ms=250, request_timeout_ms=250) as admin:

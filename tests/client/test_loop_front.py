@@ -125,7 +125,7 @@ def test_a_node_that_dies_and_comes_back() -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_transactions(seed: int) -> None:
-    """What a group reads is written, and committed, with what it read; one of three is aborted."""
+    """Records that a group reads are written, and committed, with what it read; one transaction of three is aborted."""
     context = RunContext(seed)
     context.send(range(9))
     producer = context.client.producer(ProducerConfig(transactional_id="id"))

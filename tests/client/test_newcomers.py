@@ -1,4 +1,4 @@
-"""What people try who come from another client, or try things out in a notebook: it works, or says what to write."""
+"""Attempts of people who come from another client or use a notebook: each works, or the error says what to write."""
 
 import subprocess
 import sys

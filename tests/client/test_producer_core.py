@@ -238,7 +238,7 @@ def test_a_retriable_error_is_tried_again_after_a_pause() -> None:
             world.answer()
             refusals.add(str(world.core.refusal()))
         world.now_ms += 50
-    assert any("NOT_LEADER_OR_FOLLOWER" in each for each in refusals), "who waits in vain is told why"
+    assert any("NOT_LEADER_OR_FOLLOWER" in each for each in refusals), "a caller that waits in vain learns why"
     assert world.core.refusal() is None
     assert delivery.batch.error is None
     assert world.broker.partitions[0].values == [b"v"]

@@ -1,4 +1,4 @@
-"""What producers do beside sending bytes: partitioners, serializers, callbacks, configs, metrics."""
+"""Features of producers beside sending bytes: partitioners, serializers, callbacks, configs, metrics."""
 
 import json
 import logging
@@ -96,7 +96,7 @@ def test_callbacks_tell_how_it_ended(broker: EmbeddedBroker, topic: str, front: 
         where = delivery.result()
         ended.append((where.partition, where.offset, threading.current_thread().name))
         noted.set()
-        raise RuntimeError("is logged, and harms nobody")
+        raise RuntimeError("is logged, and does no harm")
 
     with Producer(broker.bootstrap_servers) as producer:
         producer.send(topic, b"v", partition=1, on_delivery=note)
@@ -112,7 +112,7 @@ def test_callbacks_tell_how_it_ended(broker: EmbeddedBroker, topic: str, front: 
 
 
 def test_what_was_given_up_is_said_at_the_end(broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture) -> None:
-    """Unless somebody has looked at its delivery. What was aborted on purpose is no loss."""
+    """Unless the program has looked at its delivery. What was aborted on purpose is no loss."""
 
     topic = broker.unused_topic_name("small")
 

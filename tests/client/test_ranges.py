@@ -38,7 +38,7 @@ class Leaders:
         self.local_starts: dict[int, int] = {}
         """Of partitions whose beginning is in remote storage."""
         self.unread = 0
-        """How often nothing will be read from remote storage in time."""
+        """Number of times that nothing will be read from remote storage in time."""
         self.followers: dict[int, int] = {}
         """By partition the node that those with a rack are sent to."""
         self.look_ups: list[tuple[int, list_offsets.ListOffsetsRequest]] = []

@@ -165,7 +165,7 @@ async def hand_over_on_a_loop(broker: EmbeddedBroker, topic: str) -> None:
 
 
 def test_where_the_log_on_a_leaders_disk_begins(broker: EmbeddedBroker, topic: str) -> None:
-    """What is asked before an empty answer is taken for the end of a range; without remote storage, the log's start."""
+    """Requests before an empty answer counts as the end of a range; without remote storage, the log's start."""
     place = TopicPartition(topic, 0)
     with Producer(broker.bootstrap_servers) as producer:
         producer.send_batch(topic, 0, encoded(b"a", b"b", b"c")).result(timeout_ms=WAIT_MS)

@@ -18,7 +18,7 @@ LIFETIME_MS = 1_000
 
 
 class World:
-    """A broker that counts who came when, and forgets everybody after a second."""
+    """A broker that counts the authentications and forgets each after a second."""
 
     def __init__(self, lifetime_ms: int = LIFETIME_MS) -> None:
         self.clock = VirtualClock()

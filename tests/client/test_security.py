@@ -156,7 +156,7 @@ def sasl_broker(check: Callable[[bytes], tuple[int, bytes]], mechanism: str) -> 
 
 
 def ask(broker: ScriptedBroker, exchange: Callable[[], Exchange], chunk_bytes: int = 2**30) -> Any:
-    """What a client that authenticates so learns of the cluster."""
+    """Return what a client that authenticates this way learns of the cluster."""
     clock = VirtualClock()
     cluster = Cluster()
     links = Links(

@@ -1,4 +1,4 @@
-"""Clients that nobody closes: what they were given is delivered, the interpreter ends, and a child of fork is told."""
+"""Clients that are never closed: records are delivered, the interpreter ends, and a child of fork gets an error."""
 
 import gc
 import subprocess
@@ -93,7 +93,7 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 
 def ran(program: str, broker: EmbeddedBroker) -> tuple[int, str, str]:
-    """How the program ended, and what it wrote."""
+    """Exit status of the program, and its output."""
     done = subprocess.run(
         [sys.executable, "-c", program, broker.bootstrap_servers], capture_output=True, text=True, timeout=EXIT_S_MAX
     )
@@ -145,9 +145,9 @@ print("end")
 
 
 def test_a_fork_while_a_lock_is_held(broker: EmbeddedBroker) -> None:
-    """Nobody in the child would ever give it back."""
+    """No thread in the child would ever give it back."""
     assert ran(LOCKED_FORK, broker) == (0, "end\n", "")
-    assert values(broker) == [b"later", b"v"], "the producer that nobody closed has delivered at the end"
+    assert values(broker) == [b"later", b"v"], "the producer that was never closed has delivered at the end"
 
 
 UNCLOSED = """
@@ -174,7 +174,7 @@ from headrace.client.blocking import producer as module
 from headrace.testing import EmbeddedBroker
 
 module.EXIT_TIMEOUT_MS = 2_000
-listeners = f"PLAINTEXT://127.0.0.1:{free_ports(1)[0]}"  # nobody else gets it when the broker has stopped
+listeners = f"PLAINTEXT://127.0.0.1:{free_ports(1)[0]}"  # no other process gets it when the broker has stopped
 with EmbeddedBroker(config={"listeners": listeners}) as broker:
     broker.create_topic("t")
     producers = [Producer(broker.bootstrap_servers) for _ in range(5)]
@@ -219,7 +219,7 @@ def test_what_a_forgotten_producer_delivers_just_then_is_not_lost(
 def test_producers_that_are_made_at_the_end_are_no_hindrance(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By threads that still run: one is made at every step of the look at those that nobody closed."""
+    """By threads that still run: one is made at every step of the look at those that were never closed."""
     monkeypatch.setattr(producing, "_unclosed", type(producing._unclosed)())
     before, made = sys.getprofile(), [Producer(broker.bootstrap_servers, linger_ms=60_000) for _ in range(2)]
     delivery = made[0].send("t", b"v")

@@ -1,4 +1,4 @@
-"""What a transactional producer asks, before and from transaction.version 2 on; against a broker made of answers."""
+"""Requests of a transactional producer, before and from transaction.version 2 on; against a broker made of answers."""
 
 from typing import Any
 

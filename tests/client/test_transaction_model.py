@@ -76,7 +76,7 @@ class ModelBroker:
         self.is_open = False
         self.last_end: bool | None = None
         self.faults: list[int] = []
-        """What the next requests are refused with."""
+        """Errors with which the next requests are refused."""
         self.too_large = 0
 
     def serve(self, _node: int, message: Any, answer: Callable[[Any], None]) -> None:
@@ -169,7 +169,7 @@ class ModelBroker:
 
 
 class WireLinks:
-    """What the engine needs of links, on wires that a test serves."""
+    """The links that the engine needs, on wires that a test serves."""
 
     def __init__(self, wires: Wires) -> None:
         self._wires = wires
@@ -206,7 +206,7 @@ class Application:
         self._commits = True
         self._running: list[Any] | None = None
         self._ends = False
-        """Whether what is running is the end of a transaction."""
+        """True while the running operation is the end of a transaction."""
 
     def advance(self) -> None:
         """The next step of the program, if it need not wait."""

@@ -68,7 +68,9 @@ def test_leaders_that_send_us_to_each_other(names_leader: bool) -> None:
         retry_until_deadline(partial(give_up, bootstrap))
         with Consumer("t", bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
             assert consumer.poll(timeout_ms=600) == []
-        assert world.requests < REQUESTS_PER_SECOND_MAX * (time.monotonic() - began), "nobody is asked without a pause"
+        assert world.requests < REQUESTS_PER_SECOND_MAX * (time.monotonic() - began), (
+            "no broker is asked without a pause"
+        )
 
 
 @pytest.mark.parametrize(
@@ -89,4 +91,4 @@ def test_a_group_that_never_settles(protocol: str, at: type, code: ErrorCode) ->
             assert consumer.assignment() == ()
         elapsed_s = time.monotonic() - began
     assert elapsed_s < WAIT_S_MAX
-    assert world.requests < REQUESTS_PER_SECOND_MAX * elapsed_s, "nobody is asked without a pause"
+    assert world.requests < REQUESTS_PER_SECOND_MAX * elapsed_s, "no broker is asked without a pause"

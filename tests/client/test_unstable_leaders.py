@@ -1,4 +1,4 @@
-"""Leaders that send us to each other and groups that never settle: waits end, and nobody is asked without a pause."""
+"""Leaders that redirect to each other and groups that never settle: waits end, and every request follows a pause."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ REQUESTS_PER_SECOND_MAX = 60
 
 
 class Flapping:
-    """Two nodes; each says that the other has just become the leader, with an epoch that nobody has seen yet."""
+    """Two nodes; each says that the other has just become the leader, with an epoch that is new to the client."""
 
     def __init__(self, *, names_leader: bool) -> None:
         self.names_leader = names_leader
@@ -142,7 +142,7 @@ def test_a_reader_asks_with_pauses(kind: str, names_leader: bool) -> None:
 
 
 def test_a_replica_that_the_leader_prefers_and_that_refuses() -> None:
-    """KIP-392 gone wrong: the leader names a replica, and the replica serves nobody."""
+    """KIP-392 gone wrong: the leader names a replica, and the replica serves no client."""
     asked = {1: 0, 2: 0}
 
     def answer(node: int, message: Any) -> Any:

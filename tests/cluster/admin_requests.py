@@ -1,4 +1,4 @@
-"""What tests of the administration APIs ask, and where they look."""
+"""Requests of the tests of the administration APIs, and the state that they look at."""
 
 import pytest
 

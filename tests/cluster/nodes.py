@@ -19,7 +19,7 @@ TURNS_MAX = 200
 
 
 class ClusterNode:
-    """What `broker/node.py` does for the controller: open, register, turn."""
+    """The part of `broker/node.py` that runs the controller: open, register, turn."""
 
     def __init__(
         self,

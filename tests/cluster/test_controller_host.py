@@ -218,7 +218,7 @@ class TestFailure:
 
 
 class SteppedNode(ClusterNode):
-    """What goes on in the next turn does so once in each."""
+    """Work of the next turn is done once in each."""
 
     def __init__(self, machine: Machine) -> None:
         self._calls: list[Callable[[], None]] = []

@@ -1,4 +1,4 @@
-"""What the tests of compaction share: keyed batches, a log of small segments, and one pass from plan to swap."""
+"""Helpers of the tests of compaction: keyed batches, a log of small segments, and one pass from plan to swap."""
 
 from collections.abc import Iterable, Iterator
 
@@ -119,7 +119,7 @@ def compact(
 
 
 def slices(log: PartitionLog, *, max_bytes: int = 1 << 20, begin: int | None = None) -> Iterator[bytes]:
-    """What fetches give that read from `begin` to the end, each beginning behind the last batch of the one before."""
+    """Return the records of fetches from `begin` to the end, each beginning behind the last batch of the one before."""
     offset = log.start_offset if begin is None else begin
     while True:
         part = log.read(offset, max_bytes, log.end_offset, True)
@@ -139,7 +139,7 @@ def all_batches(log: PartitionLog, *, max_bytes: int = 1 << 20) -> list[bytes]:
 
 
 def read_records(log: PartitionLog, *, max_bytes: int = 1 << 20, begin: int | None = None) -> list[Record]:
-    """What a consumer is given."""
+    """Return what a consumer is given."""
     first = log.start_offset if begin is None else begin
     return [
         record

@@ -125,7 +125,7 @@ class KillingDisk(UnsyncedDisk):
 
 
 def killed_at(folder: Path, calls: int) -> bool:
-    """Whether a process that compacts was killed at that call; False if it got through."""
+    """Return whether a process that compacts was killed at that call; False if it got through."""
     child = os.fork()
     if child == 0:
         try:
@@ -196,7 +196,7 @@ def cut_at(disk: VirtualDisk, calls: int) -> Callable[[str, str], None]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_power_cut_at_every_disk_call(seed: int) -> None:
-    """What no sync covered is lost, kept or torn as the seed draws; every changed name on its own."""
+    """Bytes that no sync covered are lost, kept or torn as the seed draws; every changed name on its own."""
     expected = Expected(FOLDER, virtual_disk())
     template = durable(seed)
     calls = 0

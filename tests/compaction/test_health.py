@@ -1,4 +1,4 @@
-"""What operators see of compaction that fails or stands still, and that it holds up no other topic."""
+"""Signs of compaction that fails or makes no progress, for operators, and that it holds up no other topic."""
 
 import errno
 

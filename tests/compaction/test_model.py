@@ -41,7 +41,7 @@ class CompactedLog(RuleBasedStateMachine):
         self.sequences: dict[int, int] = {}
         self.clean_offset = 0
         self.touched_to = 0
-        """How far a pass may have got, also one that was cut off."""
+        """Offset that a pass may have reached, also one that was cut off."""
         self.wall_ms = NOW_MS
         self.passes = 0
 

@@ -51,7 +51,7 @@ class Table:
         return self.virtual.running.compactor
 
     def write(self, key: bytes, value: bytes | None) -> bool:
-        """Whether the record was acknowledged; False if the node's end came before."""
+        """Return whether the record was acknowledged; False if the node's end came before."""
         error = self.produce(TOPIC, key, value)
         if error is None:
             return False

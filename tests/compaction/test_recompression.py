@@ -151,7 +151,7 @@ def test_records_that_cannot_be_opened_and_batches_that_grow_too_large_are_refus
 
 
 SIZE_CLASSES = {"one small record": (1, 100), "on the loop": (40, 200), "by a helper": (40, 20_000)}
-"""How many messages are sent together, and the bytes of each: 100 B, 8 KB and 800 KB of records."""
+"""Number of messages that are sent together, and the bytes of each: 100 B, 8 KB and 800 KB of records."""
 
 
 def messages(count: int, size: int) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""What happens around an exchange: readers with slices, logs that changed meanwhile, and when a pass is due."""
+"""Around an exchange of files: readers with slices, logs that changed since, and when a pass is due."""
 
 from contextlib import suppress
 from dataclasses import replace

@@ -1,1 +1,1 @@
-"""What `make compat` makes of other people's suites: its reading of them, and that its records agree."""
+"""The tools of `make compat` for other projects' suites: how they read them, and that their records agree."""

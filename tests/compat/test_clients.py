@@ -1,4 +1,4 @@
-"""The card of the clients: what fails is told by the exit status, unless it is known to be the client's own."""
+"""The card of the clients: the exit status reports failures, except those known to be the client's own."""
 
 from compat.cases import CASES
 from compat.clients import RELEASES

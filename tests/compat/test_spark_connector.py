@@ -1,4 +1,4 @@
-"""What `make compat` keeps of Spark's connector, and the part of the page that is made of it."""
+"""Results of Spark's connector that `make compat` keeps, and the part of the page that is made of them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A name that nobody knows is met with the one that was meant, in its right case, and not with any that is unlike."""
+"""An unknown name is answered with the one that was meant, in its right case, and not with any that is unlike."""
 
 from itertools import count
 
@@ -35,6 +35,6 @@ def test_it_is_part_of_a_message() -> None:
 
 
 def test_neither_many_names_nor_long_ones_take_long() -> None:
-    """Names come from a cluster, and what is asked for from anybody."""
+    """Names come from a cluster, and what is asked for may be any text."""
     assert nearest_of("orders-17", (f"orders-{number}" for number in count())) == "orders-17"
     assert nearest_of("orders" + "s" * 10_000_000, TOPICS) is None

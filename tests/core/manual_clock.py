@@ -1,4 +1,4 @@
-"""What the harnesses of coordinators' machines share: a clock that a test moves, from deadline to deadline."""
+"""A clock that a test moves from deadline to deadline, for the harnesses of coordinators' machines."""
 
 from headrace.core.coordination.machine import Now
 

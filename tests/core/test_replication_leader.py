@@ -251,7 +251,7 @@ class Model:
         leader = self.leader
         assert leader.high_watermark >= before
         assert leader.high_watermark <= leader.log_end
-        # Whoever the controller may elect next holds everything that was committed.
+        # Any replica that the controller may elect next holds everything that was committed.
         for node in self.committed_isr:
             assert self.log_ends[node] >= leader.high_watermark
 

@@ -114,7 +114,7 @@ class CopyCampaign:
     # Kills
 
     def kill_copy(self, when, point):
-        """The copy ends at its point: whoever ran before it is ended first."""
+        """The copy ends at its point: the one that ran before it is ended first."""
         if self._copy is not None and self._copy.poll() is None:
             self._copy.kill()
             self._copy.wait()
@@ -141,11 +141,11 @@ class CopyCampaign:
         self.broker.start()
 
     def _wait(self, is_there, plan, *, meanwhile):
-        """Until somebody came to the point, with rows to copy for as long as that takes."""
+        """Until a process came to the point, with rows to copy for as long as that takes."""
         began = fed = time.monotonic()
         while not is_there():
             now = time.monotonic()
-            assert now - began < POINT_S_MAX, f"nobody came to {plan}"
+            assert now - began < POINT_S_MAX, f"no process came to {plan}"
             if now - fed >= DRY_S:
                 self._send(_rows(range(len(self.rows), len(self.rows) + READ_AT_ONCE)))
                 fed = now
@@ -170,7 +170,7 @@ class CopyCampaign:
         return found
 
     def _undecided(self):
-        """How much of the target is behind the last stable offsets."""
+        """Return how much of the target is behind the last stable offsets."""
         ends = {}
         for isolation in ("read_committed", "read_uncommitted"):
             settings = {"group.id": "checker", "isolation.level": isolation}

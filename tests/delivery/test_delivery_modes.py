@@ -1,4 +1,4 @@
-"""What each mode promises, held by the runnable examples through kills of the copy and of the broker."""
+"""The promise of each mode, held by the runnable examples through kills of the copy and of the broker."""
 
 import pytest
 

@@ -155,7 +155,7 @@ class Campaign:
             time.sleep(CHURN_S)
 
     def counted(self, phase, seconds, path):
-        """How often each point is met, at a start or in so many seconds of the load."""
+        """Return how often each point is met, at a start or in a number of seconds of the load."""
         with suppress(FileNotFoundError):
             Path(path).unlink()
         self.broker.start({"phase": phase, "counts": str(path)})

@@ -42,7 +42,7 @@ def sweep(
     census_s=CENSUS_S,
     point_s_max=POINT_S_MAX,
 ):
-    """What was met: (points, ends there, points that the load did not come to, acknowledged).
+    """Return (points met, ends there, points that the load did not come to, acknowledged).
 
     `part` (k, n) takes every n-th end from the k-th on, so that n runs make a whole sweep.
     """
@@ -107,7 +107,7 @@ def main():
     parser.add_argument("runs", nargs="*", default=["sweep", "kills", "pauses"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--numbers", type=int, default=5, help="calls of one point to end at")
-    parser.add_argument("--points", type=int, help="only so many ends, drawn at random")
+    parser.add_argument("--points", type=int, help="only this many ends, drawn at random")
     parser.add_argument(
         "--part", type=_part, default=(0, 1), metavar="K/N", help="only every N-th end, from the K-th on"
     )

@@ -63,7 +63,7 @@ class FaultyDisk(RealDisk):
         self._armed = True
 
     def _reached(self, operation, path):
-        """Whether this call is the one."""
+        """Return whether this call is the one."""
         if not self._armed:
             return False
         name = f"{operation} {kind_of(path)}"

@@ -13,7 +13,7 @@ TOPICS = {"many": 2, "few": 1}
 SETTINGS = {"log.flush.offset.checkpoint.interval.ms": "200"}
 FETCHES_MAX = 500
 REFUSALS = (LogError, metadata_log.MetadataDamaged)
-"""How a start may be refused, with a message that says what to do."""
+"""Refusals of a start, with a message that says what to do."""
 
 
 class Golden:
@@ -118,7 +118,7 @@ def _read(client, topic, partition):
 
 
 def outcome(golden, changes, *, may_cut=False):
-    """What becomes of a damaged folder; AssertionError if damage passes for good."""
+    """Return what becomes of a damaged folder; AssertionError if damage passes for good."""
     try:
         broker = golden.boot(changes)
     except REFUSALS as refusal:

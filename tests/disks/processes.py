@@ -69,7 +69,7 @@ class FaultyBroker:
         return self.process is not None and self.process.poll() is None
 
     def counts(self, path):
-        """What was called how often so far; the broker was started with a plan that names `path`."""
+        """Return how often each call was made so far; the broker was started with a plan that names `path`."""
         self.process.send_signal(signal.SIGUSR1)
         deadline = time.monotonic() + START_S_MAX
         while time.monotonic() < deadline:

@@ -104,7 +104,7 @@ class Ledger:
 
 
 class Producer(threading.Thread):
-    """Sends to partitions in turn until it is told to stop; whatever goes wrong, it sends again in the same order."""
+    """Sends to partitions in turn until it is stopped; whatever goes wrong, it sends again in the same order."""
 
     def __init__(self, address, ledger, name, targets, *, pace_s=0.0):
         super().__init__(daemon=True)

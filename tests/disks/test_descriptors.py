@@ -1,4 +1,4 @@
-"""Too few file descriptors: shares for files and connections, a limit that gives way, and a listener that rests."""
+"""Too few file descriptors: shares for files and connections, a limit that yields, and a listener that rests."""
 
 import errno
 from itertools import pairwise
@@ -118,8 +118,8 @@ def test_a_read_without_a_descriptor_is_an_error_of_its_partition_and_passes():
 def test_a_node_that_cannot_start_ends_and_says_why():
     broker = DiskBroker()
     broker.stop()
-    broker.disk.make_directory("data/of-nobody-0")
-    broker.disk.faults.fail("rename", code=errno.EMFILE, path_contains="of-nobody")
+    broker.disk.make_directory("data/of-none-0")
+    broker.disk.faults.fail("rename", code=errno.EMFILE, path_contains="of-none")
     broker.machine.boot(broker._start)
     broker.node.loop.strict = False
     broker.run_until(lambda: broker.node.failed)

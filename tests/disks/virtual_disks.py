@@ -1,4 +1,4 @@
-"""What the tests of disks share: a virtual broker whose device can be filled, and producers that send again."""
+"""Helpers of the tests of disks: a virtual broker whose device can be filled, and producers that send again."""
 
 from headrace.log import names
 from headrace.model.errors import ErrorCode
@@ -54,7 +54,7 @@ class Sequenced:
         self.refused = 0
 
     def send(self, *, attempts=1):
-        """Whether the next value was acknowledged."""
+        """Return whether the next value was acknowledged."""
         value = b"%d:%d" % (self._producer_id, len(self.acked))
         content = self._client.batch(
             value, producer_id=self._producer_id, producer_epoch=0, base_sequence=len(self.acked)

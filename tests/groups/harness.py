@@ -1,4 +1,4 @@
-"""A group machine with a log, a clock and members that remember what they were told."""
+"""A group machine with a log, a clock and members that remember what the coordinator answered."""
 
 from typing import NamedTuple
 
@@ -59,8 +59,8 @@ class Marker(NamedTuple):
 
 
 def compacted_log(log):
-    """What a compaction leaves at most: below the first open transaction the last record of every key alone, without
-    tombstones and without what was aborted; everything from there on."""
+    """Return what a compaction leaves at most: below the first open transaction only the last record of every key,
+    without tombstones and without what was aborted; everything from there on."""
     outcomes = {}
     open_from = {}
     """Of each producer with an open transaction, the places of its records."""
@@ -85,7 +85,7 @@ def compacted_log(log):
 
 
 class KnownMember:
-    """What a client knows of itself."""
+    """A client's knowledge of itself."""
 
     def __init__(self, name):
         self.name = name
@@ -229,7 +229,7 @@ class Harness(PassingTime):
         return self.run(lambda machine, now: machine.leave(GROUP, leaving, Ticket(" ".join(names), "leave"), now))
 
     def commit(self, name, offsets, *, generation=None, metadata="", retention_ms=-1, group=GROUP, producer=None):
-        """`offsets` are {(topic, partition): offset}; without a name, by nobody's member; or in a transaction."""
+        """Commit `offsets`, {(topic, partition): offset}; without a name, as no member; or in a transaction."""
         if name:
             member = self.membership(name, generation)
         else:
@@ -265,7 +265,7 @@ class Harness(PassingTime):
 
 
 def durable(machine):
-    """What must survive: the offsets, and the agreement of every group that has one."""
+    """Return what must survive: the offsets, and the agreement of every group that has one."""
     return (
         {group_id: sorted(offsets) for group_id, offsets in machine.offsets.items()},
         {group.group_id: group.recorded for group in machine.groups.values() if group.recorded is not None},
@@ -291,7 +291,7 @@ def check_machine(machine):
 
 
 def check_waits(machine):
-    """Whoever is a member and says nothing any more is missed one day, and what it has becomes another's."""
+    """A member that says nothing any more is missed one day, and what it has becomes another's."""
 
     def is_awaited(wait, group_id, member_id=""):
         return machine._deadlines.due_ms(Waiting(wait, group_id, member_id)) is not None
@@ -307,7 +307,7 @@ def check_waits(machine):
 
 
 def check_consumers(group):
-    """Nothing belongs to two, and nobody has what it shall not have, unless it is to let go of it."""
+    """Nothing belongs to two members, and no member has what it must not have, unless it is to let go of it."""
     held = [part for member in group.members.values() for part in (*member.current.assigned, *member.current.revoking)]
     assert len(held) == len(set(held)) == len(group.owners)
     for member in group.members.values():
@@ -319,7 +319,7 @@ def check_consumers(group):
 
 
 def check_group(group):
-    """What must hold between any two events."""
+    """Check what must hold between any two events."""
     waiting = [member for member in group.members.values() if member.join_ticket is not None]
     assert group.waiting_joins == len(waiting)
     assert group.metadata_bytes == sum(member.metadata_bytes() for member in group.members.values())
@@ -331,7 +331,7 @@ def check_group(group):
     assert not group.unsynced.keys() - group.members.keys()
     if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
         assert group.leader in group.members
-        assert {member.member_id for member in waiting} <= group.untold.keys(), "they are told in a later turn"
+        assert {member.member_id for member in waiting} <= group.untold.keys(), "they are answered in a later turn"
     else:
         assert not group.untold
     if group.state is GroupState.STABLE:

@@ -38,7 +38,7 @@ class MixedHarness(ConsumerHarness):
     def __init__(self, **settings):
         super().__init__(**{"initial_rebalance_delay_ms": 0, **settings})
         self.held = {}
-        """What each classic client reads."""
+        """Partitions that each classic client reads."""
         self.joined = set()
         """Classic clients that have joined and not asked for their assignment yet."""
         self.cooperative = set()
@@ -51,11 +51,11 @@ class MixedHarness(ConsumerHarness):
             self.held[ticket.name] = tuple(map(tuple, assigned_partitions(response.assignment) or ()))
 
     def answer(self, name, kind):
-        """What the client was told last, if it was told anything since it asked."""
+        """Return the last answer to the client, if there was one since it asked."""
         return next((each for ticket, each in self.outcomes if (ticket.name, ticket.kind) == (name, kind)), None)
 
     def come(self, name, **options):
-        """A classic client joins, for the first time or again: what it is told, if that is soon."""
+        """A classic client joins, for the first time or again; returns its answer, if that comes soon."""
         owned = self.held.setdefault(name, ()) if name in self.cooperative else ()
         if name not in self.cooperative:
             self.held[name] = ()
@@ -71,7 +71,7 @@ class MixedHarness(ConsumerHarness):
         if self.member(name).leads and self.group is not None and self.group.members:
             names = {each.member_id: each.name for each in self.members.values()}
             present = [names[member_id] for member_id in self.group.members if member_id in names]
-            shares = {each: [] for each in present}  # nobody, if a restart brought back only one that has left
+            shares = {each: [] for each in present}  # no member, if a restart brought back only one that has left
             for partition in range(self.catalog.topics["t"] if present else 0):
                 shares[present[partition % len(present)]].append(("t", partition))
             assignments = {each: assignment_of(parts, 1) for each, parts in shares.items()}

@@ -1,4 +1,4 @@
-"""What groups are asked by clients that are wrong, late or too many: each gets Kafka's code, and nothing is lost."""
+"""Requests to groups from clients that are wrong, late or too many: each gets Kafka's code, and nothing is lost."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def group(request, client):
 
 
 class Said:
-    """Who a client takes itself for."""
+    """Identity that a client believes it has."""
 
     def __init__(self, member_id, generation_id):
         self.member_id, self.generation_id = member_id, generation_id
@@ -74,7 +74,7 @@ class TestClassicMembers:
     @pytest.mark.parametrize(
         ("member_id", "generation", "error"),
         [
-            ("nobody", 1, ErrorCode.UNKNOWN_MEMBER_ID),
+            ("unknown", 1, ErrorCode.UNKNOWN_MEMBER_ID),
             ("", 1, ErrorCode.UNKNOWN_MEMBER_ID),
             ("me", 0, ErrorCode.ILLEGAL_GENERATION),
             ("me", 2, ErrorCode.ILLEGAL_GENERATION),
@@ -91,7 +91,7 @@ class TestClassicMembers:
         assert client.beat(joined, group=group) == NONE
 
     def test_one_that_is_not_there_cannot_leave(self, client, group, joined):
-        left = client.leave("nobody", joined.member_id, group=group)
+        left = client.leave("unknown", joined.member_id, group=group)
         assert [each.error_code for each in left.members] == [ErrorCode.UNKNOWN_MEMBER_ID, NONE]
         assert client.leave(joined.member_id, group=group, version=2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -151,7 +151,7 @@ class TestConsumerMembers:
     @pytest.mark.parametrize(
         ("member_id", "epoch", "beat", "commit"),
         [
-            ("nobody", 1, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID),
+            ("unknown", 1, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID),
             ("me", 2, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.STALE_MEMBER_EPOCH),
             ("me", 2**31 - 1, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.STALE_MEMBER_EPOCH),
             ("me", -3, ErrorCode.INVALID_REQUEST, ErrorCode.STALE_MEMBER_EPOCH),

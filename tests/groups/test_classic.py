@@ -21,7 +21,7 @@ def harness():
 
 
 def first_id(harness, name):
-    """Of a member that has not been told its id yet."""
+    """Of a member that has not learnt its id yet."""
     return next(member_id for member_id, member in harness.group.members.items() if member.client_id == name)
 
 
@@ -315,10 +315,10 @@ class TestSyncing:
         assert harness.last("sync").error is error
 
     def test_unknown_members_and_groups(self, harness):
-        harness.sync("nobody")
+        harness.sync("unknown")
         assert harness.last("sync").error is ErrorCode.UNKNOWN_MEMBER_ID
         stable(harness, "a")
-        harness.sync("nobody")
+        harness.sync("unknown")
         assert harness.last("sync").error is ErrorCode.UNKNOWN_MEMBER_ID
         harness.join("b", required=False)
         harness.sync("a")
@@ -367,7 +367,7 @@ class TestLiving:
     def test_many_leave_at_once(self, harness):
         stable(harness, "a", "b", "c")
         leaving = [LeavingMember(harness.member(name).member_id, None) for name in ("a", "b")]
-        leaving.append(LeavingMember("nobody", None))
+        leaving.append(LeavingMember("unknown", None))
         harness.run(lambda machine, now: machine.leave(GROUP, leaving, Ticket("", "leave"), now))
         assert [result.error for result in harness.last("leave")] == [NONE, NONE, ErrorCode.UNKNOWN_MEMBER_ID]
         assert len(harness.group.members) == 1

@@ -135,7 +135,7 @@ class TestMembers:
         assert harness.shares()["a"] == [0, 1, 2, 3, 4, 5]
 
     def test_one_that_has_other_than_it_shall_is_told_again(self, harness):
-        """Also if nothing else has changed, not the epoch either: what it was told first may be lost."""
+        """Also if nothing else has changed, not the epoch either: the first answer may be lost."""
         harness.settle("a", "b")
         before = harness.consumer("a").epoch
         harness.beat("b", epoch=-1)

@@ -113,12 +113,12 @@ class TestOffsets:
                 (0, "note"),
                 (2, "note"),
             ]
-        asked = tuple(offset_fetch.OffsetFetchRequestGroup(group_id=each, topics=None) for each in (group, "nobody"))
+        asked = tuple(offset_fetch.OffsetFetchRequestGroup(group_id=each, topics=None) for each in (group, "unknown"))
         for version in (8, 9, 10):
             answer = client.ask(ApiKey.OFFSET_FETCH, version, offset_fetch.OffsetFetchRequest(groups=asked))
             assert [(each.group_id, each.error_code, len(each.topics)) for each in answer.groups] == [
                 (group, NONE, 1),
-                ("nobody", NONE, 0),
+                ("unknown", NONE, 0),
             ]
             assert answer.groups[0].topics[0].partitions[0].committed_leader_epoch == 0
 
@@ -202,7 +202,7 @@ class TestMembership:
     def test_bad_joins(self, client, group):
         assert client.join("", version=9).error_code == ErrorCode.INVALID_GROUP_ID
         assert client.join(group, session_ms=1).error_code == ErrorCode.INVALID_SESSION_TIMEOUT
-        assert client.join(group, "nobody").error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert client.join(group, "unknown").error_code == ErrorCode.UNKNOWN_MEMBER_ID
         assert client.join(group, protocols=()).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 

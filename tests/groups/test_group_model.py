@@ -25,10 +25,10 @@ class GroupMachine(RuleBasedStateMachine):
         super().__init__()
         self.harness = Harness(initial_rebalance_delay_ms=1_000, offset_retention_ms=200_000)
         self.owners = {}
-        """Of (generation, partition), as members were told."""
+        """Of (generation, partition), as the answers to members say."""
 
     def see(self):
-        """Note what members were told; two of one generation never hear of the same partition."""
+        """Note the answers to members; two of one generation never hear of the same partition."""
         for ticket, response in self.harness.take_outcomes():
             if isinstance(response, SyncResult) and response.error is ErrorCode.NONE:
                 generation = self.harness.member(ticket.name).generation
@@ -132,7 +132,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self):
-        """What was not agreed on is forgotten, and nobody was told of it."""
+        """What was not agreed on is forgotten, and no member heard of it."""
         recorded = self.harness.group.recorded if self.harness.group is not None else None
         generation = recorded.generation if recorded is not None else 0
         self.harness.restart()
@@ -140,7 +140,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_group_with_members_can_go_on(self):
-        """Whoever waits, waits for something that has a deadline."""
+        """Every wait is for something that has a deadline."""
         group = self.harness.group
         if group is None:
             self.owners.clear()  # it was deleted or has expired: generations begin again
@@ -149,7 +149,7 @@ class GroupMachine(RuleBasedStateMachine):
 
 
 class TellingMachine(GroupMachine):
-    """Large groups: one member is told a turn, and everything else may happen in between."""
+    """Large groups: one member is answered per turn, and everything else may happen in between."""
 
     def __init__(self):
         self.told_per_turn, classic.MEMBERS_TOLD_PER_TURN = classic.MEMBERS_TOLD_PER_TURN, 1

@@ -28,7 +28,7 @@ def test_members_of_the_new_protocol_by_id_and_by_instance():
     harness.beat("b", instance_id="two")
     harness.beat("c", instance_id="three")
     harness.settle("a", "b", "c")
-    assert take_out(harness, ("a", None), ("", "two"), ("other", "three"), ("nobody", None), ("", "four")) == [
+    assert take_out(harness, ("a", None), ("", "two"), ("other", "three"), ("unknown", None), ("", "four")) == [
         NONE,
         NONE,
         ErrorCode.FENCED_INSTANCE_ID,

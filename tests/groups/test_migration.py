@@ -38,7 +38,7 @@ class TestUpgrade:
         since = len(harness.log)
         harness.beat("c")
         assert harness.kind == "consumer"
-        assert harness.reads() == {"a": [0, 2, 4], "b": [1, 3, 5]}, "nobody has let go of anything yet"
+        assert harness.reads() == {"a": [0, 2, 4], "b": [1, 3, 5]}, "no member has let go of anything yet"
         assert harness.heartbeat("a")
         assert harness.last("heartbeat") is REJOIN
         records = written(harness, since)
@@ -74,7 +74,7 @@ class TestUpgrade:
     def test_classic_members_may_still_come_and_go(self, harness):
         harness.form("a")
         harness.beat("c")
-        assert harness.come("b").leader == "", "nobody leads such a group"
+        assert harness.come("b").leader == "", "such a group has no leader"
         harness.collect("b")
         harness.settle_all(classic="ab", consumers="c")
         assert everything_is_read_once(harness)
@@ -306,7 +306,7 @@ class TestRefusals:
         assert mixed.last("commit") == [NONE]
 
     def test_those_who_do_not_speak_the_classic_protocol(self, mixed):
-        for name, member_id in (("stranger", "nobody"), ("c too", "c")):
+        for name, member_id in (("stranger", "unknown"), ("c too", "c")):
             mixed.member(name).member_id, mixed.member(name).generation = member_id, mixed.consumer("c").epoch
             mixed.heartbeat(name)
             mixed.sync(name)
@@ -448,7 +448,7 @@ class Migration(RuleBasedStateMachine):
 
     @rule(duration_ms=st.sampled_from([1_000, 6_000, 20_000, 60_000]))
     def wait(self, duration_ms):
-        """Whoever is not heard of for too long is out, and stops reading at the same time, as good clients do."""
+        """A member that is silent for too long is out, and stops reading at the same time, as good clients do."""
         self.harness.wait(duration_ms)
         self._notice()
 

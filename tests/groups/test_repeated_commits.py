@@ -37,7 +37,7 @@ def group(request):
 
 @contextmanager
 def counted(monkeypatch):
-    """How many commits took the short way."""
+    """Return how many commits took the short way."""
     taken = []
     short_way = offset_commit_shapes.CommitShapes.handle_repeat
 

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
 PARTITIONS = 6
 WAIT_S = 120
 SESSION_MS = 30_000
-"""Nobody here is to be expelled, however long a busy machine keeps a member from its heartbeats."""
+"""No member here is to be expelled, however long a busy machine keeps it from its heartbeats."""
 
 ROUNDS_SETTLED = 3
 """Polls of everyone without a change of who reads what."""
@@ -239,7 +239,7 @@ class OtherClients:
             await asyncio.sleep(0.01)
 
     def _settled(self, records):
-        """Everyone has as much as the others, all is in somebody's hands, and everything was read."""
+        """All members have as much as the others, every partition has an owner, and everything was read."""
         shares = self.shares()
         is_fair = {len(share) for share in shares} == {PARTITIONS // len(shares)}
         return is_fair and set.union(*shares) == set(range(PARTITIONS)) and len(set(self.seen)) == records

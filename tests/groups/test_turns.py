@@ -35,7 +35,7 @@ def broker():
 
 
 class TurnsOf:
-    """How often something was called in each turn."""
+    """Number of calls in each turn."""
 
     def __init__(self, broker, monkeypatch, owner, name):
         self.by_turn = Counter()
@@ -68,8 +68,8 @@ def test_all_groups_listed(broker, monkeypatch):
 def test_many_described_at_once(broker, monkeypatch):
     questions = TurnsOf(broker, monkeypatch, CoordinatorHost, "propose")
     client = GroupClient(broker)
-    found = client.describe(*NAMES, "nobody")
-    assert [each.group_id for each in found] == [*NAMES, "nobody"]
+    found = client.describe(*NAMES, "unknown")
+    assert [each.group_id for each in found] == [*NAMES, "unknown"]
     assert found[-1].error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert questions.most == coordinators.ASKED_PER_TURN
     assert questions.turns == 5
@@ -110,7 +110,7 @@ def test_many_deleted_at_once():
     broker.steps()
     asked = {name: client.committed(group=name)[0] for name in NAMES[:3]}
     assert asked == dict.fromkeys(NAMES[:3], 1)
-    assert client.delete(*NAMES, "nobody") == [NONE] * GROUPS + [ErrorCode.GROUP_ID_NOT_FOUND]
+    assert client.delete(*NAMES, "unknown") == [NONE] * GROUPS + [ErrorCode.GROUP_ID_NOT_FOUND]
     assert client.groups().groups == ()
 
 

@@ -29,15 +29,15 @@ ROUNDS_BESIDE = int(os.environ.get("HOSTILE_ROUNDS", "40"))
 ROUNDS_OF_MANY_CASES = int(os.environ.get("HOSTILE_ROUNDS", "10"))
 """The same for attacks that come in many variants."""
 APART = os.environ.get("HOSTILE_APART", "") == "1"
-"""Whether it is as if everyone had a machine: attackers have a core, broker and healthy client another, the client
-first. For whoever may give a process real-time priority."""
+"""True if it is as if everyone had a machine: attackers have a core, broker and healthy client another, the client
+first. For users who may give a process real-time priority."""
 
 SLOWER_TIMES_MAX = 3.0
 SCHEDULING_MS = float(os.environ.get("HOSTILE_SCHEDULING_MS", "500"))
-"""What a machine that runs many tests at once may add to every other round; on a quiet machine set it to 0."""
+"""Time that a machine that runs many tests at once may add to every other round; on a quiet machine set it to 0."""
 
 SCHEDULING_TIMES_AT_P99 = 10.0
-"""How much more than that it may add to the slowest."""
+"""Factor by which it may add more than that to the slowest."""
 
 SLOW_CLIENT_MS = 2_000
 FIRST_ROUND_S_MAX = 60.0
@@ -57,7 +57,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def turn_percentile_s(before: dict[str, float], after: dict[str, float], share: float) -> float:
-    """The upper bound of the bucket that so many of the turns between two scrapes are in or below."""
+    """Return the upper bound of the bucket that this share of the turns between two scrapes is in or below."""
     turns = {
         float(found[1]): after[name] - before.get(name, 0.0) for name in after if (found := _TURN_BUCKET.match(name))
     }
@@ -65,7 +65,7 @@ def turn_percentile_s(before: dict[str, float], after: dict[str, float], share: 
 
 
 class CoreTime(NamedTuple):
-    """How long the threads of a process ran, and how long they were ready to and had no core (Linux's schedstat)."""
+    """Time that the threads of a process ran, and that they were ready and had no core (Linux's schedstat)."""
 
     ran_ns: int
     waited_ns: int
@@ -88,7 +88,7 @@ def core_time(pid: int) -> CoreTime:
 
 @contextmanager
 def _on_a_core_of_its_own() -> Iterator[None]:
-    """What is started meanwhile has the first core; whoever started it, the others."""
+    """Give the first core to what is started inside, and the others to this process."""
     cores = os.sched_getaffinity(0)
     if not APART or len(cores) == 1:
         yield
@@ -102,7 +102,7 @@ def _on_a_core_of_its_own() -> Iterator[None]:
 
 @contextmanager
 def _before_others() -> Iterator[None]:
-    """What is started meanwhile is given a core as soon as it is ready to run."""
+    """Give a core to what is started inside as soon as it is ready to run."""
     if not APART:
         yield
         return
@@ -181,7 +181,7 @@ class Window:
         self._until_s = time.monotonic() + ATTACK_S_MAX
 
     def goes_on(self) -> bool:
-        """Whether the attack shall be made (again): once at least, and until enough rounds were made beside it."""
+        """Return whether to attack (again): once at least, and until enough rounds were made beside it."""
         assert not self._healthy.trouble, self._healthy.trouble
         assert time.monotonic() < self._until_s, "the healthy client makes no rounds beside the attack"
         self._attacks += 1
@@ -245,7 +245,7 @@ class Ground:
         return Window(self.healthy, rounds, broker_pid=self.broker.process.pid)
 
     def measure_alone(self) -> None:
-        """What the healthy client sees while nobody attacks."""
+        """Return what the healthy client sees without an attack."""
         window = self.window(ROUNDS_ALONE)
         self.healthy.wait_for(window.began + ROUNDS_ALONE, ATTACK_S_MAX)
         self.alone_p99_ms = percentile(window.latencies_ms, 0.99)
@@ -274,7 +274,7 @@ class Ground:
             found[name] = found.get(name, 0.0) + float(value)
             if labels:
                 found[f"{name}{{{labels}}}"] = float(value)
-        # A scrape begins the broker's account of its longest turn anew; attacks scrape too.
+        # A scrape resets the broker's account of its longest turn; attacks scrape too.
         self._longest_turn_ms = max(self._longest_turn_ms, 1000 * found["headrace_loop_lag_max_seconds"])
         return found
 
@@ -300,10 +300,10 @@ class Ground:
     # Attacks
 
     def check_served(self, window: Window) -> str:
-        """What the healthy client suffered in this window beyond what is allowed; nothing if it was served well."""
+        """Return what the healthy client suffered in this window beyond what is allowed, empty if that is nothing."""
         latencies_ms = window.latencies_ms
         p50_ms, p99_ms = (percentile(latencies_ms, share) for share in (0.5, 0.99))
-        # Nobody is to blame for the time in which there was no core: one round may have had all of it, or half of them.
+        # No attack is to blame for the time without a core: one round may have had all of it, or half of them.
         starved_ms = sum(wait.waited_ns for wait in window.waits) / 1e6 if SCHEDULING_MS else 0.0
         slower_ms = SLOWER_TIMES_MAX * self.alone_p99_ms
         p50_ms_max = max(slower_ms, SCHEDULING_MS) + 2 * starved_ms / len(latencies_ms)

@@ -1,6 +1,6 @@
 """A stock client that minds its own business: writes a message, reads it back, notes how long that took.
 
-Run as a process of its own, so that it waits for nobody's interpreter lock: `python -m tests.hostile.healthy ADDRESS`.
+Run as a process of its own, so that it waits for no other interpreter lock: `python -m tests.hostile.healthy ADDRESS`.
 Every round is a line `END_NS LATENCY_NS`; trouble is a line that begins with `trouble`. It ends with its stdin.
 """
 

@@ -77,7 +77,7 @@ class _Hostile:
         self.waits_until_s = 0.0
 
     def send(self, payload: bytes, pieces: Iterator[int] | None) -> None:
-        """What the broker does not take at once is dropped: then it is the rest of a frame that never comes."""
+        """Send, and drop what the broker does not take at once: that is the rest of a frame that never comes."""
         if pieces is None:
             self.socket.send(payload)
         else:
@@ -87,7 +87,7 @@ class _Hostile:
         self.waits_until_s = time.monotonic() + ANSWER_S_MAX
 
     def may_send(self) -> bool:
-        """Whether the last frames were answered, or long enough ago. OSError when the broker has closed."""
+        """Return whether the last frames were answered, or long enough ago. OSError when the broker has closed."""
         try:
             if self.socket.recv(READ_BYTES) == b"":
                 raise ConnectionResetError("closed by the broker")
@@ -146,7 +146,7 @@ class SocketCampaign:
     # Sending
 
     def send(self, count: int, *, until: float = float("inf")) -> None:
-        """So many more frames."""
+        """Send this number of further frames."""
         began_s, goal = time.monotonic(), self.frames + count
         while self.frames < goal and time.monotonic() < until:
             place = int(self._random.random() * CONNECTIONS)
@@ -221,7 +221,7 @@ class SocketCampaign:
         }
 
     def complaints(self) -> list[str]:
-        """What is not as promised, in words."""
+        """Return the broken promises, in words."""
         report = self.report()
         wrong = []
         if report["handler_failures"]:

@@ -36,7 +36,7 @@ LYING_RECORDS = {
     "garbage under gzip": frames.with_body(Compression.GZIP, bytes(range(256)) * 8),
     "much garbage under zstd": frames.with_body(Compression.ZSTD, bytes(range(256)) * 2_000),
 }
-"""What only a walk over the records finds."""
+"""Faults that only a walk over the records finds."""
 CODECS = [codec for codec in Compression if codec is not Compression.NONE]
 
 

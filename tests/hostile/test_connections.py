@@ -69,7 +69,7 @@ def test_one_byte_a_second(ground: Ground) -> None:
 
 
 def test_half_closed_sockets(ground: Ground) -> None:
-    """Whoever says that nothing more comes is answered or closed, and not kept."""
+    """A client that announces the end of its requests is answered or closed, and not kept."""
     with ground.attacked() as goes_on:
         while goes_on():
             for _ in range(20):
@@ -85,7 +85,7 @@ def test_half_closed_sockets(ground: Ground) -> None:
 
 
 def test_readers_that_never_read(ground: Ground) -> None:
-    """What a client does not take is not piled up: it is not read from, then disconnected."""
+    """Answers that a client does not take are not piled up: it is not read from, then disconnected."""
     before, timed_out = ground.resident_bytes(), ground.metrics()["headrace_connections_timed_out_total"]
     with ground.connect() as writer:
         for _ in range(8):  # something to be sent

@@ -75,7 +75,7 @@ class CleanEnvironment:
         return self.run("-m", "pip", "install", *options, str(ROOT), **environment)
 
     def helpers_by_doctor(self) -> dict[str, bool]:
-        """Whether each helper is in use; doctor ends with 1 where the machine has a problem."""
+        """Return whether each helper is in use; doctor ends with 1 where the machine has a problem."""
         findings = json.loads(self.run("-m", "headrace", "doctor", "--json", statuses=(0, 1)))
         seen = [finding["seen"] for finding in findings if finding["about"] == "compiled helper"]
         return {each.partition(":")[0]: each.endswith("in use") for each in seen}

@@ -242,7 +242,7 @@ def test_a_clean_close_cuts_what_a_flush_under_way_was_to_cut() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_clean_close_syncs_what_a_flush_under_way_was_to_sync(seed: int) -> None:
-    """Here an index of aborted transactions, which nobody reads again below the snapshot of a clean close."""
+    """Here an index of aborted transactions, which is not read again below the snapshot of a clean close."""
     disk = virtual_disk(seed)
     log = open_log(disk)
     for folder in ("", "data"):

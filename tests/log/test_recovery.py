@@ -1,4 +1,4 @@
-"""What a crash leaves, at every byte: torn tails, zeros, lost indexes, damaged checkpoints and snapshots."""
+"""Logs after a crash at every byte: torn tails, zeros, lost indexes, damaged checkpoints and snapshots."""
 
 import pytest
 from hypothesis import given

@@ -98,7 +98,7 @@ class TransactionsMachine(RuleBasedStateMachine):
 
     @rule(steps=STEPS, written=st.integers(0, 1))
     def find_no_room(self, steps: list[Step], written: int) -> None:
-        """What the device has no room for is as if it had never been; a segment before it may have had some."""
+        """An append that the device has no room for leaves no trace; a segment before it may have had some."""
         staged = self.staged(steps)
         self.disk.faults.fail("write_vector", code=DISK_FULL, path_contains=".log", skip=written)
         try:
@@ -159,7 +159,7 @@ class TransactionsMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(segment.transactions.exists for segment in self.log.segments))
     @rule(data=st.data(), clean=st.booleans())
     def damage_an_index(self, data: st.DataObject, clean: bool) -> None:
-        """Cut within an entry, or with a bit of it turned that makes it impossible: it is written anew."""
+        """Cut within an entry, or with a bit of it turned that makes it impossible: it is rewritten."""
         if clean:
             self.log.close()
             self.checkpointed = self.log.recovery_point

@@ -93,7 +93,7 @@ class NaiveLog:
         return min((high_watermark, *self.open(below=high_watermark).values()))
 
     def committed(self, below: int, begin: int = 0) -> list[tuple[int, bytes]]:
-        """What a reader of committed transactions sees."""
+        """Return what a reader of committed transactions sees."""
         aborted = self.aborted()
         return [
             (entry.offset + at, value)

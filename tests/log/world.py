@@ -1,4 +1,4 @@
-"""What the log's tests share: batches, a virtual disk, and a log opened the way the broker does."""
+"""Helpers of the log's tests: batches, a virtual disk, and a log opened the way the broker does."""
 
 from headrace.log.config import LogConfig
 from headrace.log.partition_log import PartitionLog
@@ -91,7 +91,7 @@ def values_of(disk: Disk, part: Slice | None) -> list[tuple[int, bytes]]:
 
 
 def read_all(log: PartitionLog, *, max_bytes: int = 1 << 20, begin: int | None = None) -> list[tuple[int, bytes]]:
-    """What a consumer sees that reads from the start (or `begin`) to the end."""
+    """Return what a consumer sees that reads from the start (or `begin`) to the end."""
     found: list[tuple[int, bytes]] = []
     offset = log.start_offset if begin is None else begin
     while True:

@@ -1,4 +1,4 @@
-"""Dead letters that are sent again: which are left, what a rewind makes of them, and headers that anybody may write."""
+"""Dead letters that are sent again: which are left, the effect of a rewind, and headers that any writer may set."""
 
 import json
 import random

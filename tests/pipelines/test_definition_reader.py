@@ -1,4 +1,4 @@
-"""Pipeline files: what a right one becomes, and that every mistake is told in its own line."""
+"""Pipeline files: the definition that a right one becomes, and that every mistake is reported with its own line."""
 
 import string
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Which changes of a definition go on from an old checkpoint."""
+"""Changes of a definition that may go on from an old checkpoint, and those that may not."""
 
 from pathlib import Path
 

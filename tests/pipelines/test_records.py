@@ -1,4 +1,4 @@
-"""Who has a pipeline, as all who read the same records agree."""
+"""Owner of a pipeline, on which all readers of the same records agree."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What is read off Spark's answers: progress, plans, and why a query ended."""
+"""Facts read from Spark's answers: progress, plans, and why a query ended."""
 
 from pathlib import Path
 

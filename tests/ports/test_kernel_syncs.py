@@ -116,7 +116,7 @@ def test_a_failed_sync_is_an_oserror(file, monkeypatch):
     assert syncs.begin(file, lambda: failed.append(file), print)
     while not (ended := syncs.ended()):
         pass
-    assert failed == [file], "whoever takes the end tells it before anybody else hears of it"
+    assert failed == [file], "the reader of the completion reports it before any other hears of it"
     ((completed, result, error),) = ended
     assert completed is print
     assert result is None
@@ -128,7 +128,7 @@ def test_a_failed_sync_is_an_oserror(file, monkeypatch):
 def test_close_waits_for_what_is_under_way(file):
     syncs = KernelSyncs()
     for _ in range(IN_FLIGHT_MAX):
-        assert syncs.begin(file, pytest.fail, lambda result, error: pytest.fail("nobody is told after the close"))
+        assert syncs.begin(file, pytest.fail, lambda result, error: pytest.fail("no callback runs after the close"))
     assert not syncs.begin(file, pytest.fail, print)
     syncs.close()
     assert len(syncs) == 0

@@ -10,7 +10,7 @@ from headrace.sim.machines.raft_run import NO_CRASH, run_raft_seed
 
 
 def is_noticed(seed):
-    """Whether an invariant is seen broken. A crash does not count: a patch that no longer fits the code crashes too."""
+    """Return whether a broken invariant is seen. A crash does not count: a patch that no longer fits crashes too."""
     result = run_raft_seed(seed)
     return not result.ok and not result.violation.startswith(NO_CRASH)
 

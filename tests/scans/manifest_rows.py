@@ -1,4 +1,4 @@
-"""What a job makes of a manifest: the records of the files it names, without asking the broker for any."""
+"""Rows of a manifest as a job reads them: the records of the files it names, without asking the broker for any."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

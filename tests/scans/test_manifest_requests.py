@@ -1,4 +1,4 @@
-"""How a client asks for files: partitions whose files are being exchanged are asked for again, the others are kept."""
+"""Requests for files: partitions whose files are being exchanged are asked for again, the others are kept."""
 
 from typing import Any
 

@@ -21,7 +21,7 @@ class KafkaClient(KafkaConnection):
         return answer
 
     def await_answers(self, count):
-        """So many answers, or fewer if the node closes the connection before the first."""
+        """Return this number of answers, or fewer if the node closes the connection before the first."""
         answers = []
 
         def arrived():

@@ -41,7 +41,7 @@ from headrace.wire.records.header import BASE_OFFSET, CRC
 
 
 def is_noticed(seed, scenario):
-    """Whether a promise is seen broken. A crash does not count: a patch that no longer fits the code crashes too."""
+    """Return whether a broken promise is seen. A crash does not count: a patch that no longer fits crashes too."""
     result = run_seed(seed, scenario=scenario)
     return not result.ok and not result.violation.startswith(NO_CRASH)
 
@@ -174,7 +174,7 @@ def answer_before_coordinators_have_committed(patch):
 
 
 def assign_what_others_have_not_let_go_of(patch):
-    class Nobody(dict):
+    class NoMember(dict):
         def get(self, part, default=None):
             return default
 
@@ -182,7 +182,7 @@ def assign_what_others_have_not_let_go_of(patch):
 
     def without_owners(group, group_id):
         begin(group, group_id)
-        group.owners = Nobody()
+        group.owners = NoMember()
 
     patch.setattr(ConsumerGroup, "__init__", without_owners)
 
@@ -429,5 +429,5 @@ SELDOM_MET = (
     commit_rows_before_they_are_synced,
     commit_rows_that_the_power_took,
 )
-"""Since folders are told apart twice, the first takes about 76 seeds; the others take dozens, and are found at once by
+"""Since folders are distinguished twice, the first takes some 76 seeds; the others take dozens, and are found by
 tests/epochs/test_power_cuts.py. `make chaos` takes the time, the tests pass them over."""

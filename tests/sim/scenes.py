@@ -58,7 +58,7 @@ class Scene:
         return [*producers, Consumer(self.context, f"dora-{self.world.steps}", targets, sessions=True)]
 
     def work(self, *plans, batches, clients=None):
-        """Produce and read at once until so many more batches are acknowledged."""
+        """Produce and read at once until this many more batches are acknowledged."""
         clients = clients if clients is not None else self.clients(*plans)
         goal = self.context.histories.acknowledged + batches
 

@@ -26,7 +26,7 @@ def start_when_told_to_end(thread, start=threading.Thread.start):
     start(thread)
 
 threading.Thread.start = start_when_told_to_end
-sys.argv = ["chaos", "simulator", "--jobs", "2", "--anew"]
+sys.argv = ["chaos", "simulator", "--jobs", "2", "--from-scratch"]
 runpy.run_module("tools.chaos", run_name="__main__", alter_sys=True)
 """
 RECORDED_ELSEWHERE = """

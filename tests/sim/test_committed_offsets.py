@@ -1,4 +1,4 @@
-"""What the simulator accepts as a group's committed offset, whoever asks and however late the answer comes."""
+"""Committed offsets of a group that the simulator accepts, for every client and however late the answer comes."""
 
 import pytest
 

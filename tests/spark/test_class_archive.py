@@ -38,7 +38,7 @@ def test_it_is_used_where_it_is_there_and_nobody_elses(monkeypatch: pytest.Monke
     assert (options[0], options[-1]) == (f"-XX:SharedArchiveFile={archive_file(JAVA)}", "-Dmine=1")
     assert with_archive(own, Path("/another/jdk")) == own
     monkeypatch.setattr(class_archive.os, "getuid", lambda: -1)
-    assert with_archive(own, JAVA) == own, "whoever writes it could have Java do anything"
+    assert with_archive(own, JAVA) == own, "the writer of that file could have Java do anything"
 
 
 @pytest.mark.parametrize("text", ["", "no classes at all"])

@@ -1,4 +1,4 @@
-"""What Spark's Python processes have imported is left out of the collections that follow every task."""
+"""Modules that Spark's Python processes have imported are left out of the collections that follow every task."""
 
 import gc
 import sys

@@ -1,4 +1,4 @@
-"""A transaction machine with a log, a clock and producers that remember what they were told."""
+"""A transaction machine with a log, a clock and producers that remember the coordinator's answers."""
 
 from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.commands import (
@@ -20,7 +20,7 @@ FORMAT = TransactionRecords()
 
 
 class KnownProducer:
-    """What a client knows of itself, and what it was before its last successful request."""
+    """A client's knowledge of itself, and of what it was before its last successful request."""
 
     def __init__(self, name):
         self.name = name
@@ -38,7 +38,7 @@ class Harness(PassingTime):
         self.producers = {}
         self.ids_given = 0
         self.begun = 0
-        """How many transactions there were."""
+        """Number of transactions so far."""
         self.endings = []
         """Handed out, and not completed yet."""
         self.machine = TransactionCoordinator(self.settings)
@@ -185,7 +185,7 @@ class Harness(PassingTime):
         self.complete()
 
     def skip_to_epoch(self, epoch):
-        """As if so many producers had come and gone."""
+        """Act as if this many producers had come and gone."""
         after = self.transaction._replace(producer_epoch=epoch, last_producer_epoch=-1)
         self.machine.apply(TransactionRecord(ID, after))
         self.log.append(FORMAT.encode(TransactionRecord(ID, after)))
@@ -203,7 +203,7 @@ def answer_to(ticket, decision):
 
 
 def check_follows(before, after):
-    """What must hold between two records of one transactional id."""
+    """Check what must hold between two records of one transactional id."""
     if after is None:
         assert before.state in AT_REST
         return

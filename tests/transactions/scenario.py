@@ -91,7 +91,7 @@ class Runner:
         self.harness.producer(name).producer = producer(who)
 
     def do_script_epoch(self, epoch):
-        """As if so many producers had come and gone; the log is told, and whoever was the last one."""
+        """Act as if this many producers had come and gone; the log records it, and the last of them knows."""
         self.harness.skip_to_epoch(int(epoch))
 
     def do_markers_written(self):

@@ -157,7 +157,7 @@ def test_an_id_that_ends_while_it_is_to_be_given_again_is_not_given():
     harness.init("a")
     harness.add("a")
     harness.end("a")
-    harness.machine._endings[ID] = False  # as if asked for anew, with the answer still to come
+    harness.machine._endings[ID] = False  # as if asked for again, with the answer still to come
     harness.complete()
     harness.endings.clear()
     harness.watch()

@@ -75,7 +75,7 @@ def test_a_completion_that_could_not_be_written_is_tried_again(broker, client):
 
 
 def test_endings_whose_commit_takes_too_long_are_not_forgotten(broker, client):
-    """Whoever waited for them was told so; the markers are sent when the record is committed after all."""
+    """Those who waited got an error; the markers are sent when the record is committed after all."""
     assert broker.client().alter_configs(2, "__transaction_state", {"flush.messages": 1}) == NONE
     broker.hold_syncs()
     asked = client.send_end()

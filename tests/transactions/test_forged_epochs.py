@@ -1,4 +1,4 @@
-"""Batches and offsets under somebody else's producer id, with an epoch that nobody has: refused, and without effect."""
+"""Batches and offsets under another client's producer id, with an epoch that does not exist, are refused."""
 
 import pytest
 

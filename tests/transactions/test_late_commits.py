@@ -1,4 +1,4 @@
-"""A coordinator whose log is slow to sync: what it is told late must not be taken for something that came since."""
+"""A coordinator whose log is slow to sync: late completions must not be taken for something that came since."""
 
 from headrace.broker.coordinators.transactions import COMMIT_WAIT_MS_MAX
 from headrace.model.errors import ErrorCode

@@ -1,5 +1,5 @@
 """A request of a few bytes that names one thing a thousand times is answered once: an answer is no larger than what is
-known, and nobody else waits for it."""
+known, and no other client waits for it."""
 
 import pytest
 

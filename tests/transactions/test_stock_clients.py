@@ -33,7 +33,7 @@ def filled(broker, name):
 
 
 def committed_values(broker, topic, group):
-    """What is there for readers of committed records, up to the last stable offset."""
+    """Return what is there for readers of committed records, up to the last stable offset."""
     wait_until_ended(broker.bootstrap_servers)
     consumer = confluent_kafka.Consumer(
         {

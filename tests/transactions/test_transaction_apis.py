@@ -218,7 +218,7 @@ def test_a_batch_of_nothing_is_answered(shared):
 
 
 def test_offsets_of_a_group_become_part_of_it(broker, client):
-    """Also the first time, when nobody has asked for a group yet."""
+    """Also the first time, when no client has asked for a group yet."""
     assert "__consumer_offsets" not in broker.node.broker.image.topics
     assert client.add_offsets("g") is NONE
     partition = broker.node.broker.groups.topic.partition_of("g")
@@ -233,7 +233,7 @@ def test_ids_are_described(shared):
     client = TransactionClient(shared, "described")
     assert client.init(timeout_ms=5_000) is NONE
     assert client.add(2, 0) == [NONE, NONE]
-    (found, missing) = client.describe("described", "nobody")
+    (found, missing) = client.describe("described", "unknown")
     assert (found.error_code, found.transaction_state, found.transaction_timeout_ms) == (NONE, "Ongoing", 5_000)
     assert (found.producer_id, found.producer_epoch) == (client.producer_id, 0)
     assert [(topic.topic, topic.partitions) for topic in found.topics] == [("t", (0, 2))]

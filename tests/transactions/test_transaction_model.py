@@ -32,9 +32,9 @@ class TransactionMachine(RuleBasedStateMachine):
     def begin(self, version, near_the_end):
         self.harness = Harness(version=version, id_expiration_ms=3_900_000)
         self.owner = None
-        """Who was the last to be given the id; nobody else may do anything with it from then on."""
+        """The last owner of the id; no other client may do anything with it from then on."""
         self.outcomes = {}
-        """How each transaction ended, by its number."""
+        """End of each transaction, by its number."""
         self.init("a", resume=False)
         if near_the_end:
             self.harness.skip_to_epoch(EXHAUSTED_FROM - 2)
@@ -65,7 +65,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def take_over(self, name):
-        """What a client does: ask until the transaction of the one before is over."""
+        """Do what a client does: ask until the transaction of the one before is over."""
         for _ in range(WAITED_FOR_MAX):
             taken = self.harness.init(name).error is ErrorCode.NONE
             self.see_endings()
@@ -84,7 +84,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES, partitions=PARTITIONS)
     def write(self, name, partitions):
-        """A partition's leader waits for the end of the transaction before; whoever waits is told within its time."""
+        """A partition's leader waits for the end of the transaction before; every wait is answered within its time."""
         self.harness.add(name, *partitions, waits=True)
         self.see_endings()
 
@@ -143,7 +143,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_is_ending_was_handed_out(self):
-        """Else nobody would ever write its markers."""
+        """Else its markers would never be written."""
         transaction = self.harness.transaction
         if transaction is not None and transaction.state in (ENDED[True][0], ENDED[False][0]):
             assert [ending.transactional_id for ending in self.harness.endings] == [ID]

@@ -45,7 +45,7 @@ def known(broker, transactional_id="id"):
 
 
 class TransactionClient(Client):
-    """A producer, with whatever it was told last as its identity."""
+    """A producer, with its identity as the last answer said."""
 
     def __init__(self, broker, transactional_id="id", **options):
         super().__init__(broker, **options)
@@ -180,6 +180,6 @@ class TransactionClient(Client):
         return self.ask(ApiKey.LIST_TRANSACTIONS, version, request)
 
     def markers(self, partition=0, topic="t"):
-        """What the partition's markers say, in order."""
+        """Return what the partition's markers say, in order."""
         found = [batch for batch in batches(self.fetch(topic, partition).records or b"") if is_control(batch)]
         return [control_type(record).name for batch in found for record in records(batch)]

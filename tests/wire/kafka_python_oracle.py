@@ -41,7 +41,7 @@ def decode(message: Message, body: bytes, version: int) -> Any:
 
 
 def equal(message: Message, value: object, decoded: Any, version: int) -> bool:
-    """Whether what kafka-python decoded holds our values."""
+    """Return whether what kafka-python decoded holds our values."""
     return _same_fields(message.fields, value, decoded, version)
 
 

@@ -1,4 +1,4 @@
-"""Which compiled helpers are in use."""
+"""Compiled helpers: which are in use."""
 
 import subprocess
 import sys

@@ -51,7 +51,7 @@ def request(version, batch):
 
 
 def read_by_both(frame, shape_bytes, *, cut=0):
-    """What both readers give for the request in the middle of a buffer; `cut`: so much of its end was not received."""
+    """Return what both readers give for the request in the middle of a buffer; `cut`: bytes of its end not received."""
     buffer = memoryview(bytearray(b"\xff" * FRONT_BYTES + frame + b"\xff" * FRONT_BYTES))
     shapes = {bytes(frame[4 + SHAPE_AT : 4 + shape_bytes]): SHAPE}
     end = FRONT_BYTES + len(frame) - cut

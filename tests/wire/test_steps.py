@@ -16,7 +16,7 @@ RESPONSES = [pytest.param(message, id=name) for name, message in samples.MESSAGE
 
 
 def steps_of(begun: bytes | Encoding) -> tuple[int, bytes]:
-    """How many steps it took, and what was written."""
+    """Return how many steps it took, and what was written."""
     if isinstance(begun, bytes):
         return 0, begun
     count = 1

@@ -4,7 +4,7 @@ make chaos                                   # everything that is left; may be c
 make chaos ARGS="simulator 'random kills'"   # only these
 make chaos ARGS="'known faults' fuzz"         # all whose names begin so
 make chaos ARGS="--minutes 30 --jobs 1"      # for so long, one at a time
-make chaos ARGS="--anew simulator"           # from the beginning
+make chaos ARGS="--from-scratch simulator"   # from the beginning
 """
 
 import argparse
@@ -59,7 +59,7 @@ class Bar:
 
 
 def slices(chosen: Sequence[tuple[int, Campaign]], record: Record) -> Iterator[tuple[int, Campaign, Slice]]:
-    """What is left, in order: first what was begun or failed before."""
+    """Return the remaining slices in order: first those that were begun or failed before."""
     for number, campaign in chosen:
         progress = record.of(campaign.name)
         for part in tuple(progress.open):
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("campaigns", nargs="*", help="which of them (default: all)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="slices at once")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing new after so long")
-    parser.add_argument("--anew", action="store_true", help="forget what the chosen campaigns have reached")
+    parser.add_argument("--from-scratch", action="store_true", help="forget what the chosen campaigns have reached")
     parser.add_argument("--list", action="store_true", help="only show how far each is")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.campaigns if not named(name, known)]
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
         for _, campaign in chosen:
             print(f"{record.of(campaign.name).done:>12,} of {campaign.goal:>12,} {campaign.unit:8} {campaign.name}")
         return 0
-    if options.anew:
+    if options.from_scratch:
         for _, campaign in chosen:
             record.forget(campaign.name)
     code, until_s = code_now(), time.monotonic() + 60 * options.minutes

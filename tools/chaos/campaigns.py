@@ -47,7 +47,7 @@ SWEEP_CALLS_OF_A_POINT = 5
 KILLS_GOAL = 1_000
 PAUSES_GOAL, PAUSE_S = 20, (5.0, 10.0)
 LONG_PAUSES_GOAL, LONG_PAUSE_S = 5, (60.0, 65.0)
-"""How often, and from how long to how long."""
+"""Number of pauses, and the shortest and the longest of them."""
 SPARK_KILLS_GOAL, SPARK_KILLS_OF_A_QUERY = 100, 10
 SPARK_OUTAGES_GOAL, OUTAGE_S = 5, 30.0
 CHECK_EVERY = 10
@@ -68,7 +68,7 @@ class Campaign:
     unit: str
     goal: int
     slice: int
-    """How many of them are run at a time; what was begun and not finished is begun again."""
+    """Number of seeds per slice; a slice that was begun and not finished is begun again."""
     run: Callable[[int, int], Outcome]
     """Of the first and how many."""
 
@@ -146,7 +146,7 @@ def simulate(scenario: str, first: int, count: int) -> Outcome:
 
 
 def notice(scenario: str, put_in: KnownFault, first: int, count: int) -> Outcome:
-    """How many seeds it takes until a known fault is noticed."""
+    """Return how many seeds it takes until a known fault is noticed."""
     seeds = [_seeds_to_notice(scenario, put_in, SEEDS_OF_A_TRY * number) for number in range(first, first + count)]
     unnoticed = Failure(f"{put_in.__name__} is not noticed", "make test ARGS=tests/sim/test_known_bad.py")
     return Outcome({"seeds": seeds}, () if all(seeds) else (unnoticed,))

@@ -1,4 +1,4 @@
-"""What the long runs have reached so far, kept in a file: a run that is cut short goes on where it was."""
+"""Progress of the long runs, kept in a file: a run that is cut short goes on where it was."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class Failure(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one slice has brought: numbers are added up, lists are joined."""
+    """Result of one slice: numbers are added up, lists are joined."""
 
     figures: Figures
     failures: tuple[Failure, ...] = ()
@@ -50,7 +50,7 @@ class Progress:
     """By the first of the slice."""
 
     def take(self, size: int, goal: int) -> Slice | None:
-        """The next slice that nobody has begun."""
+        """The next slice that has not been begun."""
         if self.next >= goal:
             return None
         taken = Slice(self.next, min(size, goal - self.next))

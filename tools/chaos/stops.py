@@ -1,4 +1,4 @@
-"""The signals that end a run, and how a worker takes them: a worker that begins anew finds it by its module."""
+"""The signals that end a run, and how a worker takes them: a worker that is started again finds it by its module."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""One campaign against one target: so many inputs, each within a time, all within a memory, every surprise kept."""
+"""One campaign against one target: a number of inputs, limits on time and memory, and every surprise kept."""
 
 import resource
 import signal
@@ -57,7 +57,7 @@ def attack(
     until: float = float("inf"),
     progress: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Outcome:
-    """Read mutated inputs until so many are read or the monotonic clock shows `until`."""
+    """Read mutated inputs until their number is reached or the monotonic clock shows `until`."""
     outcome = Outcome(target=target.name)
     pool = pool_of(target)
     mutator = Mutator(f"{seed} {target.name}", pool)

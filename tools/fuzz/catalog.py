@@ -9,7 +9,7 @@ FIRST = (
     *("produce-request", "produce-scan", "fetch-request", "fetch-scan", "metadata-request"),
     *("batch-reader", "segment-recovery"),
 )
-"""What every stranger reaches first, and what every start depends on: these get the most."""
+"""Targets that every stranger reaches first and every start depends on: these get the most inputs."""
 
 DECODES_OF_FIRST = 10_000_000
 DECODES_OF_OTHERS = 500_000

@@ -19,7 +19,7 @@ from tools.fuzz.target import Target, require
 
 SAMPLES_PER_VERSION = 3
 FETCH_VERSION_MIN = 4
-"""What a broker serves: older fetches carry batches of formats that are not stored."""
+"""Versions that a broker serves: older fetches carry batches of formats that are not stored."""
 
 KINDS = ("request", "response")
 

@@ -1,4 +1,4 @@
-"""Which lines inputs reach: to keep only those that add something, and to say how much of a module a corpus covers.
+"""Lines that inputs reach: to keep only inputs that add something, and to say how much of a module a corpus covers.
 
     python -m tools.fuzz.coverage_lines
 

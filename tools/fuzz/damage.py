@@ -77,7 +77,7 @@ KINDS = 14
 
 
 def _mend_batch(content: bytearray, number: int) -> None:
-    """Make length and checksum of the batch of that number true, as far as batches can be told apart."""
+    """Make length and checksum of the batch of that number true, as far as batches can be distinguished."""
     position = 0
     for _ in range(number % 8):
         if len(content) - position < HEADER_SIZE:

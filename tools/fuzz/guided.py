@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="+", help="names, or `all`")
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--mutations", type=int, default=0, help="so many seeded mutations instead of atheris")
+    parser.add_argument("--mutations", type=int, default=0, help="run this many seeded mutations instead of atheris")
     parser.add_argument("--here", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     if options.here is not None:

@@ -1,4 +1,4 @@
-"""Run the fuzz campaigns: so many decodes of every target, then so many hostile frames at a running broker.
+"""Run the fuzz campaigns: decodes of every target, then hostile frames at a running broker.
 
     python -m tools.fuzz.run --decodes 500000 --frames 1000000
     python -m tools.fuzz.run --decodes 10000000 --only produce-request segment-recovery --minutes 30
@@ -23,7 +23,7 @@ PROGRESS_S = 10.0
 
 
 class Record:
-    """What was reached so far, on the terminal and in a file that is whole even if the run is cut short."""
+    """Write what was reached so far, to the terminal and to a file that is whole even if the run is cut short."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path

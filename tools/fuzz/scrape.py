@@ -18,7 +18,7 @@ def targets() -> list[Target]:
 
 
 class _Surroundings:
-    """What the page needs of loop, network and timers, with one connection whose bytes come in pieces."""
+    """The loop, network and timers that the page needs, with one connection whose bytes come in pieces."""
 
     def __init__(self, request: bytes, piece_bytes: int) -> None:
         self.request = request

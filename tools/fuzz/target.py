@@ -1,4 +1,4 @@
-"""What a fuzz target is: a reader of bytes, inputs to begin with, and the source files whose lines it should reach."""
+"""A fuzz target: a reader of bytes, inputs to begin with, and the source files whose lines it should reach."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -213,7 +213,7 @@ def kills(folder: Path, chosen: Iterable[tuple[str, str]]) -> int:
 
 
 def drawn(seed: int, first: int, count: int) -> list[tuple[str, str]]:
-    """So many kills from the `first` on of a row in which every one comes before any comes again."""
+    """Return the kills from the `first` on, of a row in which every one comes before any comes again."""
     draw = random.Random(seed)
     chosen: list[tuple[str, str]] = []
     while len(chosen) < first + count:
@@ -224,7 +224,7 @@ def drawn(seed: int, first: int, count: int) -> list[tuple[str, str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.spark.kills.campaign", description=__doc__)
     parser.add_argument("--seed", type=int, default=SEED, help="draws the order of the points")
-    parser.add_argument("--first", type=int, default=0, help="so many of them are left out")
+    parser.add_argument("--first", type=int, default=0, help="leave out this many of them")
     parser.add_argument("--kills", type=int, default=10, help="one in each micro-batch")
     chosen = parser.parse_args()
     planned = drawn(chosen.seed, chosen.first, chosen.kills)

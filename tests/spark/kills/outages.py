@@ -29,7 +29,7 @@ DELIVERY_MS = 300_000
 
 
 class Sender(threading.Thread):
-    """Sends numbers in order until it is told to stop; a broker that is away is waited for."""
+    """Sends numbers in order until it is stopped; waits for a broker that is away."""
 
     def __init__(self, servers: str) -> None:
         super().__init__(daemon=True)
@@ -49,7 +49,7 @@ class Sender(threading.Thread):
                         return
 
     def stop(self) -> int:
-        """How many were sent."""
+        """Return how many were sent."""
         self._stopping.set()
         self.join()
         return self._sent
@@ -88,7 +88,7 @@ def wait_for_rows(query: "StreamingQuery", more_than: int) -> int:
 
 
 def copy_through_outages(spark: "SparkSession", folder: Path, *, outages: int, seconds: float) -> int:
-    """How many rows were sent and found, each once."""
+    """Return how many rows were sent and found, each once."""
     with broker_in(folder) as broker:
         create_topics(broker)
         sender = Sender(broker.bootstrap_servers)

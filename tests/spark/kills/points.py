@@ -39,7 +39,7 @@ GONE_S_MAX = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Who is to be killed, where, in which micro-batch."""
+    """The process to be killed, the point, and the micro-batch."""
 
     victim: str
     point: str
@@ -117,7 +117,7 @@ class Points:
         else:
             deadline_s = time.monotonic() + PAUSE_S_MAX
             while not (self._folder / "resume").exists():
-                assert time.monotonic() < deadline_s, "nobody resumed the driver"
+                assert time.monotonic() < deadline_s, "the driver was not resumed"
                 time.sleep(PAUSE_STEP_S)
 
     def arm_markers(self, batch: int) -> None:

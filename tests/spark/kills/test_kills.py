@@ -36,7 +36,7 @@ def test_kills_at_every_phase_lose_and_repeat_no_row(tmp_path: Path) -> None:
 
 
 def test_a_query_that_begins_at_the_end_and_dies_in_its_first_batch(tmp_path: Path) -> None:
-    """What comes between the two drivers is behind the end that the first of them saw."""
+    """Rows that come between the two drivers are behind the end that the first of them saw."""
     run = Run(tmp_path, [Plan(victim=DRIVER, point="before commit", batch=0)], batches=0)
     try:
         with Admin(run.broker.address) as admin:

@@ -1,4 +1,4 @@
-"""A run that is told to end while Spark starts says so, and leaves no Java behind."""
+"""A run that is stopped while Spark starts says so, and leaves no Java behind."""
 
 import signal
 import subprocess
@@ -45,7 +45,7 @@ def words_of_children(process_id: int) -> list[str]:
 def test_a_run_that_is_ended_while_spark_starts(
     broker: EmbeddedBroker, topic: str, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """By a kill it ended without a word, and by Ctrl-C Java waited for ever."""
+    """By a kill it ended silently, and by Ctrl-C Java waited for ever."""
     with starting(tmp_path, broker, topic) as process:
         below = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(number)

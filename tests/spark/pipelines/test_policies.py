@@ -1,4 +1,4 @@
-"""What a pipeline does with trouble, as its file says: it tries again, keeps strange records out, or only prints."""
+"""Policies of a pipeline for trouble, as its file says: it tries again, keeps strange records out, or only prints."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -144,7 +144,7 @@ def test_fields_that_do_not_fit_are_named(
         b'{"id": "1", "amount": "much", "customer": null}': "fields that do not fit the schema: amount",
         b'{"number": 1.5, "id": "2", "amount": {}, "x": 3}': "fields that do not fit the schema: amount, number",
         b'{"amount": "a", "amount": "b", "id": "3"}': "fields that do not fit the schema: amount",
-        b'{"id": "4", "customer": "nobody"}': "fields that do not fit the schema: customer",
+        b'{"id": "4", "customer": "none"}': "fields that do not fit the schema: customer",
         b'{"id": "5", "customer": {"age": "old"}}': "fields that do not fit the schema: customer.age",
         b'{"id": "7", "items": [{"price": 1}, {"price": "free"}, {"price": "more"}], "number": "n"}': (
             "fields that do not fit the schema: number, items[].price"

@@ -33,7 +33,7 @@ def project(broker: EmbeddedBroker, tmp_path: Path) -> Path:
 
 
 def records_read(lines: list[str]) -> int:
-    """Of all runs that are told."""
+    """Of all runs that are reported."""
     return sum(int(found[1]) for line in lines if (found := RUN_LINE.match(line)))
 
 

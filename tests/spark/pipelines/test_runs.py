@@ -1,4 +1,4 @@
-"""Pipelines on a real broker and real Spark: what is written, what is told, and what is refused."""
+"""Pipelines on a real broker and real Spark: their rows, their reports, and what is refused."""
 
 import json
 import random
@@ -68,7 +68,7 @@ def name(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows Spark's readings of topics gave, batch by batch: a second reading counts them again."""
+    """Return how many rows Spark's reads of topics gave, batch by batch: a second read counts them again."""
     found: list[int] = []
 
     def report(told: Mapping[str, Any], expectations: Mapping[str, str]) -> dict[str, Any]:

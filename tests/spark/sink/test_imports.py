@@ -1,4 +1,4 @@
-"""What the processes beside the driver import: they make writers and commit, and each starts anew for every query."""
+"""Imports of the processes beside the driver: they make writers and commit, and each starts for every query."""
 
 import subprocess
 import sys

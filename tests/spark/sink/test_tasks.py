@@ -1,4 +1,4 @@
-"""What a task and the driver do with rows and a real broker, without Spark around them."""
+"""Work of a task and of the driver with rows and a real broker, without Spark around them."""
 
 import subprocess
 import sys
@@ -160,7 +160,7 @@ def test_an_abort_without_any_report_leaves_the_rows_to_the_next_run(place: tupl
 
 
 def test_another_query_id_is_another_history(place: tuple[EmbeddedBroker, str]) -> None:
-    """Without its checkpoint a query begins anew, and what it reads again it writes again."""
+    """Without its checkpoint a query begins again, and what it reads again it writes again."""
     for query in ("q1", "q2"):
         identity = Identity(f"spark.{query}.{place[1]}", "r1", 0, 1)
         commit(options(place), [write_rows(rows(0, 20), options(place), identity)])

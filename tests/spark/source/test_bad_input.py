@@ -1,4 +1,4 @@
-"""What goes wrong around a source: an error that names the option and the exact loss, or the policy that was chosen."""
+"""Trouble around a source: an error that names the option and the exact loss, or the policy that was chosen."""
 
 import json
 from collections.abc import Callable

@@ -87,7 +87,7 @@ def test_a_topic_made_anew_while_a_batch_is_planned_is_told_as_such(
     capsys: pytest.CaptureFixture[str],
     policy: str,
 ) -> None:
-    """What the brokers said of the topics is the old one's, and the offsets are the new one's."""
+    """The brokers' answer about the topics is the old one's, and the offsets are the new one's."""
     monkeypatch.setattr(stream_planner, "BACKWARDS_PAUSE_MS", 0)
     produce(broker, topic, [b"old"] * 9, partition=1)
     given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic, "columns": "value"}

@@ -1,4 +1,4 @@
-"""Topics that change under a query that runs: new partitions are read, a topic made anew is noticed."""
+"""Topics that change under a query that runs: new partitions are read, a recreated topic is noticed."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

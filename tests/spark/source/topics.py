@@ -1,4 +1,4 @@
-"""What the tests of the source write to topics, and what an ordinary consumer reads from them."""
+"""Writers of the source's tests to topics, and an ordinary consumer that reads from them."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any

@@ -32,7 +32,7 @@ def make(kind: str, path: Path, **options: Any) -> Table:
 
 
 def numbers(kind: str, path: Path) -> list[int]:
-    """What any reader of such a table sees."""
+    """Return what any reader of such a table sees."""
     if kind == "delta":
         from deltalake import DeltaTable
 
@@ -41,7 +41,7 @@ def numbers(kind: str, path: Path) -> list[int]:
 
 
 def written(table: Table, values: list[int], *, epoch: int, run: str = "run1", write: str | None = None) -> FileReport:
-    """What a task does."""
+    """Do the work of a task."""
     identity = Identity(OWNER, run, epoch, 0)
     write_id = write or f"{run}-{epoch}"
     files = RollingFiles(

@@ -24,7 +24,7 @@ def columns(**types: type) -> StructType:
 
 
 def append(path: Path, schema: StructType, row: dict[str, object], *, partitioned_by: tuple[str, ...] = ()) -> None:
-    """What Spark does for one row: the writer is made on the driver, a task writes, the driver commits."""
+    """Do what Spark does for one row: the writer is made on the driver, a task writes, the driver commits."""
     options = TableOptions(path=str(path), partition_columns=partitioned_by)
     writer = FileWriter("parquet", options, schema)
     staged = ParquetFolder(options).staging_folder(None, writer._write_id)

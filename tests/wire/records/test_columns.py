@@ -61,7 +61,7 @@ def helper(request: pytest.FixtureRequest) -> Helper | None:
 
 
 def read_plainly(data: bytes, begin: int, end: int, aborted: list[tuple[int, int]] | None) -> list[Record]:
-    """What a consumer makes of a fetch, batch by batch and record by record."""
+    """Return what a consumer makes of a fetch, batch by batch and record by record."""
     hides = AbortedTransactions(aborted).hides if aborted is not None else hides_control
     found: list[Record] = []
     for batch in batches(data):
