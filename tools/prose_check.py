@@ -28,18 +28,21 @@ PHRASES = {
     "whoever": "whoever",
     "nobody": "nobody",
     "is told": "is told",
-    "are told": "(are|was|were|be|been|being) told",
+    "are told": "(?:are|was|were|be|been|being) told",
     "anew": "anew",
     "so many": "so many",
     "whom": "whom",
-    "somebody": "(some|any|every)body",
-    "gives way": "(gives?|gave|giving|given) way",
+    "somebody": "(?:some|any|every)body",
+    "gives way": "(?:gives?|gave|giving|given) way",
     "shall": "shall",
     "without a word": "without a word",
     "some a turn": "some a turn",
 }
 """What is counted, by the name of its limit; any white space matches a blank."""
-PATTERNS = {name: re.compile(rf"\b{pattern}\b".replace(" ", r"\s+"), re.I) for name, pattern in PHRASES.items()}
+ANY_PHRASE = re.compile(
+    r"\b(?:" + "|".join(f"({pattern})" for pattern in PHRASES.values()).replace(" ", r"\s+") + r")\b"
+)
+"""Has one group per phrase, for text in lower case."""
 OPENINGS = ("What", "Who", "Whom", "Whose", "Which", "How", "Whether")
 """First words of a docstring that postpone its subject."""
 
@@ -107,18 +110,27 @@ def places() -> Iterator[Place]:
 
 
 def phrases(path: Path, text: str) -> Iterator[Place]:
-    for name, pattern in PATTERNS.items():
-        for match in pattern.finditer(text):
-            yield Place(f'"{name}"', path, text.count("\n", 0, match.start()) + 1)
+    names = tuple(PHRASES)
+    for match in ANY_PHRASE.finditer(text.lower()):
+        assert match.lastindex
+        yield Place(f'"{names[match.lastindex - 1]}"', path, text.count("\n", 0, match.start()) + 1)
 
 
 def openings(path: Path, tree: ast.Module) -> Iterator[Place]:
     """Find docstrings that begin with a question word: of the module, of functions and classes, and of attributes."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             first = node.value.value.split(maxsplit=1)
             if first and first[0].rstrip(",:") in OPENINGS:
                 yield Place(MODULE_OPENINGS if node is tree.body[0] else OTHER_OPENINGS, path, node.lineno)
+
+
+def statements(block: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements of a module and of all its functions and classes; expressions hold no docstring."""
+    for node in getattr(block, "body", ()):
+        yield node
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield from statements(node)
 
 
 def public_classes(tree: ast.Module) -> Iterator[tuple[str, int]]:
