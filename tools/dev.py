@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMPS = VENV / "headrace-stamps"
+CACHE = VENV / "cache"
+"""Files that the tests keep from one run to the next, in the place of the user's own."""
 PYTHON_MIN = (3, 11)
 NEWER_PYTHONS = ("python3.13", "python3.12", "python3.11")
 
@@ -117,7 +119,15 @@ def demo(arguments: Sequence[str]) -> int:
 def test(arguments: Sequence[str]) -> int:
     """Run the tests, in random order, warnings being errors (CI=true: repeat a few failed tests of real processes)."""
     environment(requirements="dev")
-    return run(PYTHON, "-m", "tools.test_run", *arguments)
+    if not any(argument.startswith("tests") for argument in arguments):
+        keep_spark_classes()
+    return run(PYTHON, "-m", "tools.test_run", *arguments, XDG_CACHE_HOME=str(CACHE))
+
+
+def keep_spark_classes() -> None:
+    """Keep the classes that Java loads for Spark, once per environment; without them the tests only take longer."""
+    if not any(CACHE.glob("headrace/classes-*/*.jsa")):
+        run(VENV / "bin" / "headrace", "spark", "archive", XDG_CACHE_HOME=str(CACHE))
 
 
 def quick(arguments: Sequence[str]) -> int:

@@ -143,6 +143,7 @@ def killed_at(folder: Path, calls: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_kill_at_every_disk_call(tmp_path: Path) -> None:
     expected = Expected(str(tmp_path / "expected"), UnsyncedDisk())
     template = tmp_path / "template"

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -17,6 +18,8 @@ from headrace.sim.world import CutOff
 
 from ..log.world import FOLDER, NOW_MS, append, fields_of, open_log, virtual_disk
 from .logs import CONFIG, all_batches, flush, keyed_batch, pairs, planned, read_records
+
+pytestmark = pytest.mark.slow
 
 KEYS = [b"a", b"b", b"c", b"d" * 60, b"e"]
 PRODUCERS = [1, 2, 3]

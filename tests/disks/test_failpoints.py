@@ -2,7 +2,11 @@
 
 import os
 
+import pytest
+
 from tests.disks.chaos import pauses, plans_of, random_kills, sweep
+
+pytestmark = [pytest.mark.process, pytest.mark.record_integrity]
 
 SEED = int(os.environ.get("DISKS_SEED", "1"))
 """Another draw of the points by `DISKS_SEED=7 make test ARGS=tests/disks/test_failpoints.py`."""

@@ -425,5 +425,5 @@ class ConsumerMachine(RuleBasedStateMachine):
         self.harness.run(lambda machine, now: machine.delete_group(GROUP, Ticket("", "delete"), now))
 
 
-TestConsumerModel = ConsumerMachine.TestCase
+TestConsumerModel = pytest.mark.slow(ConsumerMachine.TestCase)
 TestConsumerModel.settings = settings(max_examples=50, stateful_step_count=40)

@@ -303,5 +303,5 @@ class TransactionalOffsets(RuleBasedStateMachine):
                 assert (offset is UNSTABLE) == ((group, part) in staged)
 
 
-TestTransactionalOffsets = TransactionalOffsets.TestCase
+TestTransactionalOffsets = pytest.mark.slow(TransactionalOffsets.TestCase)
 TestTransactionalOffsets.settings = settings(max_examples=50, stateful_step_count=40)

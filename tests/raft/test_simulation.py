@@ -12,6 +12,8 @@ from headrace.sim.machines.raft_run import run_raft_seed
 from tests.raft.known_bad import KNOWN_BAD, is_noticed
 from tests.sim.conftest import virtual_world_only  # noqa: F401 - a fixture
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).parents[2]
 SEEDS_OF_THREE = range(200)
 SEEDS_OF_FIVE = range(60)

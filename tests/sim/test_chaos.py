@@ -16,6 +16,8 @@ from tools.chaos import page, stops
 from tools.chaos.campaigns import SIMULATORS, campaigns, fault_name
 from tools.chaos.record import ROOT, Failure, Outcome, Record, Slice
 
+pytestmark = pytest.mark.slow
+
 SIMULATOR = SIMULATORS["log"]
 PASSED = Outcome({"batches": 3, "too easy": [1]})
 ENDED_AT_ONCE = """

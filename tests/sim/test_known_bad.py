@@ -6,6 +6,8 @@ from headrace.core.replication.leader import Leader
 from headrace.sim.run import run_seed
 from tests.sim.known_bad import KNOWN_BAD, SELDOM_MET, is_noticed
 
+pytestmark = pytest.mark.slow
+
 SEEDS_MAX = 60
 SOON_NOTICED = [(scenario, put_in) for scenario, put_in in KNOWN_BAD if put_in not in SELDOM_MET]
 

@@ -10,6 +10,8 @@ from headrace.sim.report import Report, failure_text
 from headrace.sim.run import SCENARIOS, run_seed
 from headrace.sim.scenarios.scenario import UNSYNCED
 
+pytestmark = pytest.mark.slow
+
 SEEDS = 300
 SEEDS_PER_TEST = 30
 OTHER_PLAYS = [scenario for scenario in SCENARIOS if scenario != "log"]

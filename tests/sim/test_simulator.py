@@ -29,6 +29,7 @@ def test_the_same_seed_gives_the_same_trace_and_another_seed_another():
     assert hashes[0] == hashes[2] != hashes[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_trace_does_not_depend_on_the_hash_seed_of_the_interpreter(scenario):
     options = ["--seed", "0x3", "--scenario", scenario, "--minutes", str(SHORT_MINUTES)]

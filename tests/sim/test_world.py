@@ -96,6 +96,7 @@ def test_the_same_seed_gives_the_same_trace_and_another_seed_another():
     assert len(set(hashes.values())) == len(SEEDS)
 
 
+@pytest.mark.slow
 def test_the_trace_does_not_depend_on_the_hash_seed_of_the_interpreter():
     script = "from tests.sim.test_world import scenario; print(*scenario(3))"
     for hash_seed in ("1", "2"):

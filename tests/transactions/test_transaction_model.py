@@ -2,6 +2,7 @@
 fenced never commits, and a transaction ends once.
 """
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -11,6 +12,8 @@ from headrace.core.transactions.states import TransactionState
 from headrace.core.transactions.steps import EXHAUSTED_FROM
 from headrace.model.errors import ErrorCode
 from tests.transactions.harness import ID, Harness
+
+pytestmark = pytest.mark.slow
 
 NAMES = st.sampled_from(["a", "b", "c"])
 PARTITIONS = st.lists(

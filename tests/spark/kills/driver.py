@@ -6,9 +6,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from headrace.spark.class_archive import with_archive
 from tests.spark.kills.failing_source import POINTS_OPTION, FailingSource
 from tests.spark.kills.points import PAUSE, SHUFFLE, Points
 
@@ -52,7 +54,7 @@ def rows_of(spark: SparkSession, settings: dict[str, str]) -> DataFrame:
 def main(settings: dict[str, str]) -> None:
     folder = settings["folder"]
     builder = SparkSession.builder.master(settings["master"]).appName("headrace-kills")
-    for name, value in {
+    conf = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": f"{folder}/local",
@@ -61,7 +63,8 @@ def main(settings: dict[str, str]) -> None:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         **json.loads(settings.get("conf", "{}")),
-    }.items():
+    }
+    for name, value in with_archive(conf, Path(os.environ["JAVA_HOME"])).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
