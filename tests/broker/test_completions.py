@@ -10,7 +10,7 @@ from itertools import count
 
 import pytest
 
-from headrace.broker.coordinators.replay import Replays
+from headrace.broker.coordinators.replay import ReplayQueue
 from headrace.model.errors import ErrorCode
 from headrace.ports.spawner import Lane
 from headrace.wire.apis import ApiKey
@@ -279,7 +279,7 @@ def test_a_record_that_cannot_be_applied_holds_up_no_other_partition():
     broker.node.loop.strict = False
     assert broker.client().produce_error("t") == 0
     log, node = broker.partition("t").log, broker.node
-    replays = Replays(files=node._files, spawner=broker.machine.spawner, timers=node.broker.timers)
+    replays = ReplayQueue(files=node._files, spawner=broker.machine.spawner, timers=node.broker.timers)
     first, second = _Replay(log, ValueError("not a record of a group")), _Replay(log)
     replays.add(first)
     replays.add(second)

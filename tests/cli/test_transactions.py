@@ -110,7 +110,7 @@ def test_wrong_use_says_what_to_do(headrace: Headrace) -> None:
         assert "open transactions are in one of the states" in told
     assert "is not a duration: write" in headrace("transactions", "list", "--longer-than", "soon", exit_code=2).stderr
     wrong = headrace("transactions", "list", "--pattern", "(a", exit_code=2).stderr
-    assert wrong == 'headrace: the broker does not understand --pattern "(a": it ends too early\n'
+    assert wrong == 'headrace: the broker does not understand --pattern "(a": the expression ends too early\n'
 
 
 def test_an_open_transaction_with_a_coordinator_does_not_hang(

@@ -70,4 +70,4 @@ class ConsumerHarness(Harness):
 
     @property
     def consumer_group(self):
-        return self.machine.consumers.get(GROUP)
+        return self.machine.tables.consumer_groups.get(GROUP)

@@ -1,22 +1,25 @@
-"""A group machine with a log, a clock and members that remember what the coordinator answered."""
+"""A group coordinator with a log, a clock and members that remember the responses they got."""
 
 from typing import NamedTuple
 
 from headrace.core.coordination.machine import Producer
 from headrace.core.groups.commands import (
     Commit,
+    DeleteOffsets,
+    FetchOffsets,
     Join,
     JoinResult,
+    Leave,
     LeavingMember,
-    Membership,
+    MemberClaim,
     OffsetToCommit,
     Sync,
     SyncResult,
 )
 from headrace.core.groups.coordinator import GroupCoordinator
-from headrace.core.groups.deadlines import Wait, Waiting
+from headrace.core.groups.deadlines import DeadlineKind, GroupDeadline
 from headrace.core.groups.records import GroupRecords
-from headrace.core.groups.settings import GroupSettings
+from headrace.core.groups.settings import GroupCoordinatorSettings
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_PRODUCER_ID
@@ -100,7 +103,7 @@ class KnownMember:
 class Harness(PassingTime):
     def __init__(self, **settings):
         super().__init__()
-        self.settings = GroupSettings(**settings)
+        self.settings = GroupCoordinatorSettings(**settings)
         self.catalog = Catalog(t=6)
         self.log = []
         self.machine = GroupCoordinator(self.settings, self.catalog)
@@ -206,7 +209,7 @@ class Harness(PassingTime):
 
     def membership(self, name, generation=None):
         member = self.member(name)
-        return Membership(
+        return MemberClaim(
             group=GROUP,
             member_id=member.member_id,
             instance_id=member.instance_id,
@@ -226,14 +229,18 @@ class Harness(PassingTime):
 
     def leave(self, *names):
         leaving = [LeavingMember(self.member(name).member_id, self.member(name).instance_id) for name in names]
-        return self.run(lambda machine, now: machine.leave(GROUP, leaving, Ticket(" ".join(names), "leave"), now))
+        return self.remove(leaving, Ticket(" ".join(names), "leave"))
+
+    def remove(self, leaving, ticket):
+        command = Leave(group=GROUP, members=tuple(leaving))
+        return self.run(lambda machine, now: machine.leave(command, ticket, now))
 
     def commit(self, name, offsets, *, generation=None, metadata="", retention_ms=-1, group=GROUP, producer=None):
         """Commit `offsets`, {(topic, partition): offset}; without a name, as no member; or in a transaction."""
         if name:
             member = self.membership(name, generation)
         else:
-            member = Membership(group=group, member_id="", instance_id=None, generation=-1)
+            member = MemberClaim(group=group, member_id="", instance_id=None, generation=-1)
         command = Commit(
             member=member,
             offsets=tuple(
@@ -243,17 +250,31 @@ class Harness(PassingTime):
             unknown_group_error=ErrorCode.ILLEGAL_GENERATION,
             producer=None if producer is None else Producer(producer, 0),
         )
-        return self.run(lambda machine, now: machine.commit(command, Ticket(name, "commit"), now))
+        return self.run(lambda machine, now: machine.offset_requests.commit(command, Ticket(name, "commit"), now))
 
     def fetch(self, wanted=None, group=GROUP, *, stable=False):
         """{(topic, partition): offset}; for an offset that is not there None, or its error."""
-        decision = self.run(
-            lambda machine, now: machine.fetch_offsets(group, wanted, Ticket("", "fetch"), now, require_stable=stable)
-        )
+        partitions = None if wanted is None else tuple(wanted)
+        command = FetchOffsets(group=group, partitions=partitions, require_stable=stable)
+        decision = self.run(lambda machine, _now: machine.offset_requests.fetch(command, Ticket("", "fetch")))
         return {
             (each.topic, each.partition): each.committed.offset if each.committed else each.error or None
             for each in decision.answers[0].response
         }
+
+    def delete_group(self, group=GROUP):
+        """Delete a group and return the error."""
+        self.run(lambda machine, _now: machine.delete_group(group, Ticket("", "delete")))
+        return self.last("delete")
+
+    def delete_offsets(self, *partitions, group=GROUP):
+        """Delete offsets and return the result."""
+        command = DeleteOffsets(group=group, partitions=partitions)
+        self.run(lambda machine, _now: machine.offset_requests.delete(command, Ticket("", "delete offsets")))
+        return self.last("delete offsets")
+
+    def forget_topics(self, topics, groups):
+        self.run(lambda machine, _now: machine.offset_requests.forget_topics(topics, groups, Ticket("", "forget")))
 
     def last(self, kind):
         """The newest answer to a request of that kind."""
@@ -261,16 +282,17 @@ class Harness(PassingTime):
 
     @property
     def group(self):
-        return self.machine.groups.get(GROUP)
+        return self.machine.tables.classic_groups.get(GROUP)
 
 
 def durable(machine):
-    """Return what must survive: the offsets, and the agreement of every group that has one."""
+    """Return what must survive: the offsets, and the recorded generation of every group that has one."""
+    tables = machine.tables
     return (
-        {group_id: sorted(offsets) for group_id, offsets in machine.offsets.items()},
-        {group.group_id: group.recorded for group in machine.groups.values() if group.recorded is not None},
-        {group.group_id: durable_consumers(group) for group in machine.consumers.values()},
-        machine.pending.staged(),
+        {group_id: sorted(offsets) for group_id, offsets in tables.offsets.items()},
+        {group.group_id: group.recorded for group in tables.classic_groups.values() if group.recorded is not None},
+        {group.group_id: durable_consumers(group) for group in tables.consumer_groups.values()},
+        tables.pending_offsets.staged(),
     )
 
 
@@ -280,30 +302,31 @@ def durable_consumers(group):
 
 
 def check_machine(machine):
-    for group in machine.groups.values():
+    tables = machine.tables
+    for group in tables.classic_groups.values():
         check_group(group)
-    for consumers in machine.consumers.values():
+    for consumers in tables.consumer_groups.values():
         check_consumers(consumers)
-    assert not machine.groups.keys() & machine.consumers.keys()
-    for group_id in machine.groups_with_offsets():
-        assert group_id in machine.groups or group_id in machine.consumers
-    assert machine.pending.count == len(machine.pending.staged())
+    assert not tables.classic_groups.keys() & tables.consumer_groups.keys()
+    for group_id in tables.groups_with_offsets():
+        assert group_id in tables.classic_groups or group_id in tables.consumer_groups
+    assert tables.pending_offsets.count == len(tables.pending_offsets.staged())
 
 
 def check_waits(machine):
     """A member that says nothing any more is missed one day, and what it has becomes another's."""
 
     def is_awaited(wait, group_id, member_id=""):
-        return machine._deadlines.due_ms(Waiting(wait, group_id, member_id)) is not None
+        return machine._deadlines.due_ms(GroupDeadline(wait, group_id, member_id)) is not None
 
-    for group_id, group in machine.groups.items():
+    for group_id, group in machine.tables.classic_groups.items():
         for member_id, member in group.members.items():
-            assert member.join_ticket or member.sync_ticket or is_awaited(Wait.SESSION, group_id, member_id)
-        assert all(is_awaited(Wait.PENDING_MEMBER, group_id, member_id) for member_id in group.pending)
-        assert group.state is not GroupState.PREPARING_REBALANCE or is_awaited(Wait.JOINS, group_id)
-        assert group.state is not GroupState.COMPLETING_REBALANCE or is_awaited(Wait.SYNCS, group_id)
-    for group_id, consumers in machine.consumers.items():
-        assert all(is_awaited(Wait.SESSION, group_id, member_id) for member_id in consumers.members)
+            assert member.join_ticket or member.sync_ticket or is_awaited(DeadlineKind.SESSION, group_id, member_id)
+        assert all(is_awaited(DeadlineKind.PENDING_MEMBER, group_id, member_id) for member_id in group.pending)
+        assert group.state is not GroupState.PREPARING_REBALANCE or is_awaited(DeadlineKind.JOINS, group_id)
+        assert group.state is not GroupState.COMPLETING_REBALANCE or is_awaited(DeadlineKind.SYNCS, group_id)
+    for group_id, consumers in machine.tables.consumer_groups.items():
+        assert all(is_awaited(DeadlineKind.SESSION, group_id, member_id) for member_id in consumers.members)
 
 
 def check_consumers(group):
@@ -331,12 +354,14 @@ def check_group(group):
     assert not group.unsynced.keys() - group.members.keys()
     if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
         assert group.leader in group.members
-        assert {member.member_id for member in waiting} <= group.untold.keys(), "they are answered in a later turn"
+        assert {member.member_id for member in waiting} <= group.awaiting_response.keys(), (
+            "they are answered in a later turn"
+        )
     else:
-        assert not group.untold
+        assert not group.awaiting_response
     if group.state is GroupState.STABLE:
         assignments = {member.member_id: member.assignment for member in group.members.values()}
-        assert group.agreement(assignments, group.since_ms) == group.recorded
-        assert {each.member_id for each in group.members.values() if each.sync_ticket} <= group.untold.keys()
+        assert group.to_metadata(assignments, group.since_ms) == group.recorded
+        assert {each.member_id for each in group.members.values() if each.sync_ticket} <= group.awaiting_response.keys()
     if group.state is GroupState.EMPTY:
         assert not group.members

@@ -118,6 +118,6 @@ class MixedHarness(ConsumerHarness):
 
     @property
     def kind(self):
-        if GROUP in self.machine.consumers:
+        if GROUP in self.machine.tables.consumer_groups:
             return "consumer"
-        return "classic" if GROUP in self.machine.groups else None
+        return "classic" if GROUP in self.machine.tables.classic_groups else None

@@ -11,7 +11,6 @@ whose leader deals out its six partitions; `consume` and `quit` are heartbeats o
 from headrace.core.groups.commands import ConsumerHeartbeatResult, JoinResult, SyncResult
 from headrace.core.groups.subscriptions import assigned_partitions
 from headrace.model.errors import ErrorCode
-from tests.core.manual_clock import Ticket
 from tests.groups.mixed import MixedHarness
 
 MARK = "----"
@@ -152,7 +151,7 @@ class Runner:
         self.harness.member(name).member_id = ""
 
     def do_delete(self):
-        self.harness.run(lambda machine, now: machine.delete_group("g", Ticket("", "delete"), now))
+        self.harness.delete_group()
 
     def do_group(self):
         group, consumers = self.harness.group, self.harness.consumer_group

@@ -11,7 +11,7 @@ from headrace.core.groups.consumer_records import (
     CurrentRecord,
     EpochRecord,
     MemberRecord,
-    Subscription,
+    MemberSubscription,
     TargetEpochRecord,
     TargetRecord,
 )
@@ -22,7 +22,7 @@ from headrace.core.groups.settings import (
     SLICE_PAUSE_MS,
     SUBSCRIBED_TOPICS_MAX,
     TARGETS_PER_STEP,
-    GroupSettings,
+    GroupCoordinatorSettings,
 )
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
@@ -197,7 +197,12 @@ def test_a_classic_group_of_many_members():
     links = [GroupClient(broker) for _ in range(LINKS)]
     waiting = [(links[number % LINKS], links[number % LINKS].send_join("g")) for number in range(MEMBERS)]
     host = next(iter(broker.node.broker.groups.topic))
-    broker.run_until(lambda: "g" in host.machine.groups and len(host.machine.groups["g"].members) == MEMBERS)
+    broker.run_until(
+        lambda: (
+            "g" in host.machine.tables.classic_groups
+            and len(host.machine.tables.classic_groups["g"].members) == MEMBERS
+        )
+    )
     broker.pass_time(6_100)
     joined = [client.wait(correlation) for client, correlation in waiting]
     assert {(each.error_code, each.generation_id) for each in joined} == {(NONE, 1)}
@@ -216,10 +221,10 @@ def test_a_classic_group_of_many_members():
 
 def test_a_group_of_many_members_whose_broker_assigns():
     """It is there already, as the log tells; one more joins, one leaves, and the rest is settled by its heartbeats."""
-    machine = GroupCoordinator(GroupSettings(), Catalog(t=MEMBERS))
+    machine = GroupCoordinator(GroupCoordinatorSettings(), Catalog(t=MEMBERS))
     parts = [(b"t".ljust(16, b"\0"), number) for number in range(MEMBERS)]
     for number, part in enumerate(parts):
-        subscription = Subscription(None, None, "client", "/host", ("t",), None, 60_000, None)
+        subscription = MemberSubscription(None, None, "client", "/host", ("t",), None, 60_000, None)
         machine.apply(MemberRecord("g", f"{number}", subscription))
         machine.apply(TargetRecord("g", f"{number}", (part,)))
         machine.apply(CurrentRecord("g", f"{number}", CurrentAssignment(5, 4, MemberState.STABLE, (part,), ())))
@@ -246,9 +251,9 @@ def test_a_group_of_many_members_whose_broker_assigns():
 
     assert beat("late", 0, (), ("t",)).epoch == 5, "who joins waits for the next target"
     assert beat("7", -1, None).error is NONE
-    assert machine.consumers["g"].epoch == 7
+    assert machine.tables.consumer_groups["g"].epoch == 7
     now_ms, written = 0.0, []
-    while machine.consumers["g"].target_epoch < 7:
+    while machine.tables.consumer_groups["g"].target_epoch < 7:
         now_ms = max(now_ms + SLICE_PAUSE_MS, ASSIGNMENT_PAUSE_MS)
         written.append(len(machine.expire(Now(now_ms, 0)).records))
     assert max(written) <= TARGETS_PER_STEP + 1
@@ -256,8 +261,8 @@ def test_a_group_of_many_members_whose_broker_assigns():
     epochs = {beat(f"{number}", 5, (parts[number],)).epoch for number in range(MEMBERS) if number != 7}
     assert epochs == {7}
     assert beat("late", 5, ()).assignment == (parts[7],)
-    assert len(machine.consumers["g"].owners) == MEMBERS
-    assert machine.consumers["g"].state is ConsumerGroupState.STABLE
+    assert len(machine.tables.consumer_groups["g"].owners) == MEMBERS
+    assert machine.tables.consumer_groups["g"].state is ConsumerGroupState.STABLE
 
 
 def test_many_groups():

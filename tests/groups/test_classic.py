@@ -10,7 +10,7 @@ from headrace.core.groups.settings import GROUP_BYTES_MAX
 from headrace.core.groups.states import TRANSITIONS, GroupState
 from headrace.model.errors import ErrorCode
 from tests.core.manual_clock import Ticket
-from tests.groups.harness import GROUP, Harness
+from tests.groups.harness import Harness
 
 NONE = ErrorCode.NONE
 
@@ -368,7 +368,7 @@ class TestLiving:
         stable(harness, "a", "b", "c")
         leaving = [LeavingMember(harness.member(name).member_id, None) for name in ("a", "b")]
         leaving.append(LeavingMember("unknown", None))
-        harness.run(lambda machine, now: machine.leave(GROUP, leaving, Ticket("", "leave"), now))
+        harness.remove(leaving, Ticket("", "leave"))
         assert [result.error for result in harness.last("leave")] == [NONE, NONE, ErrorCode.UNKNOWN_MEMBER_ID]
         assert len(harness.group.members) == 1
 

@@ -19,14 +19,13 @@ from headrace.core.groups.consumer_records import (
     CurrentRecord,
     EpochRecord,
     MemberRecord,
-    Subscription,
+    MemberSubscription,
     TargetEpochRecord,
     TargetRecord,
 )
 from headrace.model.errors import ErrorCode
-from tests.core.manual_clock import Ticket
 from tests.groups.consumers import ConsumerHarness
-from tests.groups.harness import FORMAT, GROUP
+from tests.groups.harness import FORMAT
 
 NONE = ErrorCode.NONE
 TOPIC = b"t".ljust(16, b"\0")
@@ -250,11 +249,11 @@ class TestBothProtocols:
 
     def test_deleting(self, harness):
         harness.beat("a")
-        harness.run(lambda machine, now: machine.delete_group(GROUP, Ticket("", "delete"), now))
+        harness.delete_group()
         assert harness.last("delete") is ErrorCode.NON_EMPTY_GROUP
         harness.beat("a", epoch=-1)
         harness.commit("", {("t", 0): 5})
-        harness.run(lambda machine, now: machine.delete_group(GROUP, Ticket("", "delete"), now))
+        harness.delete_group()
         assert harness.last("delete") is NONE
         assert (harness.consumer_group, harness.group, harness.fetch()) == (None, None, {})
 
@@ -292,8 +291,7 @@ class TestBothProtocols:
         harness.restart()
         harness.wait(5_000)
         assert harness.fetch() == {("t", 0): 5}
-        harness.run(lambda machine, now: machine.delete_offsets(GROUP, [("t", 0)], Ticket("", "delete"), now))
-        assert harness.last("delete") == (NONE, [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC])
+        assert harness.delete_offsets(("t", 0)) == (NONE, (ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,))
 
     def live(self, harness, wait_ms):
         for _ in range(wait_ms // 40_000):
@@ -343,7 +341,7 @@ class TestAssignors:
         TargetEpochRecord("g", 3),
         TargetRecord("g", "m", ((TOPIC, 1), (TOPIC, 2))),
         TargetRecord("g", "m", None),
-        MemberRecord("g", "m", Subscription("i", None, "c", "/h", ("t", "u"), "t.*", 5, "range")),
+        MemberRecord("g", "m", MemberSubscription("i", None, "c", "/h", ("t", "u"), "t.*", 5, "range")),
         MemberRecord("g", "m", None),
         CurrentRecord("g", "m", CurrentAssignment(4, 3, 1, ((TOPIC, 1),), ((TOPIC, 2),))),
     ],
@@ -422,7 +420,7 @@ class ConsumerMachine(RuleBasedStateMachine):
 
     @rule()
     def delete(self):
-        self.harness.run(lambda machine, now: machine.delete_group(GROUP, Ticket("", "delete"), now))
+        self.harness.delete_group()
 
 
 TestConsumerModel = pytest.mark.slow(ConsumerMachine.TestCase)

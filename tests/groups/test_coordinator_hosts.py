@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from headrace.broker.coordinators.host import ANSWERS_PER_TURN
+from headrace.broker.coordinators.host import RESPONSES_PER_TURN
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from tests.broker.virtual import VirtualBroker
@@ -22,9 +22,9 @@ def state(broker):
     """Everything that must be the same after a restart."""
     found = {}
     for each in broker.node.broker.groups.topic:
-        for group_id, offsets in each.machine.offsets.items():
+        for group_id, offsets in each.machine.tables.offsets.items():
             found[group_id, "offsets"] = list(offsets)
-        for group in each.machine.groups.values():
+        for group in each.machine.tables.classic_groups.values():
             found[group.group_id, "agreement"] = group.recorded
     return found
 
@@ -184,7 +184,7 @@ def test_a_node_that_stops_does_not_wait_for_members():
 
 
 def test_a_large_group_is_answered_some_members_a_turn():
-    members = 2 * ANSWERS_PER_TURN + 10
+    members = 2 * RESPONSES_PER_TURN + 10
     broker = group_broker(settings={**ONE_PARTITION, "group.initial.rebalance.delay.ms": "3000"})
     clients = [GroupClient(broker) for _ in range(-(-members // REQUESTS_IN_FLIGHT_MAX))]
     waiting = [(each, each.send_join("g")) for number in range(members) for each in (clients[number % len(clients)],)]

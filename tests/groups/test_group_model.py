@@ -8,7 +8,6 @@ from headrace.core.groups import classic
 from headrace.core.groups.commands import SyncResult
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
-from tests.core.manual_clock import Ticket
 from tests.groups.harness import Harness
 
 NAMES = st.sampled_from(["a", "b", "c", "s", "z"])
@@ -118,7 +117,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule()
     def delete(self):
-        self.harness.run(lambda machine, now: machine.delete_group("g", Ticket("", "delete"), now))
+        self.harness.delete_group()
         if self.harness.last("delete") is ErrorCode.NONE:
             assert self.harness.group is None
             assert self.harness.fetch() == {}
@@ -126,8 +125,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule()
     def delete_offsets(self):
-        doomed = [("t", 0), ("t", 1), ("u", 0)]
-        self.harness.run(lambda machine, now: machine.delete_offsets("g", doomed, Ticket("", "delete offsets"), now))
+        self.harness.delete_offsets(("t", 0), ("t", 1), ("u", 0))
         self.see()
 
     @rule()
@@ -152,11 +150,11 @@ class TellingMachine(GroupMachine):
     """Large groups: one member is answered per turn, and everything else may happen in between."""
 
     def __init__(self):
-        self.told_per_turn, classic.MEMBERS_TOLD_PER_TURN = classic.MEMBERS_TOLD_PER_TURN, 1
+        self.told_per_turn, classic.MEMBER_RESPONSES_PER_TURN = classic.MEMBER_RESPONSES_PER_TURN, 1
         super().__init__()
 
     def teardown(self):
-        classic.MEMBERS_TOLD_PER_TURN = self.told_per_turn
+        classic.MEMBER_RESPONSES_PER_TURN = self.told_per_turn
 
 
 TestTellingModel = TellingMachine.TestCase

@@ -8,7 +8,6 @@ from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
 from tests.core.manual_clock import Ticket
 from tests.groups.consumers import ConsumerHarness
-from tests.groups.harness import GROUP
 from tests.groups.mixed import MixedHarness
 from tests.groups.wire import GroupClient, group_broker
 
@@ -18,7 +17,7 @@ NONE = ErrorCode.NONE
 def take_out(harness, *members):
     """The errors, one for each (member id, instance id)."""
     leaving = [LeavingMember(*member) for member in members]
-    decision = harness.run(lambda machine, now: machine.leave(GROUP, leaving, Ticket("admin", "leave"), now))
+    decision = harness.remove(leaving, Ticket("admin", "leave"))
     return [result.error for result in decision.answers[-1].response]
 
 

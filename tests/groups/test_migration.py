@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headrace.core.groups.consumer_group import ConsumerGroupState
-from headrace.core.groups.consumer_records import ClassicMember, CurrentRecord, EpochRecord, MemberRecord, TargetRecord
+from headrace.core.groups.consumer_records import (
+    ClassicMemberMetadata,
+    CurrentRecord,
+    EpochRecord,
+    MemberRecord,
+    TargetRecord,
+)
 from headrace.core.groups.records import GroupRecord
 from headrace.core.groups.states import GroupState
 from headrace.core.groups.subscriptions import assigned_partitions, assignment_of, read_subscription
@@ -45,7 +51,7 @@ class TestUpgrade:
         assert records[0] == GroupRecord(GROUP, None)
         assert [type(each) for each in records[1:4]] == [MemberRecord, MemberRecord, EpochRecord]
         classic = records[1].subscription.classic
-        assert classic == ClassicMember(10_000, harness.member("a").protocols)
+        assert classic == ClassicMemberMetadata(10_000, harness.member("a").protocols)
         assert EpochRecord(GROUP, harness.member("a").generation) in records
 
     def test_step_by_step_everyone_gets_its_share(self, harness):

@@ -6,7 +6,7 @@ from headrace.core.coordination.machine import RecordRefused
 from headrace.core.groups.records import CommittedOffset, GroupMetadata, GroupRecord, MemberMetadata, OffsetRecord
 from headrace.core.groups.subscriptions import subscribed_topics
 from headrace.model.errors import ErrorCode
-from tests.core.manual_clock import WALL_START_MS, Ticket
+from tests.core.manual_clock import WALL_START_MS
 from tests.groups.harness import FORMAT, GROUP, Harness
 
 NONE = ErrorCode.NONE
@@ -24,11 +24,6 @@ def harness():
 def with_member(harness, **options):
     harness.join("a", required=False, protocols=(("range", SUBSCRIPTION),), **options)
     harness.sync("a", {"a": b"1"})
-
-
-def ask(harness, method, *arguments):
-    decision = harness.run(lambda machine, now: getattr(machine, method)(*arguments, Ticket("", method), now))
-    return decision.answers[0].response
 
 
 class TestCommitting:
@@ -122,34 +117,34 @@ class TestKeeping:
 class TestDeleting:
     def test_a_group_without_members(self, harness):
         harness.commit("", {("t", 0): 5})
-        assert ask(harness, "delete_group", GROUP) is NONE
+        assert harness.delete_group() is NONE
         assert harness.fetch() == {}
-        assert ask(harness, "delete_group", GROUP) is ErrorCode.GROUP_ID_NOT_FOUND
+        assert harness.delete_group() is ErrorCode.GROUP_ID_NOT_FOUND
 
     def test_not_one_with_members(self, harness):
         with_member(harness)
-        assert ask(harness, "delete_group", GROUP) is ErrorCode.NON_EMPTY_GROUP
+        assert harness.delete_group() is ErrorCode.NON_EMPTY_GROUP
         harness.leave("a")
-        assert ask(harness, "delete_group", GROUP) is NONE
+        assert harness.delete_group() is NONE
         assert harness.group is None
 
     def test_offsets_of_topics_that_are_not_read(self, harness):
         with_member(harness)
         harness.commit("a", {("t", 0): 5, ("u", 0): 7})
-        assert ask(harness, "delete_offsets", GROUP, [("t", 0), ("u", 0), ("u", 9)]) == (
+        assert harness.delete_offsets(("t", 0), ("u", 0), ("u", 9)) == (
             NONE,
-            [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, NONE, NONE],
+            (ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, NONE, NONE),
         )
         assert harness.fetch() == {("t", 0): 5}
 
     def test_offsets_of_other_groups(self, harness):
-        assert ask(harness, "delete_offsets", GROUP, [("t", 0)]) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
+        assert harness.delete_offsets(("t", 0)) == (ErrorCode.GROUP_ID_NOT_FOUND, ())
         harness.join("w", required=False, protocol_type="connect")
-        assert ask(harness, "delete_offsets", GROUP, [("t", 0)]) == (ErrorCode.NON_EMPTY_GROUP, [])
+        assert harness.delete_offsets(("t", 0)) == (ErrorCode.NON_EMPTY_GROUP, ())
 
     def test_a_deleted_topic_takes_its_offsets_along(self, harness):
         harness.commit("", {("t", 0): 5, ("u", 0): 7})
-        harness.run(lambda machine, now: machine.forget_topics(["t"], [GROUP, "other"], Ticket("", "forget")))
+        harness.forget_topics(["t"], [GROUP, "other"])
         assert harness.fetch() == {("u", 0): 7}
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.broker.api import offset_commit_shapes
-from headrace.broker.api.offset_commit_shapes import WASTED_SHAPES_MAX
-from headrace.core.groups.commit_batches import CommitBatch, differing_runs
+from headrace.broker.api import offset_commit_templates
+from headrace.broker.api.offset_commit_templates import UNUSED_TEMPLATES_MAX
+from headrace.core.groups.commit_batches import OffsetCommitBatch, differing_runs
 from headrace.core.groups.records import CommittedOffset, GroupRecords, OffsetRecord
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages import offset_commit
@@ -39,14 +39,14 @@ def group(request):
 def counted(monkeypatch):
     """Return how many commits took the short way."""
     taken = []
-    short_way = offset_commit_shapes.CommitShapes.handle_repeat
+    short_way = offset_commit_templates.CommitTemplates.handle_repeat
 
     def counting(self, *arguments):
         taken.append(short_way(self, *arguments))
         return taken[-1]
 
     with monkeypatch.context() as patch:
-        patch.setattr(offset_commit_shapes.CommitShapes, "handle_repeat", counting)
+        patch.setattr(offset_commit_templates.CommitTemplates, "handle_repeat", counting)
         yield taken
 
 
@@ -66,7 +66,7 @@ def test_commits_that_repeat_are_stored_and_answered(broker, group, monkeypatch,
     assert taken == [False, True, True, True, True]
     machine = broker.node.broker.groups.topic.host_of(group).machine
     for partition in partitions:
-        committed = machine.offsets[group].get("t", partition)
+        committed = machine.tables.offsets[group].get("t", partition)
         assert (committed.leader_epoch, committed.metadata) == (0, metadata)
     client.close()
 
@@ -99,7 +99,7 @@ def test_the_batch_is_the_one_that_its_codec_writes(group, places, numbers, wall
         committed = CommittedOffset(offset, epoch, metadata, wall_ms)
         builder.append(wall_ms, *GroupRecords().encode(OffsetRecord(group, topic, partition, committed)))
     offsets, epochs = zip(*numbers, strict=True)
-    made = CommitBatch(group, places)
+    made = OffsetCommitBatch(group, places)
     batch = made.of(offsets, epochs, wall_ms)
     assert batch == builder.build()
     fields, header = HEADER.unpack_from(batch), made.header(len(places), wall_ms)
@@ -314,12 +314,14 @@ class TestWrites:
 
 def test_one_that_never_repeats_itself_is_not_learned_for_ever(broker, group, monkeypatch):
     learned = []
-    original = offset_commit_shapes._shape
-    monkeypatch.setattr(offset_commit_shapes, "_shape", lambda *arguments: learned.append(1) or original(*arguments))
+    original = offset_commit_templates._new_template
+    monkeypatch.setattr(
+        offset_commit_templates, "_new_template", lambda *arguments: learned.append(1) or original(*arguments)
+    )
     client = GroupClient(broker)
     for number in range(50):
         assert client.commit({0: 1}, group=f"{group} {number % 7}") == [NONE]
-    assert len(learned) <= WASTED_SHAPES_MAX + 1
+    assert len(learned) <= UNUSED_TEMPLATES_MAX + 1
 
 
 def test_a_request_that_its_codec_would_write_otherwise_takes_the_long_way(broker, group, monkeypatch):

@@ -8,23 +8,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from headrace.core.groups import offset_requests
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
-from tests.core.manual_clock import Ticket
 from tests.groups.consumers import ConsumerHarness
 from tests.groups.harness import GROUP, Harness
 
 NONE = ErrorCode.NONE
 UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 T0, T1 = ("t", 0), ("t", 1)
-
-
-def delete_offsets(harness, *parts, group=GROUP):
-    harness.run(lambda machine, now: machine.delete_offsets(group, parts, Ticket("", "delete offsets"), now))
-    return harness.last("delete offsets")
-
-
-def delete_group(harness, group=GROUP):
-    harness.run(lambda machine, now: machine.delete_group(group, Ticket("", "delete"), now))
-    return harness.last("delete")
 
 
 class TestVisibility:
@@ -120,14 +109,14 @@ class TestDeletion:
     def test_deleted_offsets_are_deleted_from_transactions_too(self):
         harness = Harness()
         harness.commit("", {T0: 9, T1: 8}, producer=7)
-        assert delete_offsets(harness, T0) == (NONE, [NONE])
+        assert harness.delete_offsets(T0) == (NONE, (NONE,))
         harness.end_transaction(7, commit=True)
         assert harness.fetch() == {T1: 8}
 
     def test_a_deleted_group_takes_its_staged_offsets_along(self):
         harness = Harness()
         harness.commit("", {T0: 9}, producer=7)
-        assert delete_group(harness) is NONE
+        assert harness.delete_group() is NONE
         assert harness.group is None
         harness.end_transaction(7, commit=True)
         assert harness.fetch() == {}
@@ -136,9 +125,9 @@ class TestDeletion:
     def test_a_deleted_topic_takes_its_staged_offsets_along(self):
         harness = Harness()
         harness.commit("", {T0: 9, ("u", 0): 3}, producer=7)
-        groups = harness.machine.groups_with_offsets()
-        assert (groups, harness.machine.topics_with_offsets()) == ([GROUP], {"t", "u"})
-        harness.run(lambda machine, _now: machine.forget_topics(["t"], groups, Ticket("", "forget")))
+        groups = harness.machine.tables.groups_with_offsets()
+        assert (groups, harness.machine.tables.topics_with_offsets()) == ([GROUP], {"t", "u"})
+        harness.forget_topics(["t"], groups)
         harness.end_transaction(7, commit=True)
         assert harness.fetch() == {("u", 0): 3}
 
@@ -270,12 +259,12 @@ class TransactionalOffsets(RuleBasedStateMachine):
 
     @rule(group=GROUPS, parts=st.lists(PARTS, min_size=1, unique=True))
     def delete_offsets(self, group, parts):
-        delete_offsets(self.harness, *parts, group=group)
+        self.harness.delete_offsets(*parts, group=group)
         self._delete(*((group, part) for part in parts))
 
     @rule(group=GROUPS)
     def delete_group(self, group):
-        delete_group(self.harness, group)
+        self.harness.delete_group(group)
         keys = [*self.committed, *(key for staged in self.staged.values() for key in staged)]
         self._delete(*(key for key in keys if key[0] == group))
 

@@ -9,7 +9,7 @@ from headrace.broker.api.support import coordinators
 from headrace.broker.coordinators.host import CoordinatorHost
 from headrace.core.groups.assignors import ITEMS_PER_STEP
 from headrace.core.groups.classic import ClassicProtocol
-from headrace.core.groups.settings import MEMBERS_TOLD_PER_TURN
+from headrace.core.groups.settings import MEMBER_RESPONSES_PER_TURN
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from headrace.wire.apis import ApiKey
@@ -150,9 +150,9 @@ def test_a_large_group_is_assigned_step_by_step(monkeypatch):
         beats[member_id] = client.consumer_beat(member_id, subscribed_topic_names=("large",))
         assert beats[member_id].error_code == NONE
     host = next(iter(broker.node.broker.groups.topic))
-    group = host.machine.consumers["g"]
+    group = host.machine.tables.consumer_groups["g"]
     assert (group.epoch, group.target_epoch) == (5, 1), "the first one is assigned at once"
-    steps = TurnsOf(broker, monkeypatch, type(host.machine._consumer), "assign_some")
+    steps = TurnsOf(broker, monkeypatch, type(host.machine._consumer), "continue_assignment")
     broker.pass_time(150)
     broker.run_until(lambda: group.target_epoch == 5)
     assert steps.most == 1
@@ -164,16 +164,16 @@ def test_members_of_a_large_classic_group_are_told_some_a_turn(monkeypatch):
     broker = group_broker(
         settings={"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "3000"},
     )
-    members = 2 * MEMBERS_TOLD_PER_TURN + 50
+    members = 2 * MEMBER_RESPONSES_PER_TURN + 50
     clients = [GroupClient(broker) for _ in range(-(-members // REQUESTS_IN_FLIGHT_MAX))]
-    told = TurnsOf(broker, monkeypatch, ClassicProtocol, "_joined")
-    assigned = TurnsOf(broker, monkeypatch, ClassicProtocol, "_assigned")
+    told = TurnsOf(broker, monkeypatch, ClassicProtocol, "_join_result")
+    assigned = TurnsOf(broker, monkeypatch, ClassicProtocol, "_sync_result")
     waiting = [(each, each.send_join("g")) for number in range(members) for each in (clients[number % len(clients)],)]
     broker.steps()
     broker.pass_time(6_100)
     joined = [client.wait(correlation) for client, correlation in waiting]
     assert {(each.error_code, each.generation_id) for each in joined} == {(NONE, 1)}
-    assert (told.most, told.turns) == (MEMBERS_TOLD_PER_TURN, 3)
+    assert (told.most, told.turns) == (MEMBER_RESPONSES_PER_TURN, 3)
     leader = next(place for place, each in enumerate(joined) if each.members)
     syncing = [
         (client, client.send_sync(each)) for (client, _), each in zip(waiting, joined, strict=True) if not each.members
@@ -183,4 +183,4 @@ def test_members_of_a_large_classic_group_are_told_some_a_turn(monkeypatch):
     syncing.append((waiting[leader][0], waiting[leader][0].send_sync(joined[leader], shares)))
     got = [client.wait(correlation) for client, correlation in syncing]
     assert {each.assignment for each in got} == set(shares.values())
-    assert (assigned.most, assigned.turns) == (MEMBERS_TOLD_PER_TURN, 3)
+    assert (assigned.most, assigned.turns) == (MEMBER_RESPONSES_PER_TURN, 3)

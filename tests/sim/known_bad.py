@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from headrace.broker.cluster.proposal import Proposal
 from headrace.broker.coordinators.host import CoordinatorHost
-from headrace.broker.coordinators.replay import Replay
+from headrace.broker.coordinators.replay import PartitionReplay
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.net.loop import Loop
 from headrace.broker.partitions import leader, reader
@@ -201,13 +201,13 @@ def tell_an_assignment_once(patch):
 
 
 def forget_an_offset_at_a_replay(patch):
-    take = Replay._tell
+    take = PartitionReplay._deliver
 
     def take_some(replay, batch, fields):
         if fields[BASE_OFFSET] % 7:
             take(replay, batch, fields)
 
-    patch.setattr(Replay, "_tell", take_some)
+    patch.setattr(PartitionReplay, "_deliver", take_some)
 
 
 def show_the_offset_before_the_last(patch):

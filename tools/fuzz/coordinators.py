@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from headrace.core.coordination.machine import RecordFormat, RecordRefused
 from headrace.core.groups.consumer_records import (
-    ClassicMember,
+    ClassicMemberMetadata,
     CurrentAssignment,
     CurrentRecord,
     EpochRecord,
     MemberRecord,
-    Subscription,
+    MemberSubscription,
     TargetEpochRecord,
     TargetRecord,
 )
@@ -119,7 +119,7 @@ def encoded(key: bytes, value: bytes | None) -> bytes:
 def _group_seeds() -> list[bytes]:
     member = MemberMetadata("member", "instance", "client", "/127.0.0.1", 60_000, 10_000, b"asks", b"gets")
     partitions = ((TOPIC_ID, 0), (TOPIC_ID, 3))
-    asked = Subscription("instance", "rack", "client", "/127.0.0.1", ("orders",), None, 60_000, "uniform")
+    asked = MemberSubscription("instance", "rack", "client", "/127.0.0.1", ("orders",), None, 60_000, "uniform")
     found: list[AnyGroupRecord] = [
         OffsetRecord("group", "orders", 1, CommittedOffset(7, 2, "metadata", NOW_MS, -1)),
         OffsetRecord("group", "orders", 1, CommittedOffset(7, -1, "", NOW_MS, NOW_MS + 1)),
@@ -128,7 +128,7 @@ def _group_seeds() -> list[bytes]:
         GroupRecord("group", None),
         EpochRecord("group", 4),
         MemberRecord("group", "member", asked),
-        MemberRecord("group", "member", asked._replace(classic=ClassicMember(10_000, (("range", b"asks"),)))),
+        MemberRecord("group", "member", asked._replace(classic=ClassicMemberMetadata(10_000, (("range", b"asks"),)))),
         TargetEpochRecord("group", 4),
         TargetRecord("group", "member", partitions),
         CurrentRecord("group", "member", CurrentAssignment(4, 3, 0, partitions, partitions[:1])),

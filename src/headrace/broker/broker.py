@@ -12,7 +12,7 @@ from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.host import Runtime
-from headrace.broker.coordinators.replay import Replays
+from headrace.broker.coordinators.replay import ReplayQueue
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.logs import NodeLogger
 from headrace.broker.lookups import Lookups
@@ -74,7 +74,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
         self.topic_fragments = TopicFragments(partitions)
         self.producer_ids = ProducerIds(controller, self.node_id)
-        replays = Replays(files=files, spawner=ports.spawner, timers=timers)
+        replays = ReplayQueue(files=files, spawner=ports.spawner, timers=timers)
         runtime = Runtime(ports.clock, timers, logger, replays)
         self.groups = Groups(self, runtime)
         self.transactions = Transactions(self, runtime)

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from headrace.broker import process
-from headrace.broker.coordinators.markers import Marker, MarkerSender
+from headrace.broker.coordinators.markers import MarkerSender, TransactionMarker
 from headrace.broker.node import Node
 from headrace.model.configs.values import BrokerConfig
 from tests.spark.kills.points import Points
@@ -18,7 +18,7 @@ def main(folder: str, settings: dict[str, str]) -> int:
     points = Points(folder)
     send = MarkerSender.send
 
-    def send_or_end(sender: MarkerSender, marker: Marker, done: Any) -> None:
+    def send_or_end(sender: MarkerSender, marker: TransactionMarker, done: Any) -> None:
         if marker.commit:
             points.reach_markers()
         send(sender, marker, done)

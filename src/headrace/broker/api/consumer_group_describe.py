@@ -1,16 +1,12 @@
-"""ConsumerGroupDescribe (69): epochs, members and assignments of groups of KIP-848."""
+"""ConsumerGroupDescribe (69): the epochs, members and assignments of KIP-848 groups."""
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.describe_groups import GROUP_OPERATIONS, GROUPS_MAX, OPERATIONS_NOT_ASKED_FOR
 from headrace.broker.api.support.authorization import authorized_operations
 from headrace.broker.api.support.coordinators import ask_each_group
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.broker.coordinators.groups import GroupDecide
-from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.groups.commands import DescribedConsumer, DescribedConsumerGroup
 from headrace.core.groups.consumer_records import Partitions, by_topic
-from headrace.core.groups.coordinator import GroupCoordinator
-from headrace.core.groups.tables import GroupDecision
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicId
@@ -24,13 +20,11 @@ from headrace.wire.messages.consumer_group_describe import (
 )
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
-"""The type of a member that speaks the new protocol."""
+"""The types of members: classic, or KIP-848."""
 
 
 def handle(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> object:
-    names = tuple(dict.fromkeys(request.group_ids))[:GROUPS_MAX]  # one that is asked for twice is told once
-
-    def told(
+    def result(
         name: str, outcome: DescribedConsumerGroup | ProposalFailed | ErrorCode
     ) -> ConsumerGroupDescribeResponseGroup:
         return _group(ctx, request, name, outcome)
@@ -38,14 +32,9 @@ def handle(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> object
     def respond(groups: list[ConsumerGroupDescribeResponseGroup]) -> ConsumerGroupDescribeResponse:
         return ConsumerGroupDescribeResponse(throttle_time_ms=ctx.throttle_time_ms, groups=tuple(groups))
 
-    return ask_each_group(ctx, Operation.DESCRIBE, names, _describing, told, respond)
-
-
-def _describing(name: str) -> GroupDecide:
-    def decide(groups: GroupCoordinator, ticket: Ticket, _now: Now) -> GroupDecision:
-        return groups.describe_consumers(name, ticket)
-
-    return decide
+    names = tuple(dict.fromkeys(request.group_ids))[:GROUPS_MAX]  # describe a group once if the request repeats it
+    describe = ctx.groups.describe_consumer_group
+    return ask_each_group(ctx, Operation.DESCRIBE, names, describe, result, respond)
 
 
 def _group(
@@ -96,7 +85,7 @@ def _member(ctx: RequestContext, member: DescribedConsumer) -> ConsumerGroupDesc
 
 
 def _assignment(ctx: RequestContext, partitions: Partitions) -> ConsumerGroupDescribeResponseAssignment:
-    """Of topics that are still there."""
+    """Return the assignment without topics that were deleted."""
     known = ctx.image.topics_by_id
     return ConsumerGroupDescribeResponseAssignment(
         topic_partitions=tuple(

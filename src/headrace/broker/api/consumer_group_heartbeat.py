@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat (68): a member of a group whose broker assigns partitions lives, joins or leaves (KIP-848)."""
+"""ConsumerGroupHeartbeat (68): a KIP-848 member joins, extends its session, or leaves."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.support.coordinators import ask_group, drawn_id
+from headrace.broker.api.support.coordinators import random_uuid, when_known
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import ConsumerHeartbeat, ConsumerHeartbeatResult
 from headrace.core.groups.consumer import JOINING_EPOCH
@@ -17,7 +17,7 @@ from headrace.wire.messages.consumer_group_heartbeat import (
 )
 
 CONSUMER_PROTOCOL = "consumer"
-PROTOCOL_TURNED_OFF = (
+PROTOCOL_DISABLED = (
     "group.coordinator.rebalance.protocols of the broker does not list consumer: use group.protocol=classic"
 )
 _MEMBER_ID_BY_CLIENT_FROM = 1
@@ -27,21 +27,18 @@ def handle(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> objec
     error, message = _error(request, ctx)
     if error is not ErrorCode.NONE:
         return _response(ctx, ConsumerHeartbeatResult(error, message))
-    command = _command(request, ctx)
 
     def respond(outcome: ConsumerHeartbeatResult | ProposalFailed) -> ConsumerGroupHeartbeatResponse:
         if isinstance(outcome, ProposalFailed):
             outcome = ConsumerHeartbeatResult(outcome.code, outcome.message)
         return _response(ctx, outcome)
 
-    return ask_group(
-        ctx, request.group_id, lambda groups, ticket, now: groups.consumer_heartbeat(command, ticket, now), respond
-    )
+    return when_known(ctx, ctx.groups.consumer_heartbeat(_command(request, ctx)), respond)
 
 
 def _error(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> tuple[ErrorCode, str | None]:
     if CONSUMER_PROTOCOL not in ctx.config.groups.protocols:
-        return ErrorCode.UNSUPPORTED_VERSION, PROTOCOL_TURNED_OFF
+        return ErrorCode.UNSUPPORTED_VERSION, PROTOCOL_DISABLED
     if not ctx.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED, None
     for name in request.subscribed_topic_names or ():
@@ -52,7 +49,7 @@ def _error(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> tuple
 
 
 def _fault(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
-    """What is wrong with the request, whatever the group is."""
+    """Describe what makes the request invalid for any group; None if it is valid."""
     joins = request.member_epoch == JOINING_EPOCH
     if not request.group_id:
         return "the group id is empty"
@@ -61,15 +58,15 @@ def _fault(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
     if request.instance_id == "" or request.rack_id == "":
         return "the instance id or the rack id is empty"
     if request.member_epoch < LEFT_STATIC_EPOCH:
-        return f"there is no member epoch {request.member_epoch}"
+        return f"the member epoch {request.member_epoch} is invalid"
     if request.member_epoch == LEFT_STATIC_EPOCH and request.instance_id is None:
-        return "a member without an instance id leaves for good"
+        return "only a static member can leave temporarily: it needs an instance id"
     if joins and request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        return "a member that joins says what it subscribes to"
+        return "a joining member must name topics or a regular expression"
     if joins and request.rebalance_timeout_ms < 0:
-        return "a member that joins gives its rebalance timeout"
+        return "a joining member must give its rebalance timeout"
     if joins and (request.topic_partitions is None or request.topic_partitions):
-        return "a member that joins has no partitions"
+        return "a joining member must own no partitions"
     return None
 
 
@@ -77,7 +74,7 @@ def _command(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> Con
     owned = request.topic_partitions
     return ConsumerHeartbeat(
         group=request.group_id,
-        member_id=request.member_id or drawn_id(ctx),
+        member_id=request.member_id or random_uuid(ctx),
         epoch=request.member_epoch,
         instance_id=request.instance_id,
         rack_id=request.rack_id,

@@ -1,15 +1,11 @@
-"""DescribeGroups (15): state, protocol and members of classic groups."""
+"""DescribeGroups (15): the state, protocol and members of classic groups."""
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.authorization import authorized_operations
 from headrace.broker.api.support.coordinators import ask_each_group
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.broker.coordinators.groups import GroupDecide
-from headrace.core.coordination.machine import Now, Ticket
-from headrace.core.groups.commands import DescribedGroup
-from headrace.core.groups.coordinator import GroupCoordinator
+from headrace.core.groups.commands import DescribedClassicGroup
 from headrace.core.groups.states import GroupState
-from headrace.core.groups.tables import GroupDecision
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_groups import (
@@ -26,26 +22,19 @@ _NOT_FOUND_FROM = 6
 
 
 def handle(request: DescribeGroupsRequest, ctx: RequestContext) -> object:
-    names = tuple(dict.fromkeys(request.groups))[:GROUPS_MAX]  # one that is asked for twice is told once
-
-    def told(name: str, outcome: DescribedGroup | ProposalFailed) -> DescribeGroupsResponseGroup:
+    def result(name: str, outcome: DescribedClassicGroup | ProposalFailed) -> DescribeGroupsResponseGroup:
         return _group(ctx, request, name, outcome)
 
     def respond(groups: list[DescribeGroupsResponseGroup]) -> DescribeGroupsResponse:
         return DescribeGroupsResponse(throttle_time_ms=ctx.throttle_time_ms, groups=tuple(groups))
 
-    return ask_each_group(ctx, Operation.DESCRIBE, names, _describing, told, respond)
-
-
-def _describing(name: str) -> GroupDecide:
-    def decide(groups: GroupCoordinator, ticket: Ticket, _now: Now) -> GroupDecision:
-        return groups.describe(name, ticket)
-
-    return decide
+    names = tuple(dict.fromkeys(request.groups))[:GROUPS_MAX]  # describe a group once if the request repeats it
+    describe = ctx.groups.describe_classic_group
+    return ask_each_group(ctx, Operation.DESCRIBE, names, describe, result, respond)
 
 
 def _group(
-    ctx: RequestContext, request: DescribeGroupsRequest, name: str, outcome: DescribedGroup | ProposalFailed
+    ctx: RequestContext, request: DescribeGroupsRequest, name: str, outcome: DescribedClassicGroup | ProposalFailed
 ) -> DescribeGroupsResponseGroup:
     if isinstance(outcome, ProposalFailed):
         return DescribeGroupsResponseGroup(

@@ -1,7 +1,7 @@
-"""JoinGroup (11): a member asks to take part in the next generation; it is answered when the others are there."""
+"""JoinGroup (11): a member joins the next generation of a group; the response waits for the other members."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.support.coordinators import ask_group, drawn_id, group_error
+from headrace.broker.api.support.coordinators import group_error, random_uuid, when_known
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import Join, JoinResult
 from headrace.model.access import Operation
@@ -9,7 +9,7 @@ from headrace.model.errors import ErrorCode
 from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
 MEMBER_NAME_LENGTH_MAX = 255
-"""Of the client id or instance id in a member id; the rest of a longer one is left out."""
+"""Characters of the client id or instance id that become part of a member id."""
 
 _REBALANCE_TIMEOUT_FROM = 1
 _MEMBER_ID_REQUIRED_FROM = 4
@@ -25,9 +25,8 @@ def handle(request: JoinGroupRequest, ctx: RequestContext) -> object:
 
     error = group_error(ctx, Operation.READ, request.group_id)
     if error is not ErrorCode.NONE:
-        return respond(ProposalFailed(error, ""))
-    command = _command(ctx, request)
-    return ask_group(ctx, request.group_id, lambda groups, ticket, now: groups.join(command, ticket, now), respond)
+        return respond(JoinResult(error, request.member_id))
+    return when_known(ctx, ctx.groups.join(_command(ctx, request)), respond)
 
 
 def _command(ctx: RequestContext, request: JoinGroupRequest) -> Join:
@@ -43,7 +42,7 @@ def _command(ctx: RequestContext, request: JoinGroupRequest) -> Join:
         rebalance_timeout_ms=max(timeout_ms, 0),
         protocol_type=request.protocol_type,
         protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
-        new_member_id=f"{name[:MEMBER_NAME_LENGTH_MAX]}-{drawn_id(ctx)}",
+        new_member_id=f"{name[:MEMBER_NAME_LENGTH_MAX]}-{random_uuid(ctx)}",
         member_id_required=ctx.version >= _MEMBER_ID_REQUIRED_FROM,
         skip_assignment_supported=ctx.version >= _SKIP_ASSIGNMENT_FROM,
     )

@@ -1,16 +1,15 @@
-"""ListGroups (16): the groups that this broker coordinates, also by state and type; some of them a turn."""
+"""ListGroups (16): lists the groups of this broker, filtered by state and type, a slice of groups per turn."""
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.broker.coordinators.groups import GroupHost
-from headrace.core.groups.commands import ListedGroup
+from headrace.core.groups.commands import GroupListing
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse, ListGroupsResponseGroup
 
 
 def handle(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse | Parked:
-    if any(host.machine is None for host in ctx.groups.topic):
+    if ctx.groups.is_loading:
         return ListGroupsResponse(
             throttle_time_ms=ctx.throttle_time_ms, error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         )
@@ -20,29 +19,26 @@ def handle(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsRespons
 
 
 class _Listing:
-    """Asks one slice after another."""
+    """Lists one slice after another."""
 
     def __init__(self, request: ListGroupsRequest, ctx: RequestContext) -> None:
         self._ctx = ctx
         self._states = {state.lower() for state in request.states_filter}
         self._types = {kind.lower() for kind in request.types_filter}
         self._sees_all = ctx.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
-        self._slices = iter(list(ctx.groups.listing()))
+        self._slices = iter(list(ctx.groups.slices()))
         self._found: list[ListGroupsResponseGroup] = []
         self.parked = ctx.park()
 
     def step(self) -> None:
         if self.parked.abandoned():
             return
-        for host, group_ids in self._slices:
-            self._ask(host, group_ids)
+        for part in self._slices:
+            self._ctx.groups.list_groups(part).then(self._listed)
             return
         self._end(ErrorCode.NONE)
 
-    def _ask(self, host: GroupHost, group_ids: list[str]) -> None:
-        host.propose(lambda groups, ticket, _now: groups.list_groups(group_ids, ticket)).then(self._listed)
-
-    def _listed(self, outcome: list[ListedGroup] | ProposalFailed) -> None:
+    def _listed(self, outcome: list[GroupListing] | ProposalFailed) -> None:
         if isinstance(outcome, ProposalFailed):
             self._end(outcome.code)
             return
@@ -58,7 +54,7 @@ class _Listing:
         )
         self._ctx.timers.next_turn(self.step)
 
-    def _is_wanted(self, group: ListedGroup) -> bool:
+    def _is_wanted(self, group: GroupListing) -> bool:
         if self._states and group.state.lower() not in self._states:
             return False
         if self._types and group.type.lower() not in self._types:

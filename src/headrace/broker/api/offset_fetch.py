@@ -1,4 +1,4 @@
-"""OffsetFetch (9): how far groups had read; one group up to version 7, several from version 8 on."""
+"""OffsetFetch (9): reads committed offsets of one group, or of several from version 8 on."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -6,10 +6,7 @@ from typing import Any, NamedTuple
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.coordinators import ask_each, group_error, known, topic_name, when_known
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
-from headrace.core.coordination.machine import Now, Ticket
-from headrace.core.groups.commands import FetchedOffset, Membership
-from headrace.core.groups.coordinator import GroupCoordinator
-from headrace.core.groups.tables import GroupDecision
+from headrace.core.groups.commands import FetchedOffset, FetchOffsets, MemberClaim
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID
@@ -33,8 +30,8 @@ _TOPIC_IDS_FROM = 10
 _GROUP_ERROR_FROM = 2
 
 
-class _Wanted(NamedTuple):
-    """A topic of the request: as it was named, the name it has here, and why it is refused, if it is."""
+class _Topic(NamedTuple):
+    """A topic of the request, with its name if the request gives its id, and the error if it is refused."""
 
     name: str
     topic_id: bytes
@@ -42,16 +39,17 @@ class _Wanted(NamedTuple):
     error: ErrorCode
 
 
-class _Question(NamedTuple):
+class _Group(NamedTuple):
+    """A group of the request."""
+
     group_id: str
-    topics: list[_Wanted] | None
-    """None asks for all."""
-    member: Membership | None
-    """As whom it is asked, where the request says so."""
+    topics: list[_Topic] | None
+    """None for all topics."""
+    member: MemberClaim | None
     require_stable: bool
 
 
-class _Found(NamedTuple):
+class _TopicOffsets(NamedTuple):
     topic: str
     topic_id: bytes
     partitions: list[FetchedOffset]
@@ -59,26 +57,27 @@ class _Found(NamedTuple):
 
 def handle(request: OffsetFetchRequest, ctx: RequestContext) -> object:
     if ctx.version < _SEVERAL_GROUPS_FROM:
-        question = _question(ctx, request.group_id, request.topics, None, request.require_stable)
-        return when_known(ctx, _ask(ctx, question), lambda outcome: _one_group(ctx, question, outcome))
-    questions = [
-        _question(ctx, group.group_id, group.topics, _member(group), request.require_stable)
-        for group in _each_once(request.groups)[:GROUPS_MAX]
+        group = _group(ctx, request.group_id, request.topics, None, request.require_stable)
+        return when_known(ctx, _fetch(ctx, group), lambda outcome: _single_group_response(ctx, group, outcome))
+    groups = [
+        _group(ctx, each.group_id, each.topics, _member(each), request.require_stable)
+        for each in _without_repetitions(request.groups)[:GROUPS_MAX]
     ]
 
-    def told(
-        question: _Question, outcome: list[FetchedOffset] | ProposalFailed | ErrorCode
-    ) -> OffsetFetchResponseGroup:
-        return _group(ctx, question, outcome)
+    def result(group: _Group, outcome: list[FetchedOffset] | ProposalFailed | ErrorCode) -> OffsetFetchResponseGroup:
+        return _response_group(ctx, group, outcome)
 
     def respond(groups: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
         return OffsetFetchResponse(throttle_time_ms=ctx.throttle_time_ms, groups=tuple(groups))
 
-    return ask_each(ctx, questions, lambda question: _ask(ctx, question), told, respond)
+    return ask_each(ctx, groups, lambda group: _fetch(ctx, group), result, respond)
 
 
-def _each_once(groups: Sequence[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
-    """All offsets of a group are told once: what is named is paid for by its bytes, all is not."""
+def _without_repetitions(groups: Sequence[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
+    """Drop repeated requests for all offsets of a group, by which a small request would get a huge response.
+
+    Partitions that the request names may repeat: the size of the request limits the size of their response.
+    """
     entire: set[str] = set()
     found = []
     for group in groups:
@@ -90,16 +89,16 @@ def _each_once(groups: Sequence[OffsetFetchRequestGroup]) -> list[OffsetFetchReq
     return found
 
 
-def _question(
+def _group(
     ctx: RequestContext,
     group_id: str,
     topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestGroupTopic] | None,
-    member: Membership | None,
+    member: MemberClaim | None,
     require_stable: bool,
-) -> _Question:
+) -> _Group:
     if topics is None:
-        return _Question(group_id, None, member, require_stable)
-    wanted = []
+        return _Group(group_id, None, member, require_stable)
+    found = []
     for topic in topics:
         topic_id = topic.topic_id if isinstance(topic, OffsetFetchRequestGroupTopic) else NO_TOPIC_ID
         name = topic_name(ctx, topic.name, topic_id)
@@ -108,48 +107,50 @@ def _question(
             error = ErrorCode.UNKNOWN_TOPIC_ID
         elif not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        wanted.append(_Wanted(name or "", topic_id, topic.partition_indexes, error))
-    return _Question(group_id, wanted, member, require_stable)
+        found.append(_Topic(name or "", topic_id, topic.partition_indexes, error))
+    return _Group(group_id, found, member, require_stable)
 
 
-def _member(group: OffsetFetchRequestGroup) -> Membership | None:
+def _member(group: OffsetFetchRequestGroup) -> MemberClaim | None:
     if group.member_id is None and group.member_epoch < 0:
         return None
     member_id = group.member_id or ""
-    return Membership(group=group.group_id, member_id=member_id, instance_id=None, generation=group.member_epoch)
+    return MemberClaim(group=group.group_id, member_id=member_id, instance_id=None, generation=group.member_epoch)
 
 
-def _ask(ctx: RequestContext, question: _Question) -> Proposal[Any]:
-    error = group_error(ctx, Operation.DESCRIBE, question.group_id)
+def _fetch(ctx: RequestContext, group: _Group) -> Proposal[Any]:
+    error = group_error(ctx, Operation.DESCRIBE, group.group_id)
     if error is not ErrorCode.NONE:
         return known(ProposalFailed(error, ""))
-    wanted = None
-    if question.topics is not None:
-        wanted = [
+    return ctx.groups.fetch_offsets(_command(group))
+
+
+def _command(group: _Group) -> FetchOffsets:
+    partitions = None
+    if group.topics is not None:
+        partitions = tuple(
             (topic.name, partition)
-            for topic in question.topics
+            for topic in group.topics
             if topic.error is ErrorCode.NONE
             for partition in topic.partitions
-        ]
-
-    def decide(groups: GroupCoordinator, ticket: Ticket, now: Now) -> GroupDecision:
-        return groups.fetch_offsets(
-            question.group_id, wanted, ticket, now, question.member, require_stable=question.require_stable
         )
+    return FetchOffsets(
+        group=group.group_id, partitions=partitions, member=group.member, require_stable=group.require_stable
+    )
 
-    return ctx.groups.propose(question.group_id, decide)
 
-
-def _found(ctx: RequestContext, question: _Question, outcome: list[FetchedOffset] | ProposalFailed) -> list[_Found]:
-    """By topic, in the order of the request; what is refused beside what is found."""
-    if question.topics is None:
+def _topic_offsets(
+    ctx: RequestContext, group: _Group, outcome: list[FetchedOffset] | ProposalFailed
+) -> list[_TopicOffsets]:
+    """Return offsets and errors by topic, in the order of the request."""
+    if group.topics is None:
         return [] if isinstance(outcome, ProposalFailed) else _all_topics(ctx, outcome)
     offsets = iter(() if isinstance(outcome, ProposalFailed) else outcome)
     found = []
-    for name, topic_id, partitions, topic_error in question.topics:
+    for name, topic_id, partitions, topic_error in group.topics:
         error = outcome.code if isinstance(outcome, ProposalFailed) else topic_error
         found.append(
-            _Found(
+            _TopicOffsets(
                 name,
                 topic_id,
                 [
@@ -161,12 +162,12 @@ def _found(ctx: RequestContext, question: _Question, outcome: list[FetchedOffset
     return found
 
 
-def _all_topics(ctx: RequestContext, offsets: list[FetchedOffset]) -> list[_Found]:
-    found: dict[str, _Found] = {}
+def _all_topics(ctx: RequestContext, offsets: list[FetchedOffset]) -> list[_TopicOffsets]:
+    found: dict[str, _TopicOffsets] = {}
     for offset in offsets:
         if offset.topic not in found:
             topic = ctx.image.topics.get(offset.topic)
-            found[offset.topic] = _Found(offset.topic, NO_TOPIC_ID if topic is None else topic.topic_id, [])
+            found[offset.topic] = _TopicOffsets(offset.topic, NO_TOPIC_ID if topic is None else topic.topic_id, [])
         found[offset.topic].partitions.append(offset)
     return [
         each
@@ -176,8 +177,8 @@ def _all_topics(ctx: RequestContext, offsets: list[FetchedOffset]) -> list[_Foun
     ]
 
 
-def _one_group(
-    ctx: RequestContext, question: _Question, outcome: list[FetchedOffset] | ProposalFailed
+def _single_group_response(
+    ctx: RequestContext, group: _Group, outcome: list[FetchedOffset] | ProposalFailed
 ) -> OffsetFetchResponse:
     error = outcome.code if isinstance(outcome, ProposalFailed) else ErrorCode.NONE
     return OffsetFetchResponse(
@@ -188,28 +189,28 @@ def _one_group(
                 name=each.topic,
                 partitions=tuple(OffsetFetchResponsePartition(**_partition(one)) for one in each.partitions),
             )
-            for each in _found(ctx, question, outcome)
+            for each in _topic_offsets(ctx, group, outcome)
             if error is ErrorCode.NONE or ctx.version < _GROUP_ERROR_FROM
         ),
     )
 
 
-def _group(
-    ctx: RequestContext, question: _Question, outcome: list[FetchedOffset] | ProposalFailed | ErrorCode
+def _response_group(
+    ctx: RequestContext, group: _Group, outcome: list[FetchedOffset] | ProposalFailed | ErrorCode
 ) -> OffsetFetchResponseGroup:
     if isinstance(outcome, ErrorCode):
         outcome = ProposalFailed(outcome, "")
     if isinstance(outcome, ProposalFailed):
-        return OffsetFetchResponseGroup(group_id=question.group_id, error_code=outcome.code)
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=outcome.code)
     return OffsetFetchResponseGroup(
-        group_id=question.group_id,
+        group_id=group.group_id,
         topics=tuple(
             OffsetFetchResponseGroupTopic(
                 name=each.topic,
                 topic_id=each.topic_id,
                 partitions=tuple(OffsetFetchResponseGroupPartition(**_partition(one)) for one in each.partitions),
             )
-            for each in _found(ctx, question, outcome)
+            for each in _topic_offsets(ctx, group, outcome)
         ),
     )
 

@@ -1,13 +1,11 @@
-"""TxnOffsetCommit (28): how far a group has read, as a part of a transaction: it counts when that is committed."""
+"""TxnOffsetCommit (28): commits offsets as part of a transaction; they take effect when the transaction commits."""
 
+from headrace.broker.api.commit_partitions import CommitPartitions
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.offset_places import OffsetPlaces
 from headrace.broker.api.support.coordinators import group_error, when_known
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.core.coordination.machine import Now, Producer, Ticket
-from headrace.core.groups.commands import Commit, Membership
-from headrace.core.groups.coordinator import GroupCoordinator
-from headrace.core.groups.tables import GroupDecision
+from headrace.core.coordination.machine import Producer
+from headrace.core.groups.commands import Commit, MemberClaim
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.txn_offset_commit import (
@@ -17,50 +15,41 @@ from headrace.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 
-_LOADING_KNOWN_FROM = 2
-_ABORTABLE_KNOWN_FROM = 4
+_LOADING_UNDERSTOOD_FROM = 2
+_ABORTABLE_UNDERSTOOD_FROM = 4
 _PARTITION_ADDED_FROM = 5
-"""From here on the partition of the group becomes a part of the transaction by the commit itself (KIP-890)."""
+"""From this version on the commit itself adds the group's partition to the transaction (KIP-890)."""
 
 
 def handle(request: TxnOffsetCommitRequest, ctx: RequestContext) -> object:
-    places = OffsetPlaces(ctx)
+    partitions = CommitPartitions(ctx)
     for topic in request.topics:
-        places.add_topic(topic.name, topic.partitions)
+        partitions.add_topic(topic.name, topic.partitions)
 
     def respond(outcome: list[ErrorCode] | ProposalFailed) -> TxnOffsetCommitResponse:
-        return _response(ctx, request, places, outcome)
+        return _response(ctx, request, partitions, outcome)
 
     error = _error(request, ctx)
     if error is not ErrorCode.NONE:
         return respond(ProposalFailed(error, ""))
-    if not places.offsets:
+    if not partitions.offsets:
         return respond([])
-    producer = Producer(request.producer_id, request.producer_epoch)
     command = Commit(
-        member=Membership(
+        member=MemberClaim(
             group=request.group_id,
             member_id=request.member_id,
             instance_id=request.group_instance_id,
             generation=request.generation_id,
         ),
-        offsets=tuple(places.offsets),
+        offsets=tuple(partitions.offsets),
         retention_ms=-1,
         unknown_group_error=ErrorCode.ILLEGAL_GENERATION,
-        producer=producer,
+        producer=Producer(request.producer_id, request.producer_epoch),
     )
-
-    def decide(groups: GroupCoordinator, ticket: Ticket, now: Now) -> GroupDecision:
-        return groups.commit(command, ticket, now)
-
-    proposal = ctx.groups.propose_in_transaction(
-        request.group_id,
-        request.transactional_id,
-        producer,
-        decide,
-        add=ctx.version >= _PARTITION_ADDED_FROM,
+    committed = ctx.groups.commit_offsets_in_transaction(
+        request.transactional_id, command, add_partition=ctx.version >= _PARTITION_ADDED_FROM
     )
-    return when_known(ctx, proposal, respond)
+    return when_known(ctx, committed, respond)
 
 
 def _error(request: TxnOffsetCommitRequest, ctx: RequestContext) -> ErrorCode:
@@ -72,7 +61,7 @@ def _error(request: TxnOffsetCommitRequest, ctx: RequestContext) -> ErrorCode:
 def _response(
     ctx: RequestContext,
     request: TxnOffsetCommitRequest,
-    places: OffsetPlaces,
+    partitions: CommitPartitions,
     outcome: list[ErrorCode] | ProposalFailed,
 ) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
@@ -81,19 +70,21 @@ def _response(
             TxnOffsetCommitResponseTopic(
                 name=topic.name,
                 partitions=tuple(
-                    TxnOffsetCommitResponsePartition(partition_index=partition, error_code=_known(error, ctx.version))
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=partition, error_code=_understood(error, ctx.version)
+                    )
                     for partition, error in errors
                 ),
             )
-            for topic, errors in zip(request.topics, places.errors(outcome), strict=True)
+            for topic, errors in zip(request.topics, partitions.errors(outcome), strict=True)
         ),
     )
 
 
-def _known(error: ErrorCode, version: int) -> ErrorCode:
-    """The code for it that clients of the version understand."""
-    if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _LOADING_KNOWN_FROM:
+def _understood(error: ErrorCode, version: int) -> ErrorCode:
+    """Translate an error into a code that clients of the version understand."""
+    if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _LOADING_UNDERSTOOD_FROM:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if error is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_KNOWN_FROM:
+    if error is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_UNDERSTOOD_FROM:
         return ErrorCode.INVALID_TXN_STATE
     return error

@@ -1,1 +1,1 @@
-"""Runs the machines of `core`'s coordinators, each on a partition of an internal topic that this node leads."""
+"""Runs the coordinators of `core`, each on a partition of an internal topic that this node leads."""

@@ -1,9 +1,10 @@
-"""Runs one machine on one led partition: load, decide, append, and answer when it is committed.
+"""Runs one coordinator on one led partition: loads it, lets it decide, appends its records, and sends its responses.
 
-Records are staged in the turn in which they are decided and written with everything else of that turn. An answer
-leaves when the high watermark has passed everything that was appended when it was decided, also an answer that
-changed nothing: it may rest on records that are not committed yet. When a write fails, or the partition is lost, the
-machine is thrown away, whoever waits is told to come again, and another machine is built from the log.
+Records are staged in the turn in which the coordinator decides and are written with the other appends of that turn. A
+response leaves when the high watermark has passed everything that was appended when it was decided. This holds for a
+response that changed nothing too: it may depend on records that are not committed yet. When a write fails, or the
+partition is lost, the host discards the coordinator, fails the waiting requests with a retriable error, and builds
+another coordinator from the log.
 """
 
 from collections import deque
@@ -11,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
-from headrace.broker.coordinators.record_applier import Applying
-from headrace.broker.coordinators.replay import Replay, ReplayFailed, Replays
+from headrace.broker.coordinators.record_applier import RecordApplier
+from headrace.broker.coordinators.replay import PartitionReplay, ReplayFailed, ReplayQueue
 from headrace.broker.logs import NodeLogger
 from headrace.broker.net.connection import Answer
 from headrace.broker.partitions.leader import LedPartition
@@ -31,11 +32,11 @@ from headrace.ports.clock import Clock
 from headrace.wire.records.builder import BatchBuilder
 from headrace.wire.records.header import HeaderFields
 
-ANSWERS_PER_TURN = 100
-"""Given in one turn by one machine; the rest of a large group is answered in the next ones."""
+RESPONSES_PER_TURN = 100
+"""Responses that one coordinator sends in one turn; the rest follows in the next turns."""
 
 TICKETS_MAX = 100_000
-"""Unanswered questions to one machine."""
+"""Requests to one coordinator that wait for a response."""
 
 MachineT = TypeVar("MachineT", bound=Machine[Any])
 RecordT = TypeVar("RecordT")
@@ -43,25 +44,27 @@ Response = TypeVar("Response")
 
 Decide = Callable[[MachineT, Ticket, Now], Decision[RecordT]]
 
-_LOADING = ProposalFailed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the coordinator is being loaded: try again")
-_LOST = ProposalFailed(ErrorCode.NOT_COORDINATOR, "this node does not coordinate it any more: ask who does")
-_NOT_WRITTEN = ProposalFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE, "it could not be written: try again")
-_TOO_LATE = ProposalFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE, "it was not committed in time: it may still be")
+_LOADING = ProposalFailed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the coordinator is loading: try again")
+_LOST = ProposalFailed(ErrorCode.NOT_COORDINATOR, "this broker is no longer the coordinator: find the new one")
+_NOT_WRITTEN = ProposalFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the records could not be written: try again")
+_TOO_LATE = ProposalFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE, "commit timed out; the outcome is unknown")
 _TOO_FEW_REPLICAS = ProposalFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too few replicas are in sync: try again")
-_TOO_MANY = ProposalFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{TICKETS_MAX} requests wait already: try again")
+_TOO_MANY = ProposalFailed(
+    ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator has {TICKETS_MAX} waiting requests: try again"
+)
 
 
 class Runtime(NamedTuple):
-    """What every host uses of its node."""
+    """The services of the node that every host uses."""
 
     clock: Clock
     timers: Timers
     logger: NodeLogger
-    replays: Replays
+    replays: ReplayQueue
 
 
-class _Held(NamedTuple):
-    """An answer that leaves when everything below `end_offset` is committed."""
+class _HeldResponse(NamedTuple):
+    """A response that leaves when everything below `end_offset` is committed."""
 
     end_offset: int
     since_ms: float
@@ -87,11 +90,11 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
         self.commit_wait_ms_max = commit_wait_ms_max
         self._on_loaded = on_loaded
         self.machine: MachineT | None = None
-        """None while it is loaded, and for good when the partition is lost."""
+        """None while the coordinator is loaded, and forever after the partition is lost."""
         self._unavailable = _LOADING
         self._tickets: dict[Proposal[Any], None] = {}
-        """Who was not answered yet, in the order of asking."""
-        self._held: deque[_Held] = deque()
+        """Requests without a response, in the order of their arrival."""
+        self._held: deque[_HeldResponse] = deque()
         self._releasing = False
         self._appended_end = 0
         self._timer: Timer | None = None
@@ -108,10 +111,10 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
     def now(self) -> Now:
         return Now(self._clock.monotonic_ms(), self._clock.wall_ms())
 
-    # Questions
+    # Decisions
 
     def propose(self, decide: Decide[MachineT, RecordT]) -> Proposal[Any]:
-        """Decide now, on everything appended so far; the answer comes when that is committed."""
+        """Decide now, based on everything appended so far; the proposal completes when all of that is committed."""
         proposal: Proposal[Any] = Proposal()
         failure = self._refusal()
         if failure is not None:
@@ -119,7 +122,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
             return proposal
         assert self.machine is not None
         self._tickets[proposal] = None
-        self._carry_out(decide(self.machine, proposal, self.now()))
+        self._apply_decision(decide(self.machine, proposal, self.now()))
         self._arm()
         return proposal
 
@@ -130,15 +133,15 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
             return _TOO_FEW_REPLICAS
         return _TOO_MANY if len(self._tickets) >= TICKETS_MAX else None
 
-    def _carry_out(self, decision: Decision[RecordT]) -> None:
+    def _apply_decision(self, decision: Decision[RecordT]) -> None:
         if decision.records:
             self._append(decision)
         if decision.answers:
             end_offset, since_ms = self.partition.log.staged_end_offset, self._clock.monotonic_ms()
             for ticket, response in decision.answers:
                 assert isinstance(ticket, Proposal)
-                assert response is not None, "no answer is no answer"
-                self._held.append(_Held(end_offset, since_ms, ticket, response))
+                assert response is not None, "a response must not be None"
+                self._held.append(_HeldResponse(end_offset, since_ms, ticket, response))
             self._release()
 
     def _append(self, decision: Decision[RecordT]) -> None:
@@ -153,19 +156,19 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
         self._appended_end = self.partition.append_own(batch, wall_ms)
 
     def append_answered(self, batch: bytearray, fields: HeaderFields, wall_ms: int, answer: Answer) -> None:
-        """HOT. Stage records that the machine has applied and the caller has encoded; the answer leaves with them."""
+        """HOT. Stage records that the coordinator has applied and the caller has encoded; `answer` leaves on commit."""
         self._appended_end = self.partition.append_answered(batch, fields, wall_ms, answer, self.commit_wait_ms_max)
 
     # Transactions
 
     def producer_error(self, producer: Producer) -> ErrorCode:
-        """Whether the log has seen a newer epoch of the producer: then this is a zombie's."""
+        """Return an error if the log has records of a newer producer epoch, which fences this one."""
         known = self.partition.log.producers.get(producer.producer_id)
         stale = known is not None and producer.producer_epoch < known.epoch
         return ErrorCode.INVALID_PRODUCER_EPOCH if stale else ErrorCode.NONE
 
     def _marker_staged(self, producer_id: int, _producer_epoch: int, commit: bool) -> None:
-        """Called by the partition. One that loads reads the marker from its log."""
+        """Apply a transaction marker, called by the partition. A loading coordinator reads the marker from its log."""
         if self.machine is not None and isinstance(self.machine, TransactionalMachine):
             self.machine.end_transaction(producer_id, commit=commit)
             self._appended_end = self.partition.log.staged_end_offset
@@ -173,7 +176,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
     # Commits
 
     def readable(self, partition: LedPartition, new_bytes: int) -> None:
-        """Called by the partition: the high watermark rose, a write failed, or the partition is gone."""
+        """React to the partition: its high watermark rose, a write failed, or it went offline."""
         if partition.offline:
             self._lose()
         elif self.machine is not None and partition.log.staged_end_offset < self._appended_end:
@@ -182,44 +185,44 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
             self._release()
 
     def _release(self) -> None:
-        """Give the answers that are due, so many a turn."""
+        """Send responses whose records are committed, a limited number per turn."""
         if self._releasing:
-            return  # the rest follows in the next turn
+            return  # the next turn sends the rest
         high_watermark, held = self.partition.leader.high_watermark, self._held
-        for _ in range(ANSWERS_PER_TURN):
+        for _ in range(RESPONSES_PER_TURN):
             if not held or held[0].end_offset > high_watermark:
                 break
-            answer = held.popleft()
-            self._answer(answer.proposal, answer.response)
+            due = held.popleft()
+            self._respond(due.proposal, due.response)
         if held and held[0].end_offset <= high_watermark:
             self._releasing = True
             self._timers.next_turn(self._release_more)
         elif held and self._commit_timer is None:
-            self._commit_timer = self._timers.at(held[0].since_ms + self.commit_wait_ms_max, self._give_up_late)
+            self._commit_timer = self._timers.at(held[0].since_ms + self.commit_wait_ms_max, self._fail_late)
 
     def _release_more(self) -> None:
         self._releasing = False
         self._release()
 
-    def _give_up_late(self) -> None:
-        """Whoever waits too long for a commit is told so; what was appended stays appended."""
+    def _fail_late(self) -> None:
+        """Fail requests that have waited too long for a commit; their records stay appended."""
         self._commit_timer = None
         before_ms = self._clock.monotonic_ms() - self.commit_wait_ms_max
         while self._held and self._held[0].since_ms <= before_ms:
-            self._answer(self._held.popleft().proposal, _TOO_LATE)
+            self._respond(self._held.popleft().proposal, _TOO_LATE)
         self._release()
 
-    def _answer(self, proposal: Proposal[Any], outcome: object) -> None:
-        if proposal in self._tickets:  # else it was told something else already
+    def _respond(self, proposal: Proposal[Any], outcome: object) -> None:
+        if proposal in self._tickets:  # else it has failed already
             del self._tickets[proposal]
             proposal.complete(outcome)
 
     def _fail_unheld(self, failure: ProposalFailed) -> None:
-        """Those whose answer is not on its way."""
-        held = {answer.proposal for answer in self._held}
+        """Fail the requests for which no response is held."""
+        held = {each.proposal for each in self._held}
         for proposal in tuple(self._tickets):
             if proposal not in held:
-                self._answer(proposal, failure)
+                self._respond(proposal, failure)
 
     # Time
 
@@ -238,10 +241,10 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
         self._timer = None
         if self.machine is None:
             return
-        self._carry_out(self.machine.expire(self.now()))
+        self._apply_decision(self.machine.expire(self.now()))
         due_ms = self.machine.next_deadline_ms() if self.machine is not None else None
         if due_ms is not None and due_ms <= self._clock.monotonic_ms():
-            self._timers.next_turn(self._expire)  # more is due than fits one turn
+            self._timers.next_turn(self._expire)  # one turn does not process all that is due
         else:
             self._arm()
 
@@ -251,15 +254,15 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
         self.machine = None
         self._unavailable = _LOADING
         machine = self._new_machine()
-        applying = Applying(machine, self._format, str(self.partition.log.topic_partition), self._logger)
-        self._replays.add(Replay(self.partition, applying, lambda failure: self._loaded(machine, failure)))
+        applier = RecordApplier(machine, self._format, str(self.partition.log.topic_partition), self._logger)
+        self._replays.add(PartitionReplay(self.partition, applier, lambda failure: self._loaded(machine, failure)))
 
     def _loaded(self, machine: MachineT, failure: ReplayFailed | None) -> None:
         if self.lost:
             return
         if failure is not None:
             partition = str(self.partition.log.topic_partition)
-            self._logger.error("a coordinator cannot be loaded", partition=partition, reason=str(failure))
+            self._logger.error("coordinator failed to load", partition=partition, reason=str(failure))
             self._lose()
             return
         self._appended_end = self.partition.log.end_offset
@@ -269,9 +272,9 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
         self._on_loaded(machine)
 
     def _reload(self) -> None:
-        """What was appended is not there: what the machine knows is not so."""
+        """Load the coordinator again after a failed write: its state contains records that the log does not."""
         end_offset = self.partition.log.end_offset
-        self._held = deque(answer for answer in self._held if answer.end_offset <= end_offset)
+        self._held = deque(each for each in self._held if each.end_offset <= end_offset)
         self._fail_unheld(_NOT_WRITTEN)
         self._load()
         self._release()
@@ -289,5 +292,5 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
         self._fail_unheld(_LOST)
 
     def begin_stop(self) -> None:
-        """The node stops: whoever waits for others shall not wait for that."""
+        """Fail the requests that wait for other members, so that they do not delay the stop of the node."""
         self._fail_unheld(_LOST)

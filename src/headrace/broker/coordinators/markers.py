@@ -1,7 +1,7 @@
-"""Tells the leaders of partitions how transactions ended, again and again until each has written its marker.
+"""Sends transaction markers to the leaders of partitions, and retries until each partition has committed its marker.
 
-A marker is a message: it is given to the leader in a later turn and answered when it is committed there. Today every
-leader is in this process; one in another node will get WriteTxnMarkers instead, with the same answers.
+The leader gets a marker in a later turn, and the marker counts as written when it is committed there. Today every
+leader is in this process; a leader on another node will get a WriteTxnMarkers request with the same results.
 """
 
 from collections import deque
@@ -15,16 +15,16 @@ from headrace.core.transactions.records import Partition
 from headrace.model.errors import ErrorCode
 
 MARKER_RETRY_MS = 100
-"""Until a partition that could not take a marker is asked again."""
+"""The pause before a marker that a partition could not take is sent again."""
 
 MARKERS_PER_TURN = 25
-"""Written in one turn; the rest in the next ones. Each takes 50 us of it, with the record that it was written."""
+"""Markers that are written in one turn. Each takes 50 us, including the record that it was written."""
 
 _FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
-"""The partition has gone on without this marker: to repeat it would change nothing."""
+"""Errors of a partition that a newer producer or coordinator has fenced: sending the marker again is useless."""
 
 
-class Marker(NamedTuple):
+class TransactionMarker(NamedTuple):
     producer_id: int
     producer_epoch: int
     commit: bool
@@ -34,11 +34,11 @@ class Marker(NamedTuple):
 
 
 class _Sending:
-    """One marker on its way to all of its partitions."""
+    """One marker that is being sent to all of its partitions."""
 
     __slots__ = ("done", "marker", "missing")
 
-    def __init__(self, marker: Marker, done: Callable[[], None]) -> None:
+    def __init__(self, marker: TransactionMarker, done: Callable[[], None]) -> None:
         self.marker = marker
         self.missing = len(marker.partitions)
         self.done = done
@@ -63,7 +63,7 @@ class _Waiter:
         self._staged.append((end_offset, sending))
 
     def readable(self, partition: LedPartition, new_bytes: int) -> None:
-        """Called by the partition: the high watermark rose, a write failed, or the partition is gone."""
+        """React to the partition: its high watermark rose, a write failed, or it went offline."""
         high_watermark, staged = partition.leader.high_watermark, self._staged
         while staged and staged[0][0] <= high_watermark:
             self._sender.written(staged.popleft()[1])
@@ -84,10 +84,10 @@ class MarkerSender:
         self._queue: deque[tuple[Partition, _Sending]] = deque()
         self._queued = False
         self.unwritten = 0
-        """Markers that a partition still owes."""
+        """Markers that a partition has not committed yet."""
 
-    def send(self, marker: Marker, done: Callable[[], None]) -> None:
-        """`done` is called in a later turn, when every partition of the marker has committed it."""
+    def send(self, marker: TransactionMarker, done: Callable[[], None]) -> None:
+        """Send a marker; `done` is called in a later turn, when every partition has committed it."""
         if not marker.partitions:
             self._timers.next_turn(done)
             return
@@ -123,7 +123,7 @@ class MarkerSender:
         topic, index = target
         services, marker = self._services, sending.marker
         if services.image.partition(topic, index) is None:
-            self.written(sending)  # deleted, and what was written to it as well
+            self.written(sending)  # the partition was deleted, with the records of the transaction
             return
         led = services.partitions.partition_of(services.partitions.by_name.get(topic.encode()), index)
         if isinstance(led, ErrorCode):
@@ -141,7 +141,7 @@ class MarkerSender:
             self._await(led, target, sending, outcome)
         elif outcome in _FENCED:
             self._logger.error(
-                "a partition refused the marker of a transaction",
+                "partition refused a transaction marker",
                 partition=f"{topic}-{index}",
                 producer_id=marker.producer_id,
                 producer_epoch=marker.producer_epoch,

@@ -1,4 +1,4 @@
-"""What a log tells a machine, record by record: read in the machine's format, passed over where it makes no sense."""
+"""Applies the records of a log to a coordinator; skips and logs those that cannot be decoded."""
 
 from typing import Any, Generic, TypeVar
 
@@ -6,13 +6,13 @@ from headrace.broker.logs import NodeLogger
 from headrace.core.coordination.machine import Machine, RecordFormat, RecordRefused, TransactionalMachine
 from headrace.model.ids import NO_PRODUCER_ID
 
-REFUSED_RECORDS_TOLD = 3
-"""Records of the log that make no sense are passed over; so many of them are told one by one."""
+SKIPPED_RECORDS_LOGGED = 3
+"""Skipped records of one partition that the broker logs one by one."""
 
 RecordT = TypeVar("RecordT")
 
 
-class Applying(Generic[RecordT]):
+class RecordApplier(Generic[RecordT]):
     def __init__(
         self, machine: Machine[Any], record_format: RecordFormat[RecordT], partition: str, logger: NodeLogger
     ) -> None:
@@ -21,14 +21,14 @@ class Applying(Generic[RecordT]):
         self._format = record_format
         self._partition = partition
         self._logger = logger
-        self._refused_records = 0
+        self._skipped_records = 0
 
     def record(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
-        """One record; `producer_id` says whose transaction wrote it, if one did."""
+        """Apply one record; `producer_id` is set if a transaction of that producer wrote it."""
         try:
             record = self._decoded(key, value, producer_id)
         except RecordRefused as refusal:
-            self._tell_refused(offset, refusal)
+            self._log_skipped(offset, refusal)
             return
         if record is None:
             return
@@ -39,18 +39,16 @@ class Applying(Generic[RecordT]):
 
     def _decoded(self, key: bytes | None, value: bytes | None, producer_id: int) -> RecordT | None:
         if key is None:
-            raise RecordRefused("a record without a key")
+            raise RecordRefused("the record has no key")
         if producer_id != NO_PRODUCER_ID and self._transactions is None:
-            raise RecordRefused("a record of a transaction, in a log that takes none")
+            raise RecordRefused("the record belongs to a transaction, and this log has no transactional records")
         return self._format.decode(key, value)
 
     def marker(self, producer_id: int, *, commit: bool) -> None:
         if self._transactions is not None:
             self._transactions.end_transaction(producer_id, commit=commit)
 
-    def _tell_refused(self, offset: int, refusal: RecordRefused) -> None:
-        self._refused_records += 1
-        if self._refused_records <= REFUSED_RECORDS_TOLD:
-            self._logger.warning(
-                "a record was passed over", partition=self._partition, offset=offset, reason=str(refusal)
-            )
+    def _log_skipped(self, offset: int, refusal: RecordRefused) -> None:
+        self._skipped_records += 1
+        if self._skipped_records <= SKIPPED_RECORDS_LOGGED:
+            self._logger.warning("record skipped", partition=self._partition, offset=offset, reason=str(refusal))

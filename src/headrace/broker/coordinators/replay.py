@@ -1,4 +1,4 @@
-"""Builds machines from their partitions: a helper reads the log, a slice of it is applied a turn, one after another."""
+"""Loads coordinators from their partitions: a helper thread reads the log, and the loop applies one slice per turn."""
 
 from collections import deque
 from collections.abc import Callable
@@ -24,41 +24,41 @@ from headrace.wire.records.header import (
 from headrace.wire.records.reader import ControlType, batches, check_batch, control_type, records
 
 REPLAY_SLICE_BYTES = 64 << 10
-"""Read and applied in one turn; a single batch may be larger."""
+"""Bytes that are read and applied in one turn; a single batch may be larger."""
 
 
-class Replayed(Protocol):
-    """Who hears what the log tells, in order."""
+class ReplayTarget(Protocol):
+    """Receives the records and markers of a log in order."""
 
     def record(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
-        """`producer_id` is set for records of a transaction."""
+        """Receive a record; `producer_id` is set for records of a transaction."""
 
     def marker(self, producer_id: int, *, commit: bool) -> None:
-        """The end of a producer's transaction."""
+        """Receive the end of a producer's transaction."""
 
 
 class ReplayFailed(Exception):
-    """The log of the partition cannot be read, or is gone."""
+    """The log of the partition cannot be read, or was closed."""
 
 
-class Replay:
-    """One partition, from its start to its end, also what is appended meanwhile: markers of transactions may be."""
+class PartitionReplay:
+    """The replay of one partition up to its end, including transaction markers that are appended meanwhile."""
 
     def __init__(
-        self, partition: LedPartition, replayed: Replayed, done: Callable[[ReplayFailed | None], None]
+        self, partition: LedPartition, target: ReplayTarget, done: Callable[[ReplayFailed | None], None]
     ) -> None:
         self.partition = partition
         self.done = done
-        self._replayed = replayed
+        self._target = target
         self._next_offset = partition.log.start_offset
 
     @property
     def at_end(self) -> bool:
-        """Nothing is left to read, and nothing that was staged is still to be written."""
+        """Return whether everything is read, and no staged batch is still unwritten."""
         return self._next_offset >= self.partition.log.staged_end_offset
 
     def next_slice(self) -> Slice | None:
-        """None if what is written has been read."""
+        """Return the next unread slice, or None if everything written has been read."""
         if self.partition.offline:
             raise ReplayFailed("the partition is offline")
         end_offset = self.partition.log.end_offset
@@ -75,41 +75,41 @@ class Replay:
                 fields = check_batch(batch)
                 end_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1
                 if end_offset > self._next_offset:
-                    self._tell(batch, fields)
+                    self._deliver(batch, fields)
                 self._next_offset = max(self._next_offset, end_offset)
         except CorruptBatch as error:
             raise ReplayFailed(str(error)) from error
 
-    def _tell(self, batch: memoryview, fields: HeaderFields) -> None:
+    def _deliver(self, batch: memoryview, fields: HeaderFields) -> None:
         attributes = fields[ATTRIBUTES]
         if attributes & CONTROL_BIT:
             for record in records(batch):
                 commit = control_type(record) is ControlType.COMMIT
-                self._replayed.marker(fields[PRODUCER_ID], commit=commit)
+                self._target.marker(fields[PRODUCER_ID], commit=commit)
             return
         producer_id = fields[PRODUCER_ID] if attributes & TRANSACTIONAL_BIT else NO_PRODUCER_ID
         for record in records(batch):
-            self._replayed.record(record.offset, record.key, record.value, producer_id)
+            self._target.record(record.offset, record.key, record.value, producer_id)
 
 
-class Replays:
-    """Those that wait for their turn, in order: many partitions to load are no more work per turn than one."""
+class ReplayQueue:
+    """Replays that run one after another, so that many partitions take no more work per turn than one."""
 
     def __init__(self, *, files: OpenFiles, spawner: Spawner, timers: Timers) -> None:
         self._files = files
         self._spawner = spawner
         self._timers = timers
-        self._waiting: deque[Replay] = deque()
+        self._waiting: deque[PartitionReplay] = deque()
         self._running = False
 
-    def add(self, replay: Replay) -> None:
+    def add(self, replay: PartitionReplay) -> None:
         self._waiting.append(replay)
         if not self._running:
             self._running = True
             self._timers.next_turn(self._step)
 
     def _step(self) -> None:
-        """Begin the next read. Partitions with nothing to read end here, as many as there are."""
+        """Begin the next read; complete all replays before it that have nothing to read."""
         while self._waiting:
             replay = self._waiting[0]
             try:
@@ -130,12 +130,12 @@ class Replays:
     def _end(self, failure: ReplayFailed | None) -> None:
         self._waiting.popleft().done(failure)
 
-    def _read(self, replay: Replay, part: Slice) -> None:
+    def _read(self, replay: PartitionReplay, part: Slice) -> None:
         disk = self._files.disk
         self._files.pin(part.file)
 
         def completed(content: bytes | None, error: BaseException | None) -> None:
-            self._timers.next_turn(self._step)  # first: partitions behind this one are loaded whatever happens here
+            self._timers.next_turn(self._step)  # first, so that an error here does not stop the replays behind this one
             self._files.unpin(part.file)
             try:
                 if content is None:
@@ -144,7 +144,7 @@ class Replays:
             except ReplayFailed as failure:
                 self._end(failure)
             except Exception as failure:
-                self._end(ReplayFailed(f"a record cannot be applied: {failure!r}"))
+                self._end(ReplayFailed(f"a record could not be applied: {failure!r}"))
                 raise
 
         self._spawner.submit(lambda: disk.read(part.file, part.length, part.position), completed)

@@ -1,4 +1,4 @@
-"""One internal topic and the machines on its partitions: which key belongs to which, and the topic's creation."""
+"""An internal topic and the coordinators on its partitions: creates the topic and finds the coordinator of a key."""
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -16,7 +16,7 @@ from headrace.model.errors import ErrorCode
 _INT32_MAX = 2**31 - 1
 
 HASHES_KEPT_MAX = 10_000
-"""Keys whose hash is remembered: the same groups and transactional ids ask again and again."""
+"""Keys whose hash is cached: requests name the same groups and transactional ids again and again."""
 
 
 class CoordinatedTopic(Generic[MachineT, RecordT]):
@@ -49,12 +49,12 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
         return self.name in self._services.image.topics
 
     def open_here(self) -> bool:
-        """Whether every partition has its machine: one that is named before is asked before it can answer."""
+        """Return whether every partition has a coordinator here; before that it would refuse requests."""
         topic = self._services.image.topics.get(self.name)
         return topic is not None and sum(not host.lost for host in self._hosts.values()) == len(topic.partitions)
 
     def when_created(self, then: Callable[[], None]) -> None:
-        """Create the topic unless it is there; go on when its partitions can be used, or could not be made."""
+        """Create the topic if it does not exist; call `then` when its partitions can be used or the creation failed."""
         if self.exists():
             self._services.partitions.when_ready(then)
             return
@@ -70,7 +70,7 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
     # Keys
 
     def partition_of(self, key: str) -> int | None:
-        """The number of the partition that a key belongs to, by the hash that every Kafka uses."""
+        """Return the partition of a key, by the same hash as Kafka; None if the topic does not exist."""
         topic = self._services.image.topics.get(self.name)
         return None if topic is None else partition_for(key, len(topic.partitions))
 
@@ -79,22 +79,22 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
         return None if partition is None else self._services.image.partition(self.name, partition)
 
     def propose(self, key: str, decide: Decide[MachineT, RecordT]) -> Proposal[Any]:
-        """Ask the machine that the key belongs to; fails where this node is not its coordinator."""
+        """Let the coordinator of the key decide; fails with NOT_COORDINATOR if it is not on this node."""
         host = self.host_of(key)
         if host is None:
-            return failed(ErrorCode.NOT_COORDINATOR, "this node does not coordinate it")
+            return failed(ErrorCode.NOT_COORDINATOR, "this broker is not the coordinator")
         return host.propose(decide)
 
     def host_of(self, key: str) -> CoordinatorHost[MachineT, RecordT] | None:
-        """None where this node is not the coordinator."""
+        """Return the host of the key's coordinator; None if this node is not the coordinator."""
         partition = self.partition_of(key)
         host = None if partition is None else self._hosts.get(partition)
         return None if host is None or host.lost else host
 
-    # Machines
+    # Coordinators
 
     def __iter__(self) -> Iterator[CoordinatorHost[MachineT, RecordT]]:
-        """Those whose partition is led here, in the order of partition numbers."""
+        """Iterate over the hosts of partitions that this node leads, in the order of partition numbers."""
         for _, host in sorted(self._hosts.items()):
             if not host.lost:
                 yield host
@@ -123,7 +123,7 @@ def failed(code: ErrorCode, message: str) -> Proposal[Any]:
 
 @lru_cache(maxsize=HASHES_KEPT_MAX)
 def java_hash(text: str) -> int:
-    """The hash of a string that Kafka finds partitions by: over its UTF-16 units, in 32 bits, with a sign."""
+    """Return Java's hash of a string, which Kafka uses to find partitions: over UTF-16 units, in 32 signed bits."""
     encoded = text.encode("utf-16-le", errors="surrogatepass")
     value = 0
     for low, high in zip(encoded[::2], encoded[1::2], strict=True):

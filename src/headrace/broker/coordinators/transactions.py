@@ -14,7 +14,7 @@ from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.epoch_syncs import ROWS_NOT_SYNCED, EpochSyncs
 from headrace.broker.coordinators.host import CoordinatorHost, Decide, Runtime
-from headrace.broker.coordinators.markers import Marker, MarkerSender
+from headrace.broker.coordinators.markers import MarkerSender, TransactionMarker
 from headrace.broker.coordinators.topic import CoordinatedTopic
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.leader import LedPartition
@@ -330,7 +330,7 @@ class Transactions:
                 continue
             self._marked.add(_key(ending))
             self.timed_out += ending.timed_out
-            marker = Marker(
+            marker = TransactionMarker(
                 ending.producer.producer_id,
                 ending.producer.producer_epoch,
                 ending.commit,

@@ -1,4 +1,5 @@
-"""What every coordinator has in common: it decides on an event by records and answers, and waits by named deadlines.
+"""The common parts of coordinators, which decide each event by records and responses, and wait by named deadlines.
 
-Groups and transactions are such machines; `broker/coordinators` runs them, each on a partition of an internal topic.
+The group coordinator and the transaction coordinator are such state machines; `broker/coordinators` runs each of them
+on a partition of an internal topic.
 """

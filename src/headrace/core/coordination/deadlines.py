@@ -1,7 +1,7 @@
-"""Named deadlines: each name has at most one, which may be moved or dropped cheaply at any time.
+"""Named deadlines: each name has at most one deadline, which can be moved or dropped cheaply at any time.
 
-Heartbeats move a deadline far more often than one passes, so a later deadline costs one entry in a dictionary; the
-heap is corrected when the earlier one comes to its top.
+Heartbeats move deadlines far more often than one expires, so moving a deadline to a later time only updates a
+dictionary; the heap is corrected when the earlier entry reaches its top.
 """
 
 from collections.abc import Hashable, Iterator
@@ -17,7 +17,7 @@ class Deadlines(Generic[Name]):
     def __init__(self) -> None:
         self._due_ms: dict[Name, float] = {}
         self._queued_ms: dict[Name, float] = {}
-        """The earliest entry of the name in the heap."""
+        """The earliest heap entry of each name."""
         self._heap: list[tuple[float, int, Name]] = []
         self._sequence = 0
 
@@ -37,17 +37,17 @@ class Deadlines(Generic[Name]):
         return self._due_ms.get(name)
 
     def next_ms(self) -> float | None:
-        """Not later than the first deadline; earlier where the first one was moved or dropped."""
+        """Return a time that is not later than the first deadline; earlier if that one was moved or dropped."""
         return self._heap[0][0] if self._heap else None
 
     def take_due(self, now_ms: float, count_max: int) -> Iterator[Name]:
-        """Names whose deadline has passed, the earliest first; each is dropped as it is given."""
+        """Yield the names of expired deadlines, the earliest first, and drop each one."""
         for _ in range(count_max):
             if not self._heap or self._heap[0][0] > now_ms:
                 return
             queued_ms, _, name = heappop(self._heap)
             if self._queued_ms.get(name) != queued_ms:
-                continue  # an entry that an earlier one has replaced
+                continue  # an earlier entry has replaced this one
             del self._queued_ms[name]
             due_ms = self._due_ms.get(name)
             if due_ms is None:

@@ -1,16 +1,16 @@
-"""The shape of a coordinator's machine: events in, records and answers out, and one `apply` for life and replay.
+"""Interfaces of a coordinator: events in, records and responses out, and one `apply` for live operation and replay.
 
-A machine's lasting state changes only by `apply`. Deciding, it applies each record as it puts it into its decision,
-so that the rest of the same decision, and the next event, see it. Whoever runs the machine appends the records before
-anything else can happen and holds every answer until they are committed; if the append fails, the machine is thrown
-away and another one is built from the log.
+The durable state of a coordinator changes only by `apply`. A coordinator applies each record when it adds it to a
+decision, so that the rest of the decision, and the next event, see it. The host of the coordinator appends the records
+before the next event, and holds every response until they are committed. If the append fails, the host discards the
+coordinator and builds another one from the log.
 """
 
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 Ticket = object
-"""Stands for one who waits for an answer: the machine keeps it, gives it back with the answer, and knows no more."""
+"""Identifies a request that waits for a response; the coordinator returns it with the response, unexamined."""
 
 Record = TypeVar("Record")
 RecordIn = TypeVar("RecordIn", contravariant=True)
@@ -18,7 +18,7 @@ RecordOut = TypeVar("RecordOut", covariant=True)
 
 
 class Now(NamedTuple):
-    """Deadlines are on the monotonic clock; times that outlive the process are on the wall clock."""
+    """The current time: monotonic for deadlines, wall clock for times that outlive the process."""
 
     monotonic_ms: float
     wall_ms: int
@@ -30,61 +30,61 @@ class Answer(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """Whose open transaction records belong to."""
+    """The producer whose open transaction records belong to."""
 
     producer_id: int
     producer_epoch: int
 
 
 class Decision(NamedTuple, Generic[RecordOut]):
-    """Records to append as one batch, and what to tell whom once they are committed; tickets not named still wait."""
+    """Records to append as one batch, and responses to send when they are committed; other tickets keep waiting."""
 
     records: tuple[RecordOut, ...]
     answers: tuple[Answer, ...]
     producer: Producer | None = None
-    """The records are a part of its transaction, and count from its end on; None for records of the machine's own."""
+    """The producer whose transaction the records belong to, if any; they take effect when it commits."""
 
 
 class RecordRefused(ValueError):
-    """A key or value that is not of this coordinator, or was written by a release that knows more."""
+    """A key or value does not belong to this coordinator, or was written by a newer release."""
 
 
 class RecordFormat(Protocol[Record]):
-    """How records travel to the log and back."""
+    """Encodes and decodes the records of a coordinator."""
 
     def encode(self, record: Record) -> tuple[bytes, bytes | None]:
-        """Key and value; a value of None is a tombstone."""
+        """Return key and value; a value of None is a tombstone."""
 
     def decode(self, key: bytes, value: bytes | None) -> Record | None:
-        """None for a record that may be passed over; RecordRefused for one that makes no sense."""
+        """Return the record, or None for a kind to ignore. Raises RecordRefused for a malformed record."""
 
 
 class Machine(Protocol[RecordIn]):
     def apply(self, record: RecordIn) -> None: ...
 
     def loaded(self, now: Now) -> None:
-        """Everything of the log is applied: from now on time counts."""
+        """Start the deadlines, after all records of the log are applied."""
 
     def next_deadline_ms(self) -> float | None:
-        """When `expire` has something to do; being called too early does no harm."""
+        """Return when `expire` must be called next; calling it earlier does no harm."""
 
     def expire(self, now: Now) -> Decision[Any]:
-        """Deal with some of what is due, a bounded amount; the rest is due again at once."""
+        """Process a limited number of due deadlines; the rest is due again at once."""
 
 
 @runtime_checkable
 class TransactionalMachine(Protocol):
-    """A machine to whose log producers' transactions write too."""
+    """A coordinator whose log also contains records of producers' transactions."""
 
     def apply_pending(self, producer_id: int, record: Any) -> None:
-        """A record of a transaction that has not ended."""
+        """Apply a record of an open transaction."""
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> None:
-        """The marker of its end: what it left pending counts from now on, or is forgotten."""
+        """Commit or discard the pending records of the producer's transaction."""
 
 
 class Outcome(Generic[Record]):
-    """A decision while it is being made: each record put in is applied at once."""
+    """A decision under construction; each record is applied when it is added."""
 
     __slots__ = ("_answers", "_apply", "_records")
 

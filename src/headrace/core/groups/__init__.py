@@ -1,4 +1,5 @@
-"""Consumer groups and their offsets: who is a member, who decides the assignment, and how far each group has read.
+"""The group coordinator: membership, assignments and committed offsets of consumer groups.
 
-Decisions only, as a machine of `core/coordination`; `broker/coordinators` keeps its records in `__consumer_offsets`.
+It only decides, as a state machine of `core/coordination`; `broker/coordinators` stores its records in
+`__consumer_offsets`.
 """

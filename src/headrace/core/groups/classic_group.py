@@ -1,8 +1,8 @@
-"""One classic group: its members, what they can speak, and the generation they agreed on.
+"""One classic group: its members, the protocols they support, and the current generation.
 
-What is agreed on is written as a record and changes only by `settle`. The way to the next agreement (who has joined,
-who is waited for) is not written: a coordinator that starts again knows the last agreement, and members that were
-joining join again.
+A completed generation is written as a record and changes only by `apply_metadata`. The progress of a rebalance (which
+members have joined, which are awaited) is not written: a restarted coordinator knows the last completed generation,
+and members that were joining join again.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TIMESTAMP
 
 
-class Member:
+class ClassicGroupMember:
     __slots__ = (
         "assignment",
         "client_host",
@@ -52,11 +52,11 @@ class Member:
         self.protocols = protocols
         self.assignment = b""
         self.join_ticket: Ticket | None = None
-        """Its JoinGroup waits for the others."""
+        """Set while its JoinGroup request waits for the other members."""
         self.sync_ticket: Ticket | None = None
-        """Its SyncGroup waits for the leader's."""
+        """Set while its SyncGroup request waits for the leader's assignment."""
         self.is_new = False
-        """It has not been told its id yet."""
+        """True until the member has received its first join response, and with it its id."""
 
     def metadata_for(self, protocol: str | None) -> bytes:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
@@ -67,8 +67,9 @@ class Member:
 
 class ClassicGroup:
     __slots__ = (
-        "_speakers",
+        "_protocol_support",
         "_subscribed",
+        "awaiting_response",
         "generation",
         "group_id",
         "initial_wait_end_ms",
@@ -84,7 +85,6 @@ class ClassicGroup:
         "state",
         "static_members",
         "unsynced",
-        "untold",
         "waiting_joins",
     )
 
@@ -93,58 +93,61 @@ class ClassicGroup:
         self.state = GroupState.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
-        """None for a group that only keeps offsets, of consumers that assign partitions to themselves."""
+        """None for a group that only holds offsets, for consumers that assign partitions to themselves."""
         self.protocol: str | None = None
         self.leader: str | None = None
         self.since_ms = NO_TIMESTAMP
-        """When the generation was agreed on, or the group became empty."""
-        self.members: dict[str, Member] = {}
-        """In the order of joining."""
+        """The time when the generation was completed, or the group became empty."""
+        self.members: dict[str, ClassicGroupMember] = {}
+        """Members by id, in the order in which they joined."""
         self.static_members: dict[str, str] = {}
         """Member ids by instance id."""
         self.pending: dict[str, None] = {}
-        """Ids given out whose owners have not joined with them yet."""
+        """Member ids that were handed out and with which no member has joined yet."""
         self.unsynced: dict[str, None] = {}
         """Members of the generation that have not asked for their assignment yet."""
-        self.untold: dict[str, None] = {}
-        """Members of a large group that were not answered yet since it was decided what they wait for."""
+        self.awaiting_response: dict[str, None] = {}
+        """Members whose join or sync result is decided and not sent yet; a large group takes several turns."""
         self.waiting_joins = 0
         self.metadata_bytes = 0
-        self._speakers: Counter[str] = Counter()
-        """How many members can speak each protocol."""
+        self._protocol_support: Counter[str] = Counter()
+        """The number of members that support each protocol."""
         self.joins_initially = False
-        """The rebalance under way began with an empty group: it waits for more members while they keep coming."""
+        """The current rebalance began with an empty group, so it waits for more members while they keep coming."""
         self.initial_wait_end_ms = 0.0
-        """When such a rebalance begins at the latest."""
+        """The latest end of that wait."""
         self.recorded: GroupMetadata | None = None
-        """The last agreement, as it was written."""
+        """The last completed generation, as it was written."""
         self._subscribed: frozenset[str] | None = None
 
-    # The agreement
+    # The recorded generation
 
-    def settle(self, metadata: GroupMetadata) -> None:
-        """A written agreement becomes the state of the group: by its leader's word just now, or from the log."""
+    def apply_metadata(self, metadata: GroupMetadata) -> None:
+        """Set the state of the group from the record of a generation, newly written or read from the log."""
         self.recorded = metadata
         self.protocol_type = metadata.protocol_type or None
         self.generation = metadata.generation
         self.protocol = metadata.protocol
         self.since_ms = metadata.since_ms
         self.state = GroupState.STABLE if metadata.members else GroupState.EMPTY
-        agreed = {member.member_id: member for member in metadata.members}
-        for member_id in [member_id for member_id in self.members if member_id not in agreed]:
+        recorded = {member.member_id: member for member in metadata.members}
+        for member_id in [member_id for member_id in self.members if member_id not in recorded]:
             self.remove(member_id)
         for written in metadata.members:
             member = self._restored(written, metadata.protocol or "")
             self.assign(member, written.assignment)
-        self.members = {member_id: self.members[member_id] for member_id in agreed}
+        self.members = {member_id: self.members[member_id] for member_id in recorded}
         self.leader = metadata.leader
         self._find_subscribed()
 
-    def _restored(self, written: MemberMetadata, protocol: str) -> Member:
-        """The member as it is written; one that is here knows that, and more, unless all of it is from the log."""
+    def _restored(self, written: MemberMetadata, protocol: str) -> ClassicGroupMember:
+        """Return the member of a record, updated or created.
+
+        A live member supports more protocols than the one in the record; a member read from the log only that one.
+        """
         member = self.members.get(written.member_id)
         if member is None:
-            member = Member(
+            member = ClassicGroupMember(
                 member_id=written.member_id,
                 instance_id=written.instance_id,
                 client_id=written.client_id,
@@ -156,14 +159,14 @@ class ClassicGroup:
             self.add(member)
             return member
         if (protocol, written.subscription) not in member.protocols:
-            self.speak(member, ((protocol, written.subscription),))
+            self.set_protocols(member, ((protocol, written.subscription),))
         member.client_id, member.client_host = written.client_id, written.client_host
         member.rebalance_timeout_ms = written.rebalance_timeout_ms
         member.session_timeout_ms = written.session_timeout_ms
         return member
 
-    def agreement(self, assignments: dict[str, bytes], since_ms: int) -> GroupMetadata:
-        """What would be written if the members of this generation got these assignments."""
+    def to_metadata(self, assignments: dict[str, bytes], since_ms: int) -> GroupMetadata:
+        """Return the record of this generation with these assignments."""
         return GroupMetadata(
             self.protocol_type or "",
             self.generation,
@@ -190,7 +193,7 @@ class ClassicGroup:
 
     # Members
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ClassicGroupMember) -> None:
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
@@ -198,7 +201,7 @@ class ClassicGroup:
             self.leader = member.member_id
         self._count(member, 1)
 
-    def remove(self, member_id: str) -> Member | None:
+    def remove(self, member_id: str) -> ClassicGroupMember | None:
         member = self.members.pop(member_id, None)
         if member is None:
             return None
@@ -212,8 +215,8 @@ class ClassicGroup:
             self.leader = next(iter(self.members), None)
         return member
 
-    def replace_static(self, instance_id: str, new_member_id: str) -> Member:
-        """The same instance under another id, in the same place."""
+    def replace_static(self, instance_id: str, new_member_id: str) -> ClassicGroupMember:
+        """Give a static member a new id, and keep its position in the order of members."""
         old_member_id = self.static_members[instance_id]
         member = self.members[old_member_id]
         self.members = {
@@ -229,41 +232,40 @@ class ClassicGroup:
             self.leader = new_member_id
         return member
 
-    def speak(self, member: Member, protocols: Protocols) -> None:
-        """The member can speak these from now on."""
+    def set_protocols(self, member: ClassicGroupMember, protocols: Protocols) -> None:
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)
 
-    def assign(self, member: Member, assignment: bytes) -> None:
+    def assign(self, member: ClassicGroupMember, assignment: bytes) -> None:
         self.metadata_bytes += len(assignment) - len(member.assignment)
         member.assignment = assignment
 
-    def wait_for_others(self, member: Member, ticket: Ticket) -> Ticket | None:
-        """Hold its join; the ticket of an earlier one that still waited, if there was one."""
+    def hold_join(self, member: ClassicGroupMember, ticket: Ticket) -> Ticket | None:
+        """Hold the member's join until the others have joined; return the ticket of the join that it replaces."""
         earlier, member.join_ticket = member.join_ticket, ticket
         if earlier is None:
             self.waiting_joins += 1
         return earlier
 
-    def take_join_ticket(self, member: Member) -> Ticket | None:
+    def take_join_ticket(self, member: ClassicGroupMember) -> Ticket | None:
         ticket, member.join_ticket = member.join_ticket, None
         if ticket is not None:
             self.waiting_joins -= 1
         return ticket
 
-    def _count(self, member: Member, sign: int) -> None:
+    def _count(self, member: ClassicGroupMember, sign: int) -> None:
         self.metadata_bytes += sign * member.metadata_bytes()
         for name in dict.fromkeys(name for name, _ in member.protocols):
-            self._speakers[name] += sign
-            if not self._speakers[name]:
-                del self._speakers[name]
+            self._protocol_support[name] += sign
+            if not self._protocol_support[name]:
+                del self._protocol_support[name]
 
-    # Questions
+    # Lookups
 
     @property
     def is_void(self) -> bool:
-        """Nothing of it would be missed, as far as its members go."""
+        """Return whether the group has no members, no pending members and no record."""
         return not self.members and not self.pending and self.recorded is None and self.state is GroupState.EMPTY
 
     @property
@@ -275,7 +277,7 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def member_error(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Whether whoever says so is a member of this group, and under the id that its instance has now."""
+        """Check that the id is that of a member, and the current one of its instance if the request names one."""
         if instance_id is not None:
             current = self.static_members.get(instance_id)
             if current is None:
@@ -284,26 +286,26 @@ class ClassicGroup:
                 return ErrorCode.FENCED_INSTANCE_ID
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
-    def can_speak(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member that offers these finds one that all others can speak."""
+    def supports_protocols(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Return whether all current members support at least one of these protocols."""
         if not protocol_type or not protocols:
             return False
         if not self.members:
             return self.state is GroupState.EMPTY or self.protocol_type in (None, protocol_type)
         return self.protocol_type == protocol_type and any(
-            self._speakers.get(name) == len(self.members) for name, _ in protocols
+            self._protocol_support.get(name) == len(self.members) for name, _ in protocols
         )
 
     def elected_protocol(self) -> str:
-        """Of those that all can speak, the one that most prefer; the first of equals."""
-        common = {name for name, count in self._speakers.items() if count == len(self.members)}
+        """Return the protocol that most members prefer among those that all support; the first one on a tie."""
+        common = {name for name, count in self._protocol_support.items() if count == len(self.members)}
         votes: Counter[str] = Counter()
         for member in self.members.values():
             votes[next(name for name, _ in member.protocols if name in common)] += 1
         return votes.most_common(1)[0][0]
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
-        """For the leader: everyone, with what it said about the protocol in use."""
+        """Return all members with their metadata for the elected protocol, for the leader's join response."""
         return tuple(
             JoinedMember(member.member_id, member.instance_id, member.metadata_for(self.protocol))
             for member in self.members.values()
@@ -314,18 +316,18 @@ class ClassicGroup:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether live consumers read the topic; if they do not say so in a way that is understood, they may."""
+        """Return whether members may read the topic; True if their subscriptions cannot be parsed."""
         if not self.uses_consumer_protocol or not self.members:
             return False
         return self._subscribed is None or topic in self._subscribed
 
     @property
     def subscribed(self) -> frozenset[str] | None:
-        """The topics that members of the generation read; None if that is not known."""
+        """The topics that members of the generation read; None if their subscriptions cannot be parsed."""
         return self._subscribed
 
     def begin_generation(self) -> None:
-        """Everyone that takes part is known."""
+        """Begin the next generation with the current members."""
         self.generation = NO_GENERATION + 1 if self.generation == 2**31 - 1 else self.generation + 1
         self.unsynced.clear()
         self.protocol = self.elected_protocol() if self.members else None
@@ -341,7 +343,7 @@ class ClassicGroup:
 
 def _all_topics(subscriptions: Sequence[bytes]) -> frozenset[str] | None:
     found: set[str] = set()
-    for subscription in dict.fromkeys(subscriptions):  # members of a group mostly ask for the same
+    for subscription in dict.fromkeys(subscriptions):  # most members of a group subscribe to the same topics
         topics = subscribed_topics(subscription)
         if topics is None:
             return None

@@ -1,10 +1,10 @@
-"""What groups can be asked, and what they answer: plain values."""
+"""Commands to a group coordinator and their results, as plain values."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from headrace.core.coordination.machine import Producer
-from headrace.core.groups.consumer_records import Partitions, Subscription
+from headrace.core.groups.consumer_records import MemberSubscription, Partitions
 from headrace.core.groups.records import CommittedOffset
 from headrace.model.errors import ErrorCode
 
@@ -12,11 +12,13 @@ NO_MEMBER = ""
 NO_GENERATION = -1
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""Names in the order of preference, each with the member's metadata for it."""
+"""Protocol names in the member's order of preference, each with the member's metadata for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
+    """A JoinGroup request."""
+
     group: str
     member_id: str
     instance_id: str | None
@@ -27,11 +29,11 @@ class Join:
     protocol_type: str
     protocols: Protocols
     new_member_id: str
-    """Drawn for this request, used if its sender has no id yet."""
+    """Generated for this request; used if the member has no id yet."""
     member_id_required: bool
-    """A new member is only told its id, and joins with that (KIP-394)."""
+    """A new member first receives its id and joins with it in a second request (KIP-394)."""
     skip_assignment_supported: bool
-    """Its sender knows what to do with a leadership that needs no new assignment (KIP-814)."""
+    """The member understands that a leader may have nothing to assign (KIP-814)."""
 
 
 class JoinedMember(NamedTuple):
@@ -48,32 +50,38 @@ class JoinResult(NamedTuple):
     protocol: str | None = None
     leader: str = NO_MEMBER
     members: tuple[JoinedMember, ...] = ()
-    """For the leader alone."""
+    """Empty for every member but the leader."""
     skip_assignment: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Membership:
-    """Who says something, as what it believes to be."""
+class MemberClaim:
+    """The membership that the sender of a request claims; the coordinator checks it."""
 
     group: str
     member_id: str
     instance_id: str | None
     generation: int
+    """The generation of a classic group, or the member epoch of a KIP-848 member."""
 
 
-def is_nobody(member: Membership) -> bool:
-    """Nothing is said about membership: transactions of before KIP-447 do not, the producer's epoch fences them."""
+def is_anonymous(member: MemberClaim) -> bool:
+    """Return whether the request claims no membership at all.
+
+    Transactional commits from clients before KIP-447 claim none; the producer epoch fences them.
+    """
     return member.generation < 0 and member.member_id == NO_MEMBER and member.instance_id is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
-    member: Membership
+    """A SyncGroup request."""
+
+    member: MemberClaim
     protocol_type: str | None
     protocol: str | None
     assignments: tuple[tuple[str, bytes], ...]
-    """From the leader: member ids and what each shall do."""
+    """Member ids and their assignments; only the leader sends them."""
 
 
 class SyncResult(NamedTuple):
@@ -88,6 +96,14 @@ class LeavingMember(NamedTuple):
     instance_id: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """A LeaveGroup request."""
+
+    group: str
+    members: tuple[LeavingMember, ...]
+
+
 class LeaveResult(NamedTuple):
     member_id: str
     instance_id: str | None
@@ -96,7 +112,7 @@ class LeaveResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeat:
-    """What is None is as it was before."""
+    """A ConsumerGroupHeartbeat request (KIP-848). A field that is None keeps its previous value."""
 
     group: str
     member_id: str
@@ -104,10 +120,10 @@ class ConsumerHeartbeat:
     instance_id: str | None
     rack_id: str | None
     rebalance_timeout_ms: int
-    """Negative if it is as it was."""
+    """Negative to keep the previous value."""
     topics: tuple[str, ...] | None
     regex: str | None
-    """Empty for none."""
+    """Empty for no regular expression."""
     assignor: str | None
     owned: Partitions | None
     client_id: str
@@ -121,7 +137,7 @@ class ConsumerHeartbeatResult(NamedTuple):
     epoch: int = 0
     heartbeat_interval_ms: int = 0
     assignment: Partitions | None = None
-    """None if it is as it was."""
+    """None if the assignment has not changed."""
 
 
 class OffsetToCommit(NamedTuple):
@@ -134,16 +150,31 @@ class OffsetToCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    member: Membership
+    """An OffsetCommit or TxnOffsetCommit request."""
+
+    member: MemberClaim
     offsets: tuple[OffsetToCommit, ...]
     retention_ms: int
-    """Asked for by old clients; negative leaves it to the broker."""
+    """Requested by old clients; negative leaves it to the broker."""
     unknown_group_error: ErrorCode
-    """What a member of a group that is not there is told; newer clients know a better code."""
+    """The error for a member of a group that does not exist; newer clients know a more precise code."""
     epochs_understood: bool = True
-    """Requests of before KIP-848 cannot be a member's that has an epoch."""
+    """False for requests from before KIP-848, which cannot come from a member with a member epoch."""
     producer: Producer | None = None
-    """The offsets are a part of its transaction."""
+    """The producer whose transaction the offsets belong to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchOffsets:
+    """The part of an OffsetFetch request that concerns one group."""
+
+    group: str
+    partitions: tuple[tuple[str, int], ...] | None
+    """Topics and partitions; None for all that the group has committed."""
+    member: MemberClaim | None = None
+    """Checked for KIP-848 groups, if the request claims a membership."""
+    require_stable: bool = False
+    """Report an error for offsets that an open transaction may still change (KIP-447)."""
 
 
 class FetchedOffset(NamedTuple):
@@ -153,14 +184,29 @@ class FetchedOffset(NamedTuple):
     error: ErrorCode = ErrorCode.NONE
 
 
-class ListedGroup(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOffsets:
+    """An OffsetDelete request."""
+
+    group: str
+    partitions: tuple[tuple[str, int], ...]
+
+
+class DeleteOffsetsResult(NamedTuple):
+    error: ErrorCode
+    """The error of the whole request."""
+    partition_errors: tuple[ErrorCode, ...] = ()
+    """One for each partition of the command, in its order."""
+
+
+class GroupListing(NamedTuple):
     group: str
     protocol_type: str
     state: str
     type: str
 
 
-class DescribedMember(NamedTuple):
+class DescribedClassicMember(NamedTuple):
     member_id: str
     instance_id: str | None
     client_id: str
@@ -169,19 +215,19 @@ class DescribedMember(NamedTuple):
     assignment: bytes
 
 
-class DescribedGroup(NamedTuple):
+class DescribedClassicGroup(NamedTuple):
     error: ErrorCode
     group: str
     state: str
     protocol_type: str = ""
     protocol: str = ""
-    members: tuple[DescribedMember, ...] = ()
+    members: tuple[DescribedClassicMember, ...] = ()
 
 
 class DescribedConsumer(NamedTuple):
     member_id: str
     epoch: int
-    subscription: Subscription
+    subscription: MemberSubscription
     assigned: Partitions
     target: Partitions
 

@@ -19,25 +19,25 @@ from headrace.wire.records.header import (
 )
 
 _NUMBERS_BYTES, _TIME_BYTES = 8 + 4, 8
-"""An offset with the leader epoch that follows it; the time of the commit."""
+"""The sizes of an offset with the leader epoch that follows it, and of the commit time."""
 _TIMESTAMPS = Struct(">qq")
 _CRC = Struct(">I")
 _FORMAT = GroupRecords()
 
-CommitPlace = tuple[str, int, str]
-"""Topic, partition and metadata."""
+CommitTarget = tuple[str, int, str]
+"""A topic, a partition and the metadata of its offset."""
 
 
-class CommitBatch:
-    """The records of one group for some places, built once; what differs is written over a copy."""
+class OffsetCommitBatch:
+    """A record batch for one group and some partitions, built once; each commit writes its numbers into a copy."""
 
     __slots__ = ("_batch", "_between", "_layout", "_length", "_numbers_at")
 
-    def __init__(self, group: str, places: Sequence[CommitPlace]) -> None:
-        # Where the numbers stand is where two batches differ that have no bit of any number in common.
-        batch, other = (_built(group, places, number) for number in (0, -1))
+    def __init__(self, group: str, targets: Sequence[CommitTarget]) -> None:
+        # Two batches whose numbers have no bit in common differ exactly where the numbers are.
+        batch, other = (_built(group, targets, number) for number in (0, -1))
         runs = differing_runs(batch[HEADER_SIZE:], other[HEADER_SIZE:])
-        assert [end - begin for begin, end in runs] == [_NUMBERS_BYTES, _TIME_BYTES] * len(places)
+        assert [end - begin for begin, end in runs] == [_NUMBERS_BYTES, _TIME_BYTES] * len(targets)
         self._batch = bytes(batch)
         self._length: int = HEADER.unpack_from(batch)[LENGTH]
         self._numbers_at = HEADER_SIZE + runs[0][0]
@@ -46,7 +46,7 @@ class CommitBatch:
         self._layout = Struct(">" + "".join(fields) + "q")
 
     def of(self, offsets: Sequence[int], leader_epochs: Sequence[int], wall_ms: int) -> bytearray:
-        """HOT. The batch with these numbers."""
+        """HOT. Return the batch with these numbers."""
         batch = bytearray(self._batch)
         if len(offsets) == 1:
             self._layout.pack_into(batch, self._numbers_at, offsets[0], leader_epochs[0], self._between[0], wall_ms)
@@ -61,20 +61,20 @@ class CommitBatch:
         return batch
 
     def header(self, count: int, wall_ms: int) -> HeaderFields:
-        """HOT. The fields of its header, but for the checksum."""
+        """HOT. Return the header fields of the batch, except for the checksum."""
         return (0, self._length, -1, CURRENT_MAGIC, 0, 0, count - 1, wall_ms, wall_ms, -1, -1, -1, count)
 
 
-def _built(group: str, places: Sequence[CommitPlace], number: int) -> bytearray:
+def _built(group: str, targets: Sequence[CommitTarget], number: int) -> bytearray:
     builder = BatchBuilder()
-    for topic, partition, metadata in places:
+    for topic, partition, metadata in targets:
         committed = CommittedOffset(number, number, metadata, number)
         builder.append(0, *_FORMAT.encode(OffsetRecord(group, topic, partition, committed)))
     return builder.build()
 
 
 def differing_runs(one: Buffer, other: Buffer) -> list[tuple[int, int]]:
-    """Begin and end of each run of bytes in which two texts of one length differ."""
+    """Return begin and end of each run of bytes in which two buffers of the same length differ."""
     differ = [a != b for a, b in zip(one, other, strict=True)]
     begins = [at for at, (before, here) in enumerate(pairwise([False, *differ])) if here and not before]
     ends = [at for at, (here, behind) in enumerate(pairwise([*differ, False]), 1) if here and not behind]

@@ -1,6 +1,6 @@
-"""One group whose broker assigns partitions (KIP-848): epochs, members, the target and what each member has.
+"""One KIP-848 group: its epochs, members, target assignment, and the current assignment of each member.
 
-All of it changes only by `apply`; what a member still has to let go of belongs to nobody else until it has.
+The state changes only by `apply`. A partition that a member must revoke has no other owner until the member confirms.
 """
 
 from collections import Counter
@@ -13,26 +13,26 @@ from headrace.core.groups.consumer_records import (
     CurrentRecord,
     EpochRecord,
     MemberRecord,
+    MemberSubscription,
     Partitions,
-    Subscription,
     TargetEpochRecord,
     TargetRecord,
     TopicIdPartition,
 )
 
 LEFT_STATIC_EPOCH = -2
-"""Of a static member that is away and may come back."""
+"""The member epoch of a static member that left temporarily."""
 
 NO_PARTITIONS: Partitions = ()
-NOT_TOLD_YET = Subscription(None, None, "", "", (), None, -1, None)
+UNKNOWN_SUBSCRIPTION = MemberSubscription(None, None, "", "", (), None, -1, None)
 
 
 class MemberState(IntEnum):
     STABLE = 0
     UNREVOKED = 1
-    """It has to let go of partitions first."""
+    """The member must revoke partitions first."""
     UNRELEASED = 2
-    """It waits for partitions that others have to let go of."""
+    """The member waits for partitions that other members must revoke."""
 
 
 class ConsumerGroupState(StrEnum):
@@ -42,21 +42,21 @@ class ConsumerGroupState(StrEnum):
     STABLE = "Stable"
 
 
-NOTHING_YET = CurrentAssignment(0, 0, MemberState.STABLE, NO_PARTITIONS, NO_PARTITIONS)
+INITIAL_ASSIGNMENT = CurrentAssignment(0, 0, MemberState.STABLE, NO_PARTITIONS, NO_PARTITIONS)
 
 
-class ConsumerMember:
+class ConsumerGroupMember:
     __slots__ = ("current", "member_id", "subscription")
 
-    def __init__(self, member_id: str, subscription: Subscription) -> None:
+    def __init__(self, member_id: str, subscription: MemberSubscription) -> None:
         self.member_id = member_id
         self.subscription = subscription
-        self.current = NOTHING_YET
+        self.current = INITIAL_ASSIGNMENT
 
 
 class ConsumerGroup:
     __slots__ = (
-        "_speakers",
+        "_protocol_support",
         "assigning",
         "classic_bytes",
         "classic_count",
@@ -77,27 +77,27 @@ class ConsumerGroup:
         self.group_id = group_id
         self.epoch = 0
         self.target_epoch = 0
-        self.members: dict[str, ConsumerMember] = {}
+        self.members: dict[str, ConsumerGroupMember] = {}
         self.static_members: dict[str, str] = {}
         self.classic_count = 0
-        """Members that speak the classic protocol."""
+        """The number of members that use the classic protocol."""
         self.classic_bytes = 0
-        """What they said for all protocols that they can speak."""
-        self._speakers: Counter[str] = Counter()
-        """How many of them can speak each protocol."""
+        """The size of the classic members' metadata, for all protocols that they support."""
+        self._protocol_support: Counter[str] = Counter()
+        """The number of classic members that support each protocol."""
         self.targets: dict[str, Partitions] = {}
         self.owners: dict[TopicIdPartition, str] = {}
-        """Members that have a partition, or have not let go of it yet."""
+        """The member that owns each partition, or has not revoked it yet."""
         self.topics: dict[str, tuple[bytes, int]] | None = None
-        """Ids and partition counts of the topics subscribed to, as the target saw them; None before the first look."""
+        """Ids and partition counts of subscribed topics when the target was computed; None before the first target."""
         self.seen_version = -1
-        """Of the metadata, when it was last looked at."""
+        """The metadata version at the last check for changed topics."""
         self.assigning: Iterator[ConsumerRecord | None] | None = None
-        """The target in the making, of a large group."""
+        """The unfinished computation of a large group's target."""
         self.matched: dict[str, tuple[int, tuple[str, ...]]] = {}
-        """Topics that an expression matched, and the version of the metadata in which it did."""
+        """For each regular expression, the metadata version at the last match and the matching topics."""
         self.empty_since_ms: int | None = None
-        """When retention first found it without members; the log has no time of that, so a loaded one begins anew."""
+        """The time when retention first found the group empty. It is not in the log; after a load it starts over."""
 
     def apply(self, record: ConsumerRecord) -> None:
         if isinstance(record, EpochRecord):
@@ -118,56 +118,56 @@ class ConsumerGroup:
         member = self.members.get(record.member_id)
         if record.subscription is None:
             if member is not None:
-                self._let_go(member)
+                self._release(member)
                 self._count_classic(member.subscription, -1)
                 del self.members[record.member_id]
                 self._leave_instance(member)
             return
         self.empty_since_ms = None
         if member is None:
-            self.members[record.member_id] = ConsumerMember(record.member_id, record.subscription)
+            self.members[record.member_id] = ConsumerGroupMember(record.member_id, record.subscription)
         else:
             self._count_classic(member.subscription, -1)
-            self._leave_instance(member)  # it may have come again as another instance, or as none
+            self._leave_instance(member)  # it may have rejoined with another instance id, or without one
             member.subscription = record.subscription
         self._count_classic(record.subscription, 1)
         if record.subscription.instance_id is not None:
             self.static_members[record.subscription.instance_id] = record.member_id
 
-    def _leave_instance(self, member: ConsumerMember) -> None:
+    def _leave_instance(self, member: ConsumerGroupMember) -> None:
         instance_id = member.subscription.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
             del self.static_members[instance_id]
 
-    def _count_classic(self, subscription: Subscription, sign: int) -> None:
+    def _count_classic(self, subscription: MemberSubscription, sign: int) -> None:
         if subscription.classic is None:
             return
         self.classic_count += sign
         for name, metadata in subscription.classic.protocols:
             self.classic_bytes += sign * (len(name) + len(metadata))
         for name in dict.fromkeys(name for name, _ in subscription.classic.protocols):
-            self._speakers[name] += sign
-            if not self._speakers[name]:
-                del self._speakers[name]
+            self._protocol_support[name] += sign
+            if not self._protocol_support[name]:
+                del self._protocol_support[name]
 
     def _apply_current(self, record: CurrentRecord) -> None:
         member = self.members.get(record.member_id)
         if member is None:
             if record.current is None:
                 return
-            # After a compaction what a member has may be told before who it is.
-            member = self.members[record.member_id] = ConsumerMember(record.member_id, NOT_TOLD_YET)
-        self._let_go(member)
-        member.current = record.current or NOTHING_YET
+            # Compaction can leave the current assignment of a member before its subscription.
+            member = self.members[record.member_id] = ConsumerGroupMember(record.member_id, UNKNOWN_SUBSCRIPTION)
+        self._release(member)
+        member.current = record.current or INITIAL_ASSIGNMENT
         for part in (*member.current.assigned, *member.current.revoking):
             self.owners[part] = record.member_id
 
-    def _let_go(self, member: ConsumerMember) -> None:
+    def _release(self, member: ConsumerGroupMember) -> None:
         for part in (*member.current.assigned, *member.current.revoking):
             if self.owners.get(part) == member.member_id:
                 del self.owners[part]
 
-    # Questions
+    # Lookups
 
     @property
     def is_void(self) -> bool:
@@ -184,20 +184,20 @@ class ConsumerGroup:
                 return ConsumerGroupState.RECONCILING
         return ConsumerGroupState.STABLE
 
-    def subscribed(self, member: ConsumerMember) -> tuple[str, ...]:
-        """Names and what its expression matches, each once."""
+    def subscribed(self, member: ConsumerGroupMember) -> tuple[str, ...]:
+        """Return the topics that the member names and those that its regular expression matches, each once."""
         regex = member.subscription.regex
         if regex is None:
             return member.subscription.topics
         matched = self.matched[regex][1] if regex in self.matched else ()
         return tuple(dict.fromkeys((*member.subscription.topics, *matched)))
 
-    def speaks_classic(self, names: Iterable[str]) -> bool:
-        """Whether all members of the classic protocol can speak one of these."""
-        return any(self._speakers.get(name, 0) == self.classic_count for name in names)
+    def supports_classic_protocols(self, names: Iterable[str]) -> bool:
+        """Return whether all classic members support one of these protocols."""
+        return any(self._protocol_support.get(name, 0) == self.classic_count for name in names)
 
-    def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether something that the member shall have is still another's."""
+    def waits_for_others(self, member: ConsumerGroupMember) -> bool:
+        """Return whether another member still owns a partition of the member's target."""
         return any(
             self.owners.get(part, member.member_id) != member.member_id
             for part in self.targets.get(member.member_id, NO_PARTITIONS)
@@ -205,18 +205,18 @@ class ConsumerGroup:
 
     @property
     def knows_its_topics(self) -> bool:
-        """Not before its expressions are matched: that is not in the log, and waits for the first heartbeat."""
+        """Return whether all expressions are matched. Matches are not logged; the first heartbeat computes them."""
         return all(
             member.subscription.regex is None or member.subscription.regex in self.matched
             for member in self.members.values()
         )
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether members read the topic; they may as long as it is not known what they read."""
+        """Return whether members may read the topic; True until all regular expressions are matched."""
         return not self.knows_its_topics or any(topic in self.subscribed(member) for member in self.members.values())
 
     def assignor(self, default: str) -> str:
-        """The one that most members prefer; the first of equals."""
+        """Return the assignor that most members prefer; the first one on a tie."""
         votes: dict[str, int] = {}
         for member in self.members.values():
             if member.subscription.assignor is not None:

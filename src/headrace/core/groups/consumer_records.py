@@ -1,7 +1,7 @@
-"""The records of groups whose broker assigns partitions (KIP-848), in Kafka's own formats.
+"""Records of KIP-848 groups in `__consumer_offsets`, in Kafka's own formats.
 
-One record for each thing that changes by itself: the group's epoch, a member's subscription, the target assignment
-and its epoch, and what each member has now.
+There is one kind of record for each part of the state that changes by itself: the group epoch, a member's subscription,
+the target assignment of a member, the epoch of the target, and the current assignment of a member.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ _MEMBER_KEYS = frozenset((MEMBER_KEY, TARGET_KEY, CURRENT_KEY))
 _VALUE_VERSION = 0
 _NO_TAGS = b"\x00"
 _PRESENT = b"\x01"
-"""Before a structure that may be missing."""
+"""Precedes a nullable structure that is not null."""
 
 _CLASSIC_TAG = 0
 _PROTOCOL_BYTES_MIN = 3
@@ -52,15 +52,15 @@ Partitions = tuple[TopicIdPartition, ...]
 """Topic ids and partition numbers, in order."""
 
 
-class ClassicMember(NamedTuple):
-    """What is known beside of a member that speaks the classic protocol, in a group on its way between the two."""
+class ClassicMemberMetadata(NamedTuple):
+    """The additional state of a classic member in a KIP-848 group that migrates between the protocols."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
-    """Names in the order of preference, each with the member's metadata for it."""
+    """Protocol names in the member's order of preference, each with the member's metadata for it."""
 
 
-class Subscription(NamedTuple):
+class MemberSubscription(NamedTuple):
     instance_id: str | None
     rack_id: str | None
     client_id: str
@@ -69,10 +69,10 @@ class Subscription(NamedTuple):
     regex: str | None
     rebalance_timeout_ms: int
     assignor: str | None
-    classic: ClassicMember | None = None
+    classic: ClassicMemberMetadata | None = None
 
-    def asks_other_than(self, other: "Subscription") -> bool:
-        """Whether the two are not for the same topics."""
+    def differs_in_topics(self, other: "MemberSubscription") -> bool:
+        """Return whether the two subscriptions name different topics or regular expressions."""
         return (self.topics, self.regex) != (other.topics, other.regex)
 
 
@@ -82,7 +82,7 @@ class CurrentAssignment(NamedTuple):
     state: int
     assigned: Partitions
     revoking: Partitions
-    """Still the member's, until it says that it has let go of them."""
+    """Partitions that the member owns until it confirms that it has revoked them."""
 
 
 class EpochRecord(NamedTuple):
@@ -93,7 +93,7 @@ class EpochRecord(NamedTuple):
 class MemberRecord(NamedTuple):
     group: str
     member_id: str
-    subscription: Subscription | None
+    subscription: MemberSubscription | None
 
 
 class TargetEpochRecord(NamedTuple):
@@ -153,7 +153,7 @@ def encode(record: ConsumerRecord) -> tuple[bytes, bytes | None]:
     return b"".join(key), b"".join(value)
 
 
-def _write_subscription(write: Write, subscription: Subscription) -> None:
+def _write_subscription(write: Write, subscription: MemberSubscription) -> None:
     write_compact_nullable_string(write, subscription.instance_id)
     write_compact_nullable_string(write, subscription.rack_id)
     write_compact_string(write, subscription.client_id)
@@ -168,7 +168,7 @@ def _write_subscription(write: Write, subscription: Subscription) -> None:
     write_tags(write, [] if subscription.classic is None else [(_CLASSIC_TAG, b"".join(classic))])
 
 
-def _write_classic(write: Write, classic: ClassicMember) -> None:
+def _write_classic(write: Write, classic: ClassicMemberMetadata) -> None:
     write(INT32.pack(classic.session_timeout_ms))
     write_compact_array(write, classic.protocols, _write_protocol)
     write(_NO_TAGS)
@@ -198,13 +198,13 @@ def by_topic(partitions: Iterable[TopicIdPartition]) -> dict[bytes, list[int]]:
 
 
 def decode(kind: int, key: bytes, position: int, value: bytes | None) -> ConsumerRecord:
-    """`position` is behind the kind of the key."""
+    """Decode a record; `position` is the end of the kind in the key."""
     group, position = read_string(key, position)
     member_id = read_string(key, position)[0] if kind in _MEMBER_KEYS else ""
     if value is not None:
         version, start = read_number(value, 0, INT16)
         if version != _VALUE_VERSION:
-            raise RecordRefused(f"a record of a consumer group of the unknown version {version}")
+            raise RecordRefused(f"the value of a consumer group record has the unknown version {version}")
     if kind == EPOCH_KEY:
         return EpochRecord(group, None if value is None else read_number(value, start, INT32)[0])
     if kind == TARGET_EPOCH_KEY:
@@ -216,7 +216,7 @@ def decode(kind: int, key: bytes, position: int, value: bytes | None) -> Consume
     return CurrentRecord(group, member_id, None if value is None else _read_current(value, start))
 
 
-def _read_subscription(value: bytes, position: int) -> Subscription:
+def _read_subscription(value: bytes, position: int) -> MemberSubscription:
     instance_id, position = read_compact_nullable_string(value, position)
     rack_id, position = read_compact_nullable_string(value, position)
     client_id, position = read_compact_string(value, position)
@@ -225,7 +225,7 @@ def _read_subscription(value: bytes, position: int) -> Subscription:
     regex, position = read_compact_nullable_string(value, position)
     rebalance_timeout_ms, position = read_number(value, position, INT32)
     assignor, position = read_compact_nullable_string(value, position)
-    return Subscription(
+    return MemberSubscription(
         instance_id,
         rack_id,
         client_id,
@@ -238,8 +238,8 @@ def _read_subscription(value: bytes, position: int) -> Subscription:
     )
 
 
-def _read_tagged(value: bytes, position: int) -> ClassicMember | None:
-    """Tags here are as large as what members say; a request's are not."""
+def _read_tagged(value: bytes, position: int) -> ClassicMemberMetadata | None:
+    """Read the tagged fields, which may be as large as the metadata of a member, unlike those of a request."""
     count, position = read_tag_count(value, position)
     classic = None
     for _ in range(count):
@@ -251,10 +251,10 @@ def _read_tagged(value: bytes, position: int) -> ClassicMember | None:
     return classic
 
 
-def _read_classic(value: bytes, position: int) -> ClassicMember:
+def _read_classic(value: bytes, position: int) -> ClassicMemberMetadata:
     session_timeout_ms, position = read_number(value, position, INT32)
     protocols, position = read_compact_array(value, position, _PROTOCOL_BYTES_MIN, _read_protocol)
-    return ClassicMember(session_timeout_ms, protocols)
+    return ClassicMemberMetadata(session_timeout_ms, protocols)
 
 
 def _read_protocol(value: Buffer, position: int) -> tuple[tuple[str, bytes], int]:

@@ -1,43 +1,53 @@
-"""What a group waits for, by name."""
+"""Deadlines of the group coordinator, each named by its kind, its group and its member."""
 
 from enum import IntEnum
 from typing import NamedTuple
 
 from headrace.core.coordination.deadlines import Deadlines
+from headrace.core.groups.classic_group import ClassicGroup
 
 
-class Wait(IntEnum):
+class DeadlineKind(IntEnum):
     SESSION = 0
-    """For the next sign of life of a member."""
+    """A member must send its next heartbeat, or another request."""
     PENDING_MEMBER = 1
-    """For the owner of an id to join with it."""
+    """A client that received a member id must join with it."""
     JOINS = 2
-    """For the members to join the next generation."""
+    """The members of a classic group must join the next generation."""
     SYNCS = 3
-    """For the members of a new generation to ask for their assignment."""
-    REVOCATION = 5
-    """For a member to let go of partitions that are to be another's."""
+    """The members of a new generation must ask for their assignment."""
     RETENTION = 4
-    """For the next look at offsets that nobody uses any more."""
-
+    """The next search for expired offsets begins."""
+    REVOCATION = 5
+    """A KIP-848 member must revoke partitions that its target no longer contains."""
     REJOIN = 6
-    """For a member of the classic protocol, in a group of the new one, to join again as it was told."""
+    """A classic member of a KIP-848 group must join again, as its heartbeat response said."""
     SYNC = 7
-    """For such a member to ask for its assignment."""
-    ANSWERS = 9
-    """For the next turn, in which more members of a large classic group are told what was decided."""
+    """A classic member of a KIP-848 group must ask for its assignment."""
     ASSIGNMENT = 8
-    """For the next step of an assignment of a large group."""
+    """The next step of the assignment of a large group begins."""
+    RESPONSES = 9
+    """More members of a large classic group receive their responses, in the next turn."""
 
 
-MEMBER_WAITS = (Wait.SESSION, Wait.REVOCATION, Wait.REJOIN, Wait.SYNC)
-"""What a group of the new protocol waits for, member by member."""
+MEMBER_DEADLINES = (DeadlineKind.SESSION, DeadlineKind.REVOCATION, DeadlineKind.REJOIN, DeadlineKind.SYNC)
+"""The deadlines that a member of a KIP-848 group can have."""
 
 
-class Waiting(NamedTuple):
-    wait: Wait
+class GroupDeadline(NamedTuple):
+    """The name of a deadline."""
+
+    kind: DeadlineKind
     group: str = ""
     member: str = ""
 
 
-GroupDeadlines = Deadlines[Waiting]
+GroupDeadlines = Deadlines[GroupDeadline]
+
+
+def drop_group_deadlines(deadlines: GroupDeadlines, group: ClassicGroup) -> None:
+    """Drop the deadlines of a classic group that ceases to exist, except the sessions of its members."""
+    for kind in (DeadlineKind.JOINS, DeadlineKind.SYNCS, DeadlineKind.RESPONSES):
+        deadlines.drop(GroupDeadline(kind, group.group_id))
+    for member_id in group.pending:
+        deadlines.drop(GroupDeadline(DeadlineKind.PENDING_MEMBER, group.group_id, member_id))

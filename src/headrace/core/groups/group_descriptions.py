@@ -1,12 +1,12 @@
-"""What tools are told about a group."""
+"""Descriptions of groups for administrators: ListGroups, DescribeGroups and ConsumerGroupDescribe."""
 
 from headrace.core.groups.classic_group import ClassicGroup
 from headrace.core.groups.commands import (
+    DescribedClassicGroup,
+    DescribedClassicMember,
     DescribedConsumer,
     DescribedConsumerGroup,
-    DescribedGroup,
-    DescribedMember,
-    ListedGroup,
+    GroupListing,
 )
 from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.states import GroupState
@@ -17,15 +17,15 @@ CLASSIC = "classic"
 CONSUMER = "consumer"
 
 
-def listed(group: ClassicGroup) -> ListedGroup:
-    return ListedGroup(group.group_id, group.protocol_type or "", group.state, CLASSIC)
+def list_classic_group(group: ClassicGroup) -> GroupListing:
+    return GroupListing(group.group_id, group.protocol_type or "", group.state, CLASSIC)
 
 
-def listed_consumers(group: ConsumerGroup) -> ListedGroup:
-    return ListedGroup(group.group_id, CONSUMER_PROTOCOL_TYPE, group.state, CONSUMER)
+def list_consumer_group(group: ConsumerGroup) -> GroupListing:
+    return GroupListing(group.group_id, CONSUMER_PROTOCOL_TYPE, group.state, CONSUMER)
 
 
-def described_consumers(group: ConsumerGroup, default_assignor: str) -> DescribedConsumerGroup:
+def describe_consumer_group(group: ConsumerGroup, default_assignor: str) -> DescribedConsumerGroup:
     return DescribedConsumerGroup(
         group.group_id,
         group.state,
@@ -45,17 +45,17 @@ def described_consumers(group: ConsumerGroup, default_assignor: str) -> Describe
     )
 
 
-def described(group: ClassicGroup) -> DescribedGroup:
-    """Subscriptions and assignments are told only while they are agreed on."""
+def describe_classic_group(group: ClassicGroup) -> DescribedClassicGroup:
+    """Describe a group; subscriptions and assignments are included only while the group is stable."""
     stable = group.state is GroupState.STABLE
-    return DescribedGroup(
+    return DescribedClassicGroup(
         ErrorCode.NONE,
         group.group_id,
         group.state,
         group.protocol_type or "",
         (group.protocol or "") if stable else "",
         tuple(
-            DescribedMember(
+            DescribedClassicMember(
                 member.member_id,
                 member.instance_id,
                 member.client_id,

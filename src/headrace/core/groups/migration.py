@@ -1,26 +1,26 @@
-"""A group moves between the classic protocol and that of KIP-848 with its members: what is written then.
+"""Records that move a group, with its members, between the classic and the KIP-848 protocol.
 
-It becomes one of the new protocol when the first member of that kind joins, and a classic one when the last member of
-that kind is gone. What members have stays theirs until they have let go of it, in both directions.
+A classic group becomes a KIP-848 group when the first KIP-848 member joins, and a classic one again when the last one
+has left. In both directions members keep their partitions until they have revoked them.
 """
 
 from typing import NamedTuple
 
-from headrace.core.groups.classic_group import ClassicGroup, Member
+from headrace.core.groups.classic_group import ClassicGroup, ClassicGroupMember
+from headrace.core.groups.classic_members import with_topic_names
 from headrace.core.groups.commands import Protocols
-from headrace.core.groups.consumer_group import NO_PARTITIONS, ConsumerGroup, ConsumerMember, MemberState
+from headrace.core.groups.consumer_group import NO_PARTITIONS, ConsumerGroup, ConsumerGroupMember, MemberState
 from headrace.core.groups.consumer_records import (
-    ClassicMember,
+    ClassicMemberMetadata,
     CurrentAssignment,
     CurrentRecord,
     EpochRecord,
     MemberRecord,
+    MemberSubscription,
     Partitions,
-    Subscription,
     TargetEpochRecord,
     TargetRecord,
 )
-from headrace.core.groups.mixed import named
 from headrace.core.groups.records import GroupRecord, Record
 from headrace.core.groups.states import GroupState
 from headrace.core.groups.subscriptions import (
@@ -29,15 +29,16 @@ from headrace.core.groups.subscriptions import (
     assignment_of,
     read_subscription,
 )
-from headrace.core.groups.targets import Refusal, TopicCatalog
+from headrace.core.groups.targets import RequestRefused, TopicCatalog
 from headrace.model.errors import ErrorCode
 
 
 def upgrade_records(group: ClassicGroup, topics: TopicCatalog) -> list[Record]:
-    """The members of a classic group as classic members of one of the new protocol, each with what it has.
+    """Return records that turn the members of a classic group into classic members of a KIP-848 group.
 
-    Members that wait for their first generation have nothing and know nothing yet: they are not taken along, and join
-    the new group as they are told to. Raises Refusal if what a member says cannot be read.
+    Each member keeps its assignment. Members that wait for their first generation have none and are left out; the
+    response to their join makes them join the new group. Raises RequestRefused if a subscription or an assignment
+    cannot be parsed.
     """
     taken: set[tuple[bytes, int]] = set()
     members = [
@@ -57,11 +58,11 @@ def upgrade_records(group: ClassicGroup, topics: TopicCatalog) -> list[Record]:
     return records
 
 
-def _subscription(group: ClassicGroup, member: Member) -> Subscription:
+def _subscription(group: ClassicGroup, member: ClassicGroupMember) -> MemberSubscription:
     subscription = read_subscription(member.metadata_for(group.protocol))
     if subscription is None:
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, "the subscriptions of the classic group cannot be read")
-    return Subscription(
+        raise RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, "a subscription of the classic group cannot be parsed")
+    return MemberSubscription(
         member.instance_id,
         subscription.rack_id,
         member.client_id,
@@ -70,20 +71,20 @@ def _subscription(group: ClassicGroup, member: Member) -> Subscription:
         None,
         member.rebalance_timeout_ms,
         None,
-        ClassicMember(member.session_timeout_ms, _ordered(member.protocols, group.protocol)),
+        ClassicMemberMetadata(member.session_timeout_ms, _ordered(member.protocols, group.protocol)),
     )
 
 
-def _ordered(protocols: Protocols, agreed: str | None) -> Protocols:
-    """The one that the group speaks first: the member is told that one."""
-    return tuple(sorted(protocols, key=lambda each: each[0] != agreed))
+def _ordered(protocols: Protocols, elected: str | None) -> Protocols:
+    """Put the protocol of the group first: it is the one that the member's join response names."""
+    return tuple(sorted(protocols, key=lambda each: each[0] != elected))
 
 
-def _assigned(member: Member, topics: TopicCatalog, taken: set[tuple[bytes, int]]) -> Partitions:
-    """What it has, of topics that are there; of two that claim the same the first one is believed."""
+def _assigned(member: ClassicGroupMember, topics: TopicCatalog, taken: set[tuple[bytes, int]]) -> Partitions:
+    """Return the assignment of a member without deleted topics, and without partitions that another member has."""
     assigned = assigned_partitions(member.assignment) if member.assignment else ()
     if assigned is None:
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, "the assignment of the classic group cannot be read")
+        raise RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, "an assignment of the classic group cannot be parsed")
     found = []
     for topic, partition in assigned:
         known = topics.find(topic)
@@ -96,20 +97,20 @@ def _assigned(member: Member, topics: TopicCatalog, taken: set[tuple[bytes, int]
 class Downgrade(NamedTuple):
     records: list[Record]
     protocols: dict[str, Protocols]
-    """All that each member can speak, of which the record of the group says only one."""
+    """All protocols that each member supports; the group record contains only the elected one."""
 
 
-def downgrade_records(group: ConsumerGroup, gone: str | None, topics: TopicCatalog, wall_ms: int) -> Downgrade:
-    """A group of classic members alone, but for one that is gone, as a classic group.
+def downgrade_records(group: ConsumerGroup, removed: str | None, topics: TopicCatalog, wall_ms: int) -> Downgrade:
+    """Return records that turn a KIP-848 group into a classic one. All members but the removed one must be classic.
 
-    Each is written with what it has now, and not, as Kafka does, with what it was to have next: should the group be
-    upgraded again before all have joined, that decides what is free.
+    Each member is recorded with its current assignment, not with its target as in Kafka: if the group is upgraded again
+    before all members have joined, the recorded assignments show which partitions are free.
     """
     classic = ClassicGroup(group.group_id)
     classic.protocol_type = CONSUMER_PROTOCOL_TYPE
     classic.generation = group.epoch
     for member in group.members.values():
-        if member.member_id != gone:
+        if member.member_id != removed:
             classic.add(_classic_member(member))
     classic.protocol = classic.elected_protocol()
     assignments = {}
@@ -117,16 +118,18 @@ def downgrade_records(group: ConsumerGroup, gone: str | None, topics: TopicCatal
         subscription = read_subscription(each.metadata_for(classic.protocol))
         version = 0 if subscription is None else subscription.version
         current = group.members[member_id].current
-        assignments[member_id] = assignment_of(named((*current.assigned, *current.revoking), topics), version)
+        assignments[member_id] = assignment_of(
+            with_topic_names((*current.assigned, *current.revoking), topics), version
+        )
     records = delete_records(group)
-    records.append(GroupRecord(group.group_id, classic.agreement(assignments, wall_ms)))
+    records.append(GroupRecord(group.group_id, classic.to_metadata(assignments, wall_ms)))
     return Downgrade(records, {member_id: each.protocols for member_id, each in classic.members.items()})
 
 
-def _classic_member(member: ConsumerMember) -> Member:
+def _classic_member(member: ConsumerGroupMember) -> ClassicGroupMember:
     subscription = member.subscription
     assert subscription.classic is not None
-    return Member(
+    return ClassicGroupMember(
         member_id=member.member_id,
         instance_id=subscription.instance_id,
         client_id=subscription.client_id,
@@ -138,7 +141,7 @@ def _classic_member(member: ConsumerMember) -> Member:
 
 
 def delete_records(group: ConsumerGroup) -> list[Record]:
-    """Everything of a group of the new protocol is forgotten."""
+    """Return tombstones for all records of a KIP-848 group."""
     group_id, members = group.group_id, tuple(group.members)
     records: list[Record] = [CurrentRecord(group_id, member_id, None) for member_id in members]
     records += (TargetRecord(group_id, member_id, None) for member_id in members)
@@ -156,8 +159,8 @@ def is_empty(group: ClassicGroup) -> bool:
     return not group.members and group.state is GroupState.EMPTY
 
 
-def can_downgrade(group: ConsumerGroup, gone: str, *, allowed: bool, members_max: int) -> bool:
-    """Whether those that stay all speak the classic protocol, and there are some."""
+def can_downgrade(group: ConsumerGroup, removed: str, *, allowed: bool, members_max: int) -> bool:
+    """Return whether the remaining members are all classic, and there is at least one."""
     others = len(group.members) - 1
-    classic = group.members[gone].subscription.classic
+    classic = group.members[removed].subscription.classic
     return allowed and classic is None and others == group.classic_count and 0 < others <= members_max

@@ -1,4 +1,4 @@
-"""The committed offsets of one group, and which of them nobody needs any more."""
+"""The committed offsets of one group, and the search for expired ones."""
 
 from collections.abc import Collection, Iterator
 
@@ -9,7 +9,7 @@ from headrace.model.ids import NO_TIMESTAMP
 
 
 class GroupOffsets:
-    """By topic and partition, in the order of their first commit."""
+    """Committed offsets by topic and partition, in the order of their first commit."""
 
     __slots__ = ("by_topic", "count")
 
@@ -44,10 +44,11 @@ class GroupOffsets:
 def unused_for_long(
     offsets: GroupOffsets, in_use: Collection[str], *, empty_since_ms: int, now_ms: int, retention_ms: int
 ) -> list[tuple[str, int]]:
-    """Topics and partitions that nobody reads, whose offsets were committed too long ago.
+    """Return the partitions of topics not in use whose offsets were committed longer ago than the retention.
 
-    Those of a group without members are kept as long again from when that was found: a group of KIP-848 that reads a
-    quiet topic has committed long ago, and must be able to stop for a moment. (Kafka counts from the commit alone.)
+    The offsets of a KIP-848 group without members are kept for the retention time after the coordinator found it empty:
+    a group that reads a quiet topic may have committed long ago, and must survive a short stop. (Kafka counts from the
+    commit alone.)
     """
     return [
         (topic, partition)
@@ -57,10 +58,10 @@ def unused_for_long(
 
 
 def expired(offsets: GroupOffsets, group: ClassicGroup, *, now_ms: int, retention_ms: int) -> list[tuple[str, int]]:
-    """Topics and partitions whose offsets have outlived their group's use of them (KIP-211).
+    """Return the partitions of a classic group whose offsets have outlived their retention (KIP-211).
 
-    The time counts from when the group became empty; for consumers without membership, and for topics that a live
-    group reads no longer, from the commit.
+    The retention counts from the time when the group became empty; for consumers without membership, and for topics
+    that a live group no longer reads, it counts from the commit.
     """
     if group.protocol_type is not None and group.state is not GroupState.EMPTY:
         if not group.uses_consumer_protocol or group.subscribed is None or group.state is not GroupState.STABLE:

@@ -1,4 +1,4 @@
-"""Offsets that transactions have staged: they count when their transaction commits, and never did if it aborts."""
+"""Offsets of open transactions: they take effect when the transaction commits, and are dropped when it aborts."""
 
 from typing import NamedTuple
 
@@ -7,21 +7,21 @@ from headrace.core.groups.records import CommittedOffset, OffsetRecord
 TopicPartition = tuple[str, int]
 
 
-class Ended(NamedTuple):
+class EndedTransaction(NamedTuple):
     committed: list[OffsetRecord]
-    """What counts from now on; nothing after an abort."""
+    """The offsets that take effect now; none after an abort."""
     group_ids: tuple[str, ...]
-    """Of all groups for which something was staged."""
+    """All groups for which the transaction had staged offsets."""
 
 
 class PendingOffsets:
-    """By group and partition, each with the producers that have staged one, in the order of writing."""
+    """Staged offsets by group and partition, each with its producers in the order of writing."""
 
     __slots__ = ("_by_group", "_by_producer", "count")
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[TopicPartition, dict[int, CommittedOffset | None]]] = {}
-        """None for one that a later commit has overtaken: the newest record of a partition is the one that counts."""
+        """None for an offset that a later commit has superseded: the newest record of a partition wins."""
         self._by_producer: dict[int, dict[tuple[str, TopicPartition], None]] = {}
         self.count = 0
 
@@ -29,21 +29,21 @@ class PendingOffsets:
         part = (record.topic, record.partition)
         staged = self._by_group.setdefault(record.group, {}).setdefault(part, {})
         if producer_id in staged:
-            del staged[producer_id]  # the newest is the last in order
+            del staged[producer_id]  # so that the newest comes last
         else:
             self.count += 1
         staged[producer_id] = record.committed
         self._by_producer.setdefault(producer_id, {})[record.group, part] = None
 
-    def overtake(self, group_id: str, topic: str, partition: int) -> None:
-        """A commit outside of transactions was written behind what is staged so far."""
+    def supersede(self, group_id: str, topic: str, partition: int) -> None:
+        """Supersede the staged offsets of a partition: a commit outside of transactions was written after them."""
         staged = self._by_group.get(group_id, {}).get((topic, partition))
         if staged is not None:
             for producer_id in staged:
                 staged[producer_id] = None
 
     def forget(self, group_id: str, topic: str, partition: int) -> None:
-        """The offset was deleted, and with it what transactions have staged for it."""
+        """Drop the staged offsets of a partition, because its committed offset was deleted."""
         for producer_id in tuple(self._by_group.get(group_id, {}).get((topic, partition), ())):
             self._remove(producer_id, group_id, (topic, partition))
             of_producer = self._by_producer[producer_id]
@@ -51,8 +51,8 @@ class PendingOffsets:
             if not of_producer:
                 del self._by_producer[producer_id]
 
-    def end(self, producer_id: int, *, commit: bool) -> Ended:
-        """The transaction is over; what it staged is here no more."""
+    def end(self, producer_id: int, *, commit: bool) -> EndedTransaction:
+        """End the producer's transaction and return the offsets that take effect."""
         committed_now: list[OffsetRecord] = []
         group_ids: dict[str, None] = {}
         for group_id, part in self._by_producer.pop(producer_id, ()):
@@ -66,7 +66,7 @@ class PendingOffsets:
                 committed_now.append(OffsetRecord(group_id, *part, committed))
             self._remove(producer_id, group_id, part)
             group_ids[group_id] = None
-        return Ended(committed_now, tuple(group_ids))
+        return EndedTransaction(committed_now, tuple(group_ids))
 
     def _remove(self, producer_id: int, group_id: str, part: TopicPartition) -> None:
         of_group = self._by_group[group_id]
@@ -77,7 +77,7 @@ class PendingOffsets:
             if not of_group:
                 del self._by_group[group_id]
 
-    # Questions
+    # Lookups
 
     def has_group(self, group_id: str) -> bool:
         return group_id in self._by_group
@@ -95,7 +95,7 @@ class PendingOffsets:
         return {topic for parts in self._by_group.values() for topic, _ in parts}
 
     def staged(self) -> dict[tuple[str, TopicPartition, int], CommittedOffset | None]:
-        """All of it, for a look from outside."""
+        """Return all staged offsets, for tests and checkers."""
         return {
             (group_id, part, producer_id): committed
             for group_id, parts in self._by_group.items()

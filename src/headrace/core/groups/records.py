@@ -1,7 +1,7 @@
-"""The records of `__consumer_offsets`, in Kafka's own formats, so that tools which read that topic understand them.
+"""Records of `__consumer_offsets`, in Kafka's own formats, so that tools which read that topic understand them.
 
-A key begins with its version, which says what kind of record it is; a missing value is a tombstone. Every version of
-a value that Kafka has written is read; the newest one that is not flexible is written.
+A key begins with its version, which identifies the kind of the record; a null value is a tombstone. The coordinator
+reads every value version that Kafka has written, and writes the newest one that is not flexible.
 """
 
 from typing import NamedTuple
@@ -32,7 +32,7 @@ OFFSET_KEY_VERSIONS = (0, 1)
 GROUP_KEY_VERSION = 2
 OFFSET_VALUE_VERSION = 3
 OFFSET_VALUE_WITH_EXPIRY_VERSION = 1
-"""The only version that says when an offset expires; clients of before 2.1 may ask for it."""
+"""The only version with an expiry time, which clients before Kafka 2.1 may request."""
 
 GROUP_VALUE_VERSION = 3
 _FLEXIBLE_FROM = 4
@@ -45,7 +45,7 @@ class CommittedOffset(NamedTuple):
     metadata: str
     committed_at_ms: int
     expires_at_ms: int = NO_TIMESTAMP
-    """Set by old clients only; else the broker's retention decides."""
+    """Set by old clients only; otherwise the broker's retention applies."""
 
 
 class OffsetRecord(NamedTuple):
@@ -53,7 +53,7 @@ class OffsetRecord(NamedTuple):
     topic: str
     partition: int
     committed: CommittedOffset | None
-    """None forgets it."""
+    """None for a tombstone, which deletes the offset."""
 
 
 class MemberMetadata(NamedTuple):
@@ -64,12 +64,12 @@ class MemberMetadata(NamedTuple):
     rebalance_timeout_ms: int
     session_timeout_ms: int
     subscription: bytes
-    """What the member said for the protocol that was chosen."""
+    """The metadata of the member for the elected protocol."""
     assignment: bytes
 
 
 class GroupMetadata(NamedTuple):
-    """A generation of a classic group as it was agreed on; without members, the group is empty."""
+    """A completed generation of a classic group; an empty group has no members."""
 
     protocol_type: str
     generation: int
@@ -82,14 +82,14 @@ class GroupMetadata(NamedTuple):
 class GroupRecord(NamedTuple):
     group: str
     metadata: GroupMetadata | None
-    """None forgets the group."""
+    """None for a tombstone, which deletes the group."""
 
 
 Record = OffsetRecord | GroupRecord | ConsumerRecord
 
 
 class GroupRecords:
-    """The format of `__consumer_offsets`."""
+    """Encodes and decodes the records of `__consumer_offsets`."""
 
     def encode(self, record: Record) -> tuple[bytes, bytes | None]:
         if isinstance(record, OffsetRecord):
@@ -114,8 +114,8 @@ class GroupRecords:
             if version in consumer_records.KEYS:
                 return consumer_records.decode(version, key, position, value)
         except (ProtocolError, *MALFORMED) as wrong:
-            raise RecordRefused(f"a record of a group cannot be read: {wrong}") from None
-        return None  # of a kind that this release does not know: another one's, which it will find again
+            raise RecordRefused(f"a group record cannot be parsed: {wrong}") from None
+        return None  # a kind of record that another release wrote and will need again
 
 
 def _offset_key(record: OffsetRecord) -> bytes:
@@ -142,7 +142,7 @@ def _offset_value(committed: CommittedOffset) -> bytes:
 def _read_offset(value: bytes) -> CommittedOffset:
     version, position = read_number(value, 0, INT16)
     if not 0 <= version <= _FLEXIBLE_FROM:
-        raise RecordRefused(f"a committed offset of the unknown version {version}")
+        raise RecordRefused(f"a committed offset has the unknown version {version}")
     offset, position = read_number(value, position, INT64)
     leader_epoch, expires_at_ms = int(NO_EPOCH), NO_TIMESTAMP
     if version >= OFFSET_VALUE_VERSION:
@@ -178,7 +178,7 @@ def _group_value(metadata: GroupMetadata) -> bytes:
 def _read_group(value: bytes) -> GroupMetadata:
     version, position = read_number(value, 0, INT16)
     if not 0 <= version <= _FLEXIBLE_FROM:
-        raise RecordRefused(f"group metadata of the unknown version {version}")
+        raise RecordRefused(f"group metadata has the unknown version {version}")
     flexible = version >= _FLEXIBLE_FROM
     text = read_compact_string if flexible else read_string
     optional_text = read_compact_nullable_string if flexible else read_nullable_string

@@ -1,4 +1,4 @@
-"""What the operator chose that groups must know, and the limits that nobody can choose."""
+"""Settings of the group coordinator from the broker's config, and its fixed limits."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -6,57 +6,57 @@ from typing import Self
 from headrace.model.configs import BrokerConfig
 
 NEW_MEMBER_WAIT_MS_MAX = 300_000
-"""A member that joins for the first time cannot send heartbeats yet: so long its answer is waited for."""
+"""The session of a member that joins for the first time: it sends no heartbeats before its first response."""
 
 GROUP_BYTES_MAX = 16 << 20
-"""Subscriptions and assignments of one group: they are written as one record and told to the leader in one answer."""
+"""The size of the subscriptions and assignments of one group, which form one record and one response to the leader."""
 
 PENDING_MEMBERS_MAX = 10_000
-"""Ids of one group that were given out and not used yet; the next one takes the place of the oldest."""
+"""Unused member ids of one group; beyond the limit the coordinator drops the oldest one."""
 
 PROTOCOLS_PER_MEMBER_MAX = 100
 SUBSCRIBED_TOPICS_MAX = 10_000
-"""Names in one member's subscription."""
+"""Topic names in the subscription of one member."""
 
 OFFSETS_PER_GROUP_MAX = 1_000_000
 PENDING_OFFSETS_MAX = 1_000_000
-"""Offsets of one coordinator that open transactions have staged."""
+"""Offsets that open transactions have staged with one coordinator."""
 
 GROUPS_PER_SLICE = 100
-"""Groups looked at in one turn where all of them must be."""
+"""Groups that the coordinator processes in one turn when it must process all of them."""
 
 OFFSETS_PER_SLICE = 1_000
-"""Offsets looked at in one turn where all of them must be."""
+"""Offsets that the coordinator processes in one turn when it must process all of them."""
 
 SLICE_PAUSE_MS = 1
-"""Until the next slice of such work: not in the same turn."""
+"""The pause before the next slice of such work, which must not run in the same turn."""
 
 ASSIGNED_AT_ONCE_MAX = 1_000
-"""Members and partitions of a group that the broker assigns as soon as somebody comes or goes. Of a larger one the
-target is decided step by step, and those who come and go meanwhile share the next one."""
+"""Members plus partitions of a group whose target the coordinator computes at once when its members change. The target
+of a larger group is computed step by step, and members that join or leave meanwhile are part of the next target."""
 
 ASSIGNMENT_PAUSE_MS = 100
-"""Until the target of a large group is decided."""
+"""The pause before the coordinator begins to compute the target of a large group."""
 
 TARGETS_PER_STEP = 100
-"""Members of a large group whose targets are written in one step."""
+"""Members of a large group whose targets the coordinator writes in one step."""
 
-MEMBERS_TOLD_PER_TURN = 200
-"""Of a classic group, when a generation begins and when its assignment is known."""
+MEMBER_RESPONSES_PER_TURN = 200
+"""Join or sync responses of one classic group in one turn, when a generation begins or its assignment is known."""
 
 DEADLINES_PER_TURN = 200
 REBALANCE_TIMEOUT_MS_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSettings:
+class GroupCoordinatorSettings:
     session_timeout_ms_min: int = 6_000
     session_timeout_ms_max: int = 1_800_000
     initial_rebalance_delay_ms: int = 3_000
     initial_rebalance_quiet_ms: int = 300
     members_max: int = 2**31 - 1
     groups_max: int = 1_000_000
-    """Of one coordinator: one partition of the offsets topic."""
+    """Groups of one coordinator, which is one partition of the offsets topic."""
     offset_metadata_bytes_max: int = 4_096
     offset_retention_ms: int = 7 * 24 * 3_600_000
     offset_check_interval_ms: int = 600_000
@@ -68,7 +68,7 @@ class GroupSettings:
 
     @property
     def upgrades(self) -> bool:
-        """Whether a classic group with members becomes one of KIP-848."""
+        """Return whether a classic group with members may become a KIP-848 group."""
         return self.migration_policy in ("bidirectional", "upgrade")
 
     @property

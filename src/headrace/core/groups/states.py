@@ -1,27 +1,27 @@
-"""The states of a classic group and what leads from one to the next, as a table."""
+"""The states of a classic group and their transitions, as a table."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 
 
 class GroupState(StrEnum):
-    """With the names that clients and tools know."""
+    """The state of a classic group, with the name that clients and tools show."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
-    """Members are asked to join the next generation."""
+    """Members must join the next generation."""
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """The next generation is known; its leader owes the assignment."""
+    """The members of the next generation are known; the leader has not sent the assignment yet."""
     STABLE = "Stable"
     DEAD = "Dead"
 
 
 class GroupEvent(StrEnum):
-    REBALANCE_NEEDED = "a member came, went or changed"
-    ALL_JOINED = "every member that is waited for has joined"
-    NONE_JOINED = "no member is left"
-    ASSIGNED = "the leader gave the assignment"
-    MEMBER_REPLACED = "a static member came back under another id"
+    REBALANCE_NEEDED = "a member joined, left or changed"
+    ALL_JOINED = "all awaited members have joined"
+    NONE_JOINED = "no member has joined"
+    ASSIGNED = "the leader sent the assignment"
+    MEMBER_REPLACED = "a static member returned under another id"
     DELETED = "the group was deleted or has expired"
 
 

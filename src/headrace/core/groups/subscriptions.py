@@ -1,4 +1,4 @@
-"""Kafka's consumer protocol, as far as others than consumers look at it: subscriptions and assignments."""
+"""Subscriptions and assignments in the format of Kafka's consumer protocol, as the coordinator and tools parse them."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -29,12 +29,12 @@ class ConsumerSubscription(NamedTuple):
     version: int
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
-    """What a cooperative member still has; an eager one lets go of everything before it joins."""
+    """The partitions that a cooperative member still owns; an eager member revokes all before it joins."""
     rack_id: str | None = None
 
 
 def read_subscription(subscription: bytes) -> ConsumerSubscription | None:
-    """None if it is no such thing. Newer versions are read as far as they are known."""
+    """Parse a subscription; None if it is malformed. Unknown fields of newer versions are ignored."""
     try:
         version, position = read_number(subscription, 0, INT16)
         if version < 0:
@@ -56,7 +56,7 @@ def read_subscription(subscription: bytes) -> ConsumerSubscription | None:
 
 
 def subscribed_topics(subscription: bytes) -> tuple[str, ...] | None:
-    """The names in a consumer's subscription, or None if it is no such thing; what follows them is not looked at."""
+    """Return the topics of a subscription, or None if it is malformed; fields after the topics are not parsed."""
     try:
         version, position = read_number(subscription, 0, INT16)
         if version < 0:
@@ -67,7 +67,7 @@ def subscribed_topics(subscription: bytes) -> tuple[str, ...] | None:
 
 
 def assigned_partitions(assignment: bytes) -> tuple[TopicPartition, ...] | None:
-    """The partitions in a consumer's assignment, or None if it is no such thing."""
+    """Return the partitions of an assignment, or None if it is malformed."""
     try:
         version, position = read_number(assignment, 0, INT16)
         if version < 0:
@@ -79,7 +79,7 @@ def assigned_partitions(assignment: bytes) -> tuple[TopicPartition, ...] | None:
 
 
 def assignment_of(partitions: Iterable[tuple[str, int]], version: int) -> bytes:
-    """Partitions as a consumer gets them, in the version that its subscription has."""
+    """Encode an assignment in the version of the member's subscription."""
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)

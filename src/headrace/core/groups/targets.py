@@ -1,4 +1,4 @@
-"""What the members of a group of KIP-848 shall have: the topics they mean, and the assignment over all of them."""
+"""Target assignments of KIP-848 groups: the topics that members subscribe to, and their distribution."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -8,7 +8,7 @@ from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.consumer_records import (
     ConsumerRecord,
     EpochRecord,
-    Subscription,
+    MemberSubscription,
     TargetEpochRecord,
     TargetRecord,
 )
@@ -18,22 +18,24 @@ from headrace.model.errors import ErrorCode
 
 
 class TopicCatalog(Protocol):
-    """The topics of the cluster, as they are now."""
+    """The topics of the current metadata image."""
 
     @property
     def version(self) -> int:
-        """Another one when anything has changed."""
+        """A number that changes whenever the metadata changes."""
 
     def find(self, name: str) -> tuple[bytes, int] | None:
-        """The id of a topic and how many partitions it has."""
+        """Return the id and the partition count of a topic."""
 
     def name_of(self, topic_id: bytes) -> str | None: ...
 
     def names(self) -> Iterable[str]:
-        """Those that an expression may match: all, the internal topics among them, as in Kafka."""
+        """Return the topics that a regular expression may match: all, including internal topics, as in Kafka."""
 
 
-class Refusal(Exception):
+class RequestRefused(Exception):
+    """The coordinator refuses a request; the response carries the error and the message."""
+
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.error = error
@@ -44,11 +46,11 @@ def topics_matching(regex: str, topics: TopicCatalog) -> tuple[str, ...]:
     try:
         return TopicPattern(regex).matching(topics.names())
     except PatternRefused as refusal:
-        raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, str(refusal)) from None
+        raise RequestRefused(ErrorCode.INVALID_REGULAR_EXPRESSION, str(refusal)) from None
 
 
-def find_matches(group: ConsumerGroup, wanted: Subscription, topics: TopicCatalog) -> bool:
-    """Match the expressions of the group again if topics have changed; whether the matches have."""
+def find_matches(group: ConsumerGroup, wanted: MemberSubscription, topics: TopicCatalog) -> bool:
+    """Match the regular expressions of the group again if topics have changed; return whether the matches changed."""
     if group.seen_version == topics.version and (wanted.regex is None or wanted.regex in group.matched):
         return False
     changed = False
@@ -66,8 +68,8 @@ def find_matches(group: ConsumerGroup, wanted: Subscription, topics: TopicCatalo
 
 
 def topics_changed(group: ConsumerGroup, topics: TopicCatalog) -> bool:
-    """Whether what is subscribed to is other than when the target was last decided."""
-    wanted = dict.fromkeys(group.subscribed(member) for member in group.members.values())  # mostly all want the same
+    """Return whether the subscribed topics have changed since the last target was computed."""
+    wanted = dict.fromkeys(group.subscribed(member) for member in group.members.values())  # usually all the same
     names = dict.fromkeys(name for each in wanted for name in each)
     found = {name: known for name in names if (known := topics.find(name)) is not None}
     changed = found != group.topics
@@ -76,34 +78,35 @@ def topics_changed(group: ConsumerGroup, topics: TopicCatalog) -> bool:
 
 
 def is_small(group: ConsumerGroup) -> bool:
-    """Whether it is assigned in no time."""
+    """Return whether the target of the group is computed at once."""
     partitions = sum(count for _, count in (group.topics or {}).values())
     return len(group.members) + partitions <= ASSIGNED_AT_ONCE_MAX
 
 
 def new_target(group: ConsumerGroup, default_assignor: str) -> Iterator[ConsumerRecord | None]:
-    """The records of a target for the group as it is now; None where a large group is better gone on with later.
+    """Yield the records of a new target for the group, and None where the work on a large group may pause.
 
-    Members that are gone when their turn comes are left out; for those who came meanwhile there is another target.
+    Members that have left by the time their record is due are left out; members that join meanwhile are part of the
+    next target.
     """
     epoch, known = group.epoch, group.topics or {}
-    meant: dict[tuple[str, ...], tuple[AssignedTopic, ...]] = {}
+    topics_of: dict[tuple[str, ...], tuple[AssignedTopic, ...]] = {}
     members: dict[str, AssignableMember] = {}
-    for place, (member_id, member) in enumerate(tuple(group.members.items())):
+    for index, (member_id, member) in enumerate(tuple(group.members.items())):
         names = group.subscribed(member)
-        if names not in meant:
-            meant[names] = tuple(sorted(AssignedTopic(*known[name]) for name in names if name in known))
+        if names not in topics_of:
+            topics_of[names] = tuple(sorted(AssignedTopic(*known[name]) for name in names if name in known))
         before = group.targets.get(member_id, ())
-        members[member_id] = AssignableMember(meant[names], before, member.subscription.instance_id)
-        if place % ITEMS_PER_STEP == 0:
+        members[member_id] = AssignableMember(topics_of[names], before, member.subscription.instance_id)
+        if index % ITEMS_PER_STEP == 0:
             yield None
     assignment = yield from ASSIGNORS[group.assignor(default_assignor)](members)
     changed = [(member_id, parts) for member_id, parts in assignment.items() if group.targets.get(member_id) != parts]
-    for place, (member_id, partitions) in enumerate(changed):
+    for index, (member_id, partitions) in enumerate(changed):
         if member_id in group.members:
             yield TargetRecord(group.group_id, member_id, partitions)
-        if place % TARGETS_PER_STEP == 0:
+        if index % TARGETS_PER_STEP == 0:
             yield None
     if group.epoch == epoch and group.members.keys() != members.keys():
-        yield EpochRecord(group.group_id, epoch + 1)  # a static member came back under another id meanwhile
+        yield EpochRecord(group.group_id, epoch + 1)  # a static member returned under another id meanwhile
     yield TargetEpochRecord(group.group_id, epoch)

@@ -1,7 +1,8 @@
-"""Regular expressions over topic names that cannot hang the broker: no backtracking, and bounded in every way.
+"""Regular expressions over topic names that cannot block the broker: they never backtrack, and all work has a limit.
 
-Topic names have few letters, so a class of letters is a set of them; an expression becomes a machine whose states
-are found as names are matched. What the engine does not know (backreferences, look-around, flags) is refused.
+Topic names use a small alphabet, so a character class is a set of characters. An expression becomes an automaton whose
+deterministic states are computed while names are matched. Unsupported syntax (backreferences, look-around, flags) is
+refused.
 """
 
 from collections.abc import Iterable
@@ -12,17 +13,17 @@ PATTERN_STATES_MAX = 2_000
 REPEAT_MAX = 100
 NESTING_MAX = 50
 KNOWN_STATES_MAX = 1_000
-"""States kept of the machine; when there are more it begins again."""
+"""Deterministic states that an expression caches; beyond the limit the cache is cleared."""
 
 STEPS_MAX = 2_000_000
-"""Work for one look at all topic names."""
+"""Steps that matching all topic names may take."""
 
 _LETTERS = frozenset(ascii_letters + digits + "._-")
 _OTHER = "\ue000"
-"""Stands for every letter that neither the alphabet nor the expression names."""
+"""Represents every character that neither the alphabet nor the expression contains."""
 
 _AT_START, _AT_END = frozenset(("\ue001",)), frozenset(("\ue002",))
-"""Stand for the place before the first and after the last letter; no name has such letters."""
+"""Represent the positions before the first and after the last character; no name contains these characters."""
 
 _ESCAPED = {
     "d": frozenset(digits),
@@ -32,15 +33,15 @@ _ESCAPED = {
 
 
 class PatternRefused(ValueError):
-    """An expression that is wrong, not supported, or too costly."""
+    """The expression is malformed, not supported, or too expensive to match."""
 
 
 class _Parser:
-    """Builds the states: each has letters that lead to one next state, or two next states that cost no letter."""
+    """Builds the automaton: a state either consumes a character and has one successor, or consumes none."""
 
     def __init__(self, text: str, alphabet: frozenset[str]) -> None:
         if len(text) > PATTERN_LENGTH_MAX:
-            raise PatternRefused(f"it has {len(text)} characters: at most {PATTERN_LENGTH_MAX} are allowed")
+            raise PatternRefused(f"the expression has {len(text)} characters: at most {PATTERN_LENGTH_MAX} are allowed")
         self._text = text
         self._alphabet = alphabet
         self._position = 0
@@ -56,7 +57,7 @@ class _Parser:
 
     def _state(self, letters: frozenset[str] | None = None) -> int:
         if len(self.letters) >= PATTERN_STATES_MAX:
-            raise PatternRefused("it is too large")
+            raise PatternRefused("the expression is too large")
         self.letters.append(letters)
         self.next.append([])
         return len(self.letters) - 1
@@ -67,14 +68,14 @@ class _Parser:
     def _take(self) -> str:
         letter = self._peek()
         if not letter:
-            raise PatternRefused("it ends too early")
+            raise PatternRefused("the expression ends too early")
         self._position += 1
         return letter
 
     def _alternatives(self) -> tuple[int, int]:
         self._depth += 1
         if self._depth > NESTING_MAX:
-            raise PatternRefused("its groups are nested too deeply")
+            raise PatternRefused("the groups of the expression are nested too deeply")
         start, end = self._state(), self._state()
         while True:
             first, last = self._sequence()
@@ -100,7 +101,7 @@ class _Parser:
         return start, end
 
     def _repeated(self, end: int, began: int, low: int, high: int | None) -> int:
-        """What was read from `began` on, again for each time that it may stand there."""
+        """Repeat the atom that was parsed from `began` on, once for each time that it may occur."""
         after = self._position
         for count in range(max(low, high or 0, 1) if high is None or high > 0 else 0):
             self._position = began
@@ -128,18 +129,18 @@ class _Parser:
         else:
             return low, high
         if self._peek() in ("?", "+"):
-            self._take()  # lazy or possessive: the same for a whole name
+            self._take()  # lazy or possessive, which makes no difference when the whole name must match
         return low, high
 
     def _counts(self) -> tuple[int, int | None]:
         end = self._text.find("}", self._position)
         first, comma, last = self._text[self._position + 1 : end].partition(",") if end >= 0 else ("", "", "")
         if not first.isdecimal() or (last and not last.isdecimal()):
-            raise PatternRefused("a repetition is written {2}, {2,} or {2,5}")
+            raise PatternRefused("a repetition must have the form {2}, {2,} or {2,5}")
         low = int(first)
         high = None if comma and not last else int(last or first)
         if low > REPEAT_MAX or (high is not None and not low <= high <= REPEAT_MAX):
-            raise PatternRefused(f"a repetition goes up to {REPEAT_MAX} and not backwards")
+            raise PatternRefused(f"a repetition must ascend and not exceed {REPEAT_MAX}")
         self._position = end + 1
         return low, high
 
@@ -149,7 +150,7 @@ class _Parser:
             if self._text.startswith("?:", self._position):
                 self._position += 2
             elif self._peek() == "?":
-                raise PatternRefused("groups with ? other than (?: are not supported")
+                raise PatternRefused("groups that begin with (? are not supported, except for (?:")
             start, end = self._alternatives()
             if self._take() != ")":
                 raise PatternRefused("a group is not closed")
@@ -163,7 +164,7 @@ class _Parser:
         if letter in "^$":
             return self._one_of(_AT_START if letter == "^" else _AT_END)
         if letter in "*+?{)":
-            raise PatternRefused(f'"{letter}" stands where it means nothing')
+            raise PatternRefused(f'"{letter}" has no meaning at character {self._position}')
         return self._one_of(frozenset(letter))
 
     def _one_of(self, letters: frozenset[str]) -> tuple[int, int]:
@@ -197,7 +198,7 @@ class _Parser:
                 self._take()
                 last = self._take()
                 if last < letter:
-                    raise PatternRefused(f"the range {letter}-{last} goes backwards")
+                    raise PatternRefused(f"the range {letter}-{last} is not ascending")
                 found |= {each for each in self._alphabet if letter <= each <= last}
             else:
                 found.add(letter)
@@ -207,17 +208,17 @@ class _Parser:
 
 class TopicPattern:
     def __init__(self, text: str, *, more_letters: str = "") -> None:
-        """For names that are no topics': `more_letters` are usual in them, and any other one may be there as well."""
+        """Compile an expression. `more_letters` extends the alphabet, for names that are not names of topics."""
         self._alphabet = _LETTERS | {*more_letters, *text, _OTHER} if more_letters else _LETTERS
         parser = _Parser(text, self._alphabet)
         start, self._end = parser.parse()
         self._letters, self._next = parser.letters, parser.next
         self._steps_left = STEPS_MAX
-        self._start = self._closure((start,), place=_AT_START)
+        self._start = self._closure((start,), anchor=_AT_START)
         self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
 
     def matching(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those that match as a whole; PatternRefused if that is too much work."""
+        """Return the names that match as a whole. Raises PatternRefused if that takes too many steps."""
         self._steps_left = STEPS_MAX
         return tuple(name for name in names if self._matches(name))
 
@@ -227,7 +228,7 @@ class TopicPattern:
             if not states:
                 return False
             states = self._after(states, letter if letter in self._alphabet else _OTHER)
-        return self._end in states or self._end in self._closure(tuple(states), place=_AT_END)
+        return self._end in states or self._end in self._closure(tuple(states), anchor=_AT_END)
 
     def _after(self, states: frozenset[int], letter: str) -> frozenset[int]:
         self._spend(1)
@@ -241,13 +242,13 @@ class TopicPattern:
             self._known[states, letter] = found
         return found
 
-    def _closure(self, states: tuple[int, ...], place: frozenset[str] | None = None) -> frozenset[int]:
-        """With all that is reached without a letter; `place` is passed where the expression asks for it."""
+    def _closure(self, states: tuple[int, ...], anchor: frozenset[str] | None = None) -> frozenset[int]:
+        """Return the states with all that are reachable without a character; `anchor` is the anchor that holds here."""
         found, left = set(states), list(states)
         while left:
             self._spend(1)
             state = left.pop()
-            if self._letters[state] is None or (place is not None and self._letters[state] == place):
+            if self._letters[state] is None or (anchor is not None and self._letters[state] == anchor):
                 for after in self._next[state]:
                     if after not in found:
                         found.add(after)
@@ -257,4 +258,4 @@ class TopicPattern:
     def _spend(self, steps: int) -> None:
         self._steps_left -= steps
         if self._steps_left < 0:
-            raise PatternRefused("matching all topics takes too long: write a simpler one")
+            raise PatternRefused("matching all topics takes too long: use a simpler expression")

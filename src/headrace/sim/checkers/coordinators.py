@@ -3,7 +3,7 @@
 from typing import Any
 
 from headrace.broker.coordinators.host import CoordinatorHost
-from headrace.broker.coordinators.replay import Replay
+from headrace.broker.coordinators.replay import PartitionReplay
 from headrace.broker.node import Node
 from headrace.core.coordination.machine import RecordFormat
 from headrace.core.groups.consumer_group import ConsumerGroup
@@ -50,7 +50,7 @@ class CoordinatorChecks:
         for host in node.broker.groups.topic:
             if host.machine is None:
                 continue
-            for group in host.machine.consumers.values():
+            for group in host.machine.tables.consumer_groups.values():
                 held = [part for member in group.members.values() for part in member.current.assigned]
                 held += [part for member in group.members.values() for part in member.current.revoking]
                 require(len(held) == len(set(held)), ONE_OWNER, f"{group.group_id} has {held}")
@@ -86,7 +86,7 @@ class CoordinatorChecks:
         disk = self._context.virtual.machine.disk
         armed, disk.on_operation = disk.on_operation, None
         try:
-            replay = Replay(host.partition, applied, lambda failure: None)
+            replay = PartitionReplay(host.partition, applied, lambda failure: None)
             while part := replay.next_slice():
                 replay.take(disk.read(part.file, part.length, part.position))
         finally:
@@ -116,10 +116,12 @@ class _Applied:
 
 def _durable(machine: GroupCoordinator) -> dict[str, object]:
     return {
-        "offsets": {group_id: sorted(offsets) for group_id, offsets in machine.offsets.items()},
-        "agreements": {group.group_id: group.recorded for group in machine.groups.values() if group.recorded},
-        "consumer groups": {group.group_id: _consumers(group) for group in machine.consumers.values()},
-        "pending offsets": machine.pending.staged(),
+        "offsets": {group_id: sorted(offsets) for group_id, offsets in machine.tables.offsets.items()},
+        "agreements": {
+            group.group_id: group.recorded for group in machine.tables.classic_groups.values() if group.recorded
+        },
+        "consumer groups": {group.group_id: _consumers(group) for group in machine.tables.consumer_groups.values()},
+        "pending offsets": machine.tables.pending_offsets.staged(),
     }
 
 

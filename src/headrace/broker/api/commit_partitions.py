@@ -1,4 +1,4 @@
-"""The partitions of a request that commits offsets: whom its group is asked about, and its word put back into place."""
+"""The partitions of an OffsetCommit or TxnOffsetCommit request: checks them, and merges the coordinator's errors."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 
 
-class AskedPartition(Protocol):
+class CommitRequestPartition(Protocol):
     @property
     def partition_index(self) -> int: ...
 
@@ -24,31 +24,33 @@ class AskedPartition(Protocol):
     def committed_metadata(self) -> str | None: ...
 
 
-class OffsetPlaces:
+class CommitPartitions:
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
         self.offsets: list[OffsetToCommit] = []
-        """Those that the group is asked about."""
+        """The offsets that the handler passes to the coordinator."""
         self._topics: list[list[tuple[int, ErrorCode | None]]] = []
-        """Partitions, each refused already, or the next one of `offsets`."""
+        """For each topic its partitions, each with the handler's error, or None for the next one of `offsets`."""
 
-    def add_topic(self, name: str | None, partitions: Sequence[AskedPartition]) -> None:
-        """None for a name if the request gives the id of no topic."""
-        places: list[tuple[int, ErrorCode | None]] = []
+    def add_topic(self, name: str | None, partitions: Sequence[CommitRequestPartition]) -> None:
+        """Add a topic of the request; its name is None if no topic has the id in the request."""
+        checked: list[tuple[int, ErrorCode | None]] = []
         count = self._partition_count(name)
-        for asked in partitions:
-            partition = asked.partition_index
+        for requested in partitions:
+            partition = requested.partition_index
             error = count if isinstance(count, ErrorCode) else None
             if error is None and not isinstance(count, ErrorCode) and not 0 <= partition < count:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if error is None:
                 assert name is not None
-                metadata = asked.committed_metadata or ""
+                metadata = requested.committed_metadata or ""
                 self.offsets.append(
-                    OffsetToCommit(name, partition, asked.committed_offset, asked.committed_leader_epoch, metadata)
+                    OffsetToCommit(
+                        name, partition, requested.committed_offset, requested.committed_leader_epoch, metadata
+                    )
                 )
-            places.append((partition, error))
-        self._topics.append(places)
+            checked.append((partition, error))
+        self._topics.append(checked)
 
     def _partition_count(self, name: str | None) -> int | ErrorCode:
         if name is None:
@@ -59,9 +61,9 @@ class OffsetPlaces:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found is None else len(found.partitions)
 
     def errors(self, outcome: list[ErrorCode] | ProposalFailed) -> list[list[tuple[int, ErrorCode]]]:
-        """For each topic its partitions and what became of them."""
+        """Return the partitions of each topic with their errors, the handler's or the coordinator's."""
         decided = iter([outcome.code] * len(self.offsets) if isinstance(outcome, ProposalFailed) else outcome)
         return [
-            [(partition, next(decided) if error is None else error) for partition, error in places]
-            for places in self._topics
+            [(partition, next(decided) if error is None else error) for partition, error in checked]
+            for checked in self._topics
         ]

@@ -1,8 +1,8 @@
-"""Members of the classic protocol in a group of KIP-848, while its consumers move from one to the other.
+"""Classic members of a KIP-848 group, while its consumers migrate from one protocol to the other.
 
-They join, sync and send heartbeats as ever, and the broker answers each at once: the generation of such a member is
-its epoch, nobody leads, and the assignment is what the broker has decided. A heartbeat tells it to join again whenever
-its next step is due. The rules are Kafka's.
+They join, sync and send heartbeats as before, and the broker responds to each request at once: the generation of such
+a member is its member epoch, the group has no leader, and the broker computes the assignment. The response to a
+heartbeat makes the member join again whenever its next reconciliation step is due. The rules are Kafka's.
 """
 
 from collections.abc import Sequence
@@ -14,23 +14,28 @@ from headrace.core.groups.commands import (
     JoinResult,
     LeaveResult,
     LeavingMember,
-    Membership,
+    MemberClaim,
     Sync,
     SyncResult,
 )
 from headrace.core.groups.consumer import ConsumerProtocol
-from headrace.core.groups.consumer_group import ConsumerGroup, ConsumerMember, MemberState
-from headrace.core.groups.consumer_records import ClassicMember, EpochRecord, Partitions, Subscription
-from headrace.core.groups.deadlines import GroupDeadlines, Wait, Waiting
+from headrace.core.groups.consumer_group import ConsumerGroup, ConsumerGroupMember, MemberState
+from headrace.core.groups.consumer_records import ClassicMemberMetadata, EpochRecord, MemberSubscription, Partitions
+from headrace.core.groups.deadlines import DeadlineKind, GroupDeadline, GroupDeadlines
 from headrace.core.groups.records import Record
-from headrace.core.groups.settings import GROUP_BYTES_MAX, PROTOCOLS_PER_MEMBER_MAX, SUBSCRIBED_TOPICS_MAX
+from headrace.core.groups.settings import (
+    GROUP_BYTES_MAX,
+    PROTOCOLS_PER_MEMBER_MAX,
+    SUBSCRIBED_TOPICS_MAX,
+    GroupCoordinatorSettings,
+)
 from headrace.core.groups.subscriptions import (
     CONSUMER_PROTOCOL_TYPE,
     ConsumerSubscription,
     assignment_of,
     read_subscription,
 )
-from headrace.core.groups.targets import Refusal, TopicCatalog
+from headrace.core.groups.targets import RequestRefused, TopicCatalog
 from headrace.model.errors import ErrorCode
 
 _NONE = ErrorCode.NONE
@@ -40,20 +45,23 @@ Effects = Outcome[Record]
 
 
 class ClassicMembers:
-    def __init__(self, consumer: ConsumerProtocol, deadlines: GroupDeadlines) -> None:
-        self._consumer = consumer
+    def __init__(
+        self, settings: GroupCoordinatorSettings, deadlines: GroupDeadlines, consumer: ConsumerProtocol
+    ) -> None:
+        self._settings = settings
         self._deadlines = deadlines
+        self._consumer = consumer
 
-    # Joining
+    # Join
 
     def join(self, group: ConsumerGroup, command: Join, out: Effects, now: Now) -> JoinResult:
-        """Raises Refusal, and then nothing has changed."""
-        subscription = self._checked(group, command)
+        """Add or update a classic member. Raises RequestRefused before anything changes."""
+        subscription = self._checked_subscription(group, command)
         if command.member_id == NO_MEMBER and command.instance_id is None and command.member_id_required:
             return JoinResult(ErrorCode.MEMBER_ID_REQUIRED, command.new_member_id)
         member_id = command.member_id or command.new_member_id
         known = self._known(group, command, member_id)
-        wanted = Subscription(
+        wanted = MemberSubscription(
             command.instance_id,
             subscription.rack_id,
             command.client_id,
@@ -62,52 +70,56 @@ class ClassicMembers:
             None,
             command.rebalance_timeout_ms,
             None,
-            ClassicMember(command.session_timeout_ms, command.protocols),
+            ClassicMemberMetadata(command.session_timeout_ms, command.protocols),
         )
         begins = known is None or known.member_id != member_id
         owned = _by_id(subscription, self._consumer.topics)
         member = self._consumer.advance(group, known, member_id, wanted, owned, out, now, begins=begins)
-        self._deadlines.drop(Waiting(Wait.REJOIN, group.group_id, member_id))
-        self._deadlines.drop(Waiting(Wait.REVOCATION, group.group_id, member_id))
-        sync = Waiting(Wait.SYNC, group.group_id, member_id)
+        self._deadlines.drop(GroupDeadline(DeadlineKind.REJOIN, group.group_id, member_id))
+        self._deadlines.drop(GroupDeadline(DeadlineKind.REVOCATION, group.group_id, member_id))
+        sync = GroupDeadline(DeadlineKind.SYNC, group.group_id, member_id)
         self._deadlines.set(sync, now.monotonic_ms + command.rebalance_timeout_ms)
-        self.extend(group, member, now)
+        self._extend_session(group, member, now)
         return JoinResult(
             _NONE, member_id, member.current.epoch, CONSUMER_PROTOCOL_TYPE, command.protocols[0][0], NO_MEMBER
         )
 
-    def _checked(self, group: ConsumerGroup, command: Join) -> ConsumerSubscription:
-        settings = self._consumer.settings
+    def _checked_subscription(self, group: ConsumerGroup, command: Join) -> ConsumerSubscription:
+        settings = self._settings
         if not settings.session_timeout_ms_min <= command.session_timeout_ms <= settings.session_timeout_ms_max:
-            raise Refusal(ErrorCode.INVALID_SESSION_TIMEOUT, "the session timeout is out of bounds")
+            raise RequestRefused(
+                ErrorCode.INVALID_SESSION_TIMEOUT, "the session timeout is outside of the broker's limits"
+            )
         offered_bytes = sum(len(name) + len(metadata) for name, metadata in command.protocols)
         known = command.member_id in group.members or command.instance_id in group.static_members
         if (not known and len(group.members) >= settings.consumer_members_max) or (
             group.classic_bytes + offered_bytes > GROUP_BYTES_MAX
         ):
-            raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group is full")
+            raise RequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group is full")
         subscription = None
         if command.protocol_type == CONSUMER_PROTOCOL_TYPE and 0 < len(command.protocols) <= PROTOCOLS_PER_MEMBER_MAX:
             subscription = read_subscription(command.protocols[0][1])
-        if subscription is None or not group.speaks_classic([name for name, _ in command.protocols]):
-            raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the protocols are not those of the group")
+        if subscription is None or not group.supports_classic_protocols([name for name, _ in command.protocols]):
+            raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the group supports none of the protocols")
         if len(subscription.topics) > SUBSCRIBED_TOPICS_MAX:
-            raise Refusal(ErrorCode.INVALID_REQUEST, f"at most {SUBSCRIBED_TOPICS_MAX} topics can be subscribed to")
+            raise RequestRefused(
+                ErrorCode.INVALID_REQUEST, f"a subscription can name at most {SUBSCRIBED_TOPICS_MAX} topics"
+            )
         return subscription
 
-    def _known(self, group: ConsumerGroup, command: Join, member_id: str) -> ConsumerMember | None:
-        """Who joins: one of the group, the earlier life of a static member, or nobody yet."""
+    def _known(self, group: ConsumerGroup, command: Join, member_id: str) -> ConsumerGroupMember | None:
+        """Return the sender: a member, the earlier incarnation of a static member, or None for a new member."""
         if command.instance_id is None:
             return group.members.get(member_id)
         known = group.members.get(group.static_members.get(command.instance_id, NO_MEMBER))
         if command.member_id != NO_MEMBER:
             if known is None:
-                raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, "the instance is not in the group")
+                raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the group has no member with this instance id")
             if known.member_id != command.member_id:
-                raise Refusal(ErrorCode.FENCED_INSTANCE_ID, "the instance has another member id now")
+                raise RequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
         return known
 
-    # Syncing and living
+    # Sync and heartbeats
 
     def sync(self, group: ConsumerGroup, command: Sync, now: Now) -> SyncResult:
         member = self._member(group, command.member)
@@ -115,21 +127,24 @@ class ClassicMembers:
         assert classic is not None
         protocol, metadata = classic.protocols[0]
         if command.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or command.protocol not in (None, protocol):
-            raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "it joined with another protocol")
+            raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the member joined with another protocol")
         if group.epoch > member.current.epoch and member.current.state != MemberState.UNREVOKED:
             self._expect_join(group, member, now)
-            raise Refusal(_REBALANCE_IN_PROGRESS, "the group has moved on")
-        self._deadlines.drop(Waiting(Wait.SYNC, group.group_id, member.member_id))
-        self.extend(group, member, now)
+            raise RequestRefused(_REBALANCE_IN_PROGRESS, "the group is rebalancing")
+        self._deadlines.drop(GroupDeadline(DeadlineKind.SYNC, group.group_id, member.member_id))
+        self._extend_session(group, member, now)
         subscription = read_subscription(metadata)
         version = 0 if subscription is None else subscription.version
-        assignment = assignment_of(named(member.current.assigned, self._consumer.topics), version)
+        assignment = assignment_of(with_topic_names(member.current.assigned, self._consumer.topics), version)
         return SyncResult(_NONE, CONSUMER_PROTOCOL_TYPE, protocol, assignment)
 
-    def heartbeat(self, group: ConsumerGroup, command: Membership, now: Now) -> ErrorCode:
-        """Told to join again: who is behind the group, has to let go, or can get what it waited for."""
+    def heartbeat(self, group: ConsumerGroup, command: MemberClaim, now: Now) -> ErrorCode:
+        """Extend the session. The response makes the member join again if a reconciliation step is due:
+
+        if it is behind the group epoch, must revoke partitions, or can get partitions that it waited for.
+        """
         member = self._member(group, command)
-        self.extend(group, member, now)
+        self._extend_session(group, member, now)
         state = member.current.state
         if (
             member.current.epoch < group.epoch
@@ -140,70 +155,73 @@ class ClassicMembers:
             return _REBALANCE_IN_PROGRESS
         return _NONE
 
-    def _member(self, group: ConsumerGroup, command: Membership) -> ConsumerMember:
+    def _member(self, group: ConsumerGroup, command: MemberClaim) -> ConsumerGroupMember:
         member = self._classic_member(group, LeavingMember(command.member_id, command.instance_id))
         if member.current.epoch != command.generation:
-            raise Refusal(ErrorCode.ILLEGAL_GENERATION, f"the generation is {member.current.epoch}")
+            raise RequestRefused(
+                ErrorCode.ILLEGAL_GENERATION, f"the generation of the member is {member.current.epoch}"
+            )
         return member
 
-    def _classic_member(self, group: ConsumerGroup, named_as: LeavingMember) -> ConsumerMember:
-        member_id = named_as.member_id
-        if named_as.instance_id is not None:
-            known = group.static_members.get(named_as.instance_id)
+    def _classic_member(self, group: ConsumerGroup, claim: LeavingMember) -> ConsumerGroupMember:
+        member_id = claim.member_id
+        if claim.instance_id is not None:
+            known = group.static_members.get(claim.instance_id)
             if known is not None and known != member_id:
-                raise Refusal(ErrorCode.FENCED_INSTANCE_ID, "the instance has another member id now")
+                raise RequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
             member_id = known or NO_MEMBER
         member = group.members.get(member_id)
         if member is None or member.subscription.classic is None:
-            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, "no such member of the classic protocol")
+            raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the group has no such classic member")
         return member
 
-    def extend(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
+    def _extend_session(self, group: ConsumerGroup, member: ConsumerGroupMember, now: Now) -> None:
         classic = member.subscription.classic
         assert classic is not None
-        session = Waiting(Wait.SESSION, group.group_id, member.member_id)
+        session = GroupDeadline(DeadlineKind.SESSION, group.group_id, member.member_id)
         self._deadlines.set(session, now.monotonic_ms + classic.session_timeout_ms)
 
-    def _expect_join(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
-        rejoin = Waiting(Wait.REJOIN, group.group_id, member.member_id)
+    def _expect_join(self, group: ConsumerGroup, member: ConsumerGroupMember, now: Now) -> None:
+        rejoin = GroupDeadline(DeadlineKind.REJOIN, group.group_id, member.member_id)
         if self._deadlines.due_ms(rejoin) is None:
             self._deadlines.set(rejoin, now.monotonic_ms + max(member.subscription.rebalance_timeout_ms, 0))
 
-    def restored(self, group: ConsumerGroup, now: Now) -> None:
+    def start_sessions(self, group: ConsumerGroup, now: Now) -> None:
+        """Start the sessions of the classic members of a group that was loaded or converted."""
         for member in group.members.values():
             if member.subscription.classic is not None:
-                self.extend(group, member, now)
+                self._extend_session(group, member, now)
 
-    # Leaving
+    # Leave
 
     def leave(self, group: ConsumerGroup, leaving: Sequence[LeavingMember], out: Effects) -> list[LeaveResult]:
         results = []
         members_before = len(group.members)
         for each in leaving:
             try:
-                self._consumer.forget(group, self._leaving(group, each).member_id, out)
+                self._consumer.remove(group, self._leaving_member(group, each).member_id, out)
                 results.append(LeaveResult(*each, _NONE))
-            except Refusal as refusal:
+            except RequestRefused as refusal:
                 results.append(LeaveResult(*each, refusal.error))
         if len(group.members) < members_before:
             out.write(EpochRecord(group.group_id, group.epoch + 1))
         return results
 
-    def _leaving(self, group: ConsumerGroup, leaving: LeavingMember) -> ConsumerMember:
-        """Of either protocol: administrators take members out by this request, static ones by their instance alone."""
+    def _leaving_member(self, group: ConsumerGroup, leaving: LeavingMember) -> ConsumerGroupMember:
+        """Return a member of either protocol: administrators remove members this way, static ones by instance id."""
         if leaving.instance_id is None:
             member = group.members.get(leaving.member_id)
         else:
             member = group.members.get(group.static_members.get(leaving.instance_id, NO_MEMBER))
             if member is not None and leaving.member_id not in (NO_MEMBER, member.member_id):
-                raise Refusal(ErrorCode.FENCED_INSTANCE_ID, "the instance has another member id now")
+                raise RequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
         if member is None:
-            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
+            raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
         return member
 
 
-def named(partitions: Partitions, topics: TopicCatalog) -> list[tuple[str, int]]:
-    """With names, of those topics that are still there."""
+def with_topic_names(partitions: Partitions, topics: TopicCatalog) -> list[tuple[str, int]]:
+    """Return the partitions with topic names; partitions of deleted topics are left out."""
     names = {topic_id: topics.name_of(topic_id) for topic_id in dict.fromkeys(topic_id for topic_id, _ in partitions)}
     return [(name, partition) for topic_id, partition in partitions if (name := names[topic_id]) is not None]
 
