@@ -1,19 +1,26 @@
-"""Plain produce, fetch and offset commits of an older commit beside this one: brokers of both in turns, their CPU.
+"""Compare the broker CPU of two commits under plain produce, fetch and offset commits, in alternating rounds.
 
-    python tools/commit_figures.py COMMIT [--rounds 7] [--seconds 2] [--only fetch]
+    python tools/commit_figures.py OLD [NEW] [--rounds 20] [--seconds 2] [--only produce] [--change-max 2]
 
-The load, the Python and the packages are the same for both; only `src` is that of the commit.
+Without NEW, the second broker runs the source of this working tree. The load, the Python and the packages are the same
+for both; each commit has its own `src` with compiled helpers. The change is the median of new / old within one round,
+and its 95 % interval comes from resampled rounds: other work on the machine affects both brokers of a round alike. With
+--change-max the exit status is 1 if a figure grew by more than this percentage.
 """
 
 import argparse
 import io
 import subprocess
+import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from random import Random
+from statistics import median
+from typing import NamedTuple
 
 from headrace.bench import processes
 from headrace.bench.brokers import SHARED_SETTINGS, BrokerProcess, HeadraceBroker
@@ -28,12 +35,14 @@ from headrace.bench.rounds import Measured, settle_disk
 
 FETCHED_BYTES = 1_000_000_000
 SMALL_FETCHES = 60_000
+RESAMPLES = 10_000
+INTERVAL_SHARE = 0.95
 FIGURES_SHOWN = ("cpu_us_per_request", "cpu_seconds_per_gigabyte")
 ROOT = Path(__file__).parents[1]
 
 
 class CommitBroker(HeadraceBroker):
-    """One whose code is in a folder of its own."""
+    """A broker that runs the source in a folder."""
 
     def __init__(self, name: str, folder: Path, source: Path) -> None:
         super().__init__(folder)
@@ -51,15 +60,36 @@ class CommitBroker(HeadraceBroker):
 
 
 def source_of(commit: str, folder: Path) -> Path:
-    """The `src` of a commit, put into the folder."""
+    """Extract the `src` of a commit into the folder and build its compiled helpers, as an installation does."""
     packed = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", commit, "src"],
+        ["git", "-C", str(ROOT), "archive", commit, "src", "tools/build_native.py"],
         check=True,
         stdout=subprocess.PIPE,
     ).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")
+    subprocess.run([sys.executable, str(folder / "tools/build_native.py")], check=True, stdout=subprocess.DEVNULL)
     return folder / "src"
+
+
+class Change(NamedTuple):
+    """The relative change from old to new, with the bounds of its 95 % interval; 0.01 is 1 % more."""
+
+    middle: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.middle:+.1f} % ({100 * self.low:+.1f} to {100 * self.high:+.1f} %)"
+
+
+def change_of(old: Sequence[float], new: Sequence[float]) -> Change:
+    """Return the median of the changes within one round, with an interval from resampled rounds."""
+    changes = [after / before - 1 for before, after in zip(old, new, strict=True)]
+    chance = Random(0)  # the same rounds always give the same interval
+    medians = sorted(median(chance.choices(changes, k=len(changes))) for _ in range(RESAMPLES))
+    beyond = round(RESAMPLES * (1 - INTERVAL_SHARE) / 2)
+    return Change(median(changes), medians[beyond], medians[-1 - beyond])
 
 
 def loads(client: ReplayClient, seconds: float) -> dict[str, Callable[[BrokerProcess], Measured]]:
@@ -80,7 +110,7 @@ def loads(client: ReplayClient, seconds: float) -> dict[str, Callable[[BrokerPro
 
 
 def in_changing_turns(load: str, subjects: dict[str, Measured], *, rounds: int) -> list[Measurement]:
-    """A B, B A and so on: brokers this alike differ less than being the first or the second does."""
+    """Measure A B, B A and so on: to be the first or the second makes more difference than such similar brokers do."""
     found: dict[str, list[Round]] = {name: [] for name in subjects}
     for number in range(rounds):
         for name in list(subjects)[:: -1 if number % 2 else 1]:
@@ -89,38 +119,47 @@ def in_changing_turns(load: str, subjects: dict[str, Measured], *, rounds: int) 
     return [Measurement(load=load, subject=name, client="", rounds=tuple(each)) for name, each in found.items()]
 
 
-def print_rows(found: list[Measurement]) -> None:
+def print_rows(found: list[Measurement]) -> list[Change]:
     old, new = found
-    for figure in FIGURES_SHOWN:
-        if old.values(figure):
-            rounds = [" ".join(FIGURES[figure].text(value) for value in one.values(figure)) for one in (old, new)]
-            medians = [old.median(figure), new.median(figure)]
-            texts = [FIGURES[figure].text(value) for value in medians]
-            change = f"{100 * (medians[1] / medians[0] - 1):+.0f} %"
-            print(f"| {old.load} | {FIGURES[figure].label} | {texts[0]} | {texts[1]} | {change} |")
-            print(f"    before: {rounds[0]}\n    now:    {rounds[1]}", flush=True)
+    changes = []
+    for name in FIGURES_SHOWN:
+        values = [each.values(name) for each in (old, new)]
+        if not values[0]:
+            continue
+        figure, change = FIGURES[name], change_of(*values)
+        texts = [" ".join(map(figure.text, each)) for each in values]
+        medians = [figure.text(each.median(name)) for each in (old, new)]
+        print(f"| {old.load} | {figure.label} | {medians[0]} | {medians[1]} | {change} |")
+        print(f"    old: {texts[0]}\n    new: {texts[1]}", flush=True)
+        changes.append(change)
+    return changes
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("commit")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old")
+    parser.add_argument("new", nargs="?", help="without it, this working tree")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--only", default="", help="loads whose name has this text in it")
+    parser.add_argument("--change-max", type=float, help="the largest change that passes, in percent")
     asked = parser.parse_args()
     with bench_folder(None) as folder, ExitStack() as stack:
-        sources = {"before": source_of(asked.commit, folder / "commit"), "now": ROOT / "src"}
+        new_source = ROOT / "src" if asked.new is None else source_of(asked.new, folder / "new")
+        sources = {"old": source_of(asked.old, folder / "old"), "new": new_source}
         client = ReplayClient(folder)
         brokers = [
             stack.enter_context(CommitBroker(name, folder / f"broker-{name}", source)).start()
             for name, source in sources.items()
         ]
-        print("| load | figure | before | now | change |\n|---|---|---|---|---|", flush=True)
+        print("| load | figure | old | new | change (95 % interval) |\n|---|---|---|---|---|", flush=True)
+        changes: list[Change] = []
         for load, make in loads(client, asked.seconds).items():
-            if asked.only not in load:
-                continue
-            subjects = {broker.name: make(broker) for broker in brokers}
-            print_rows(in_changing_turns(load, subjects, rounds=asked.rounds))
+            if asked.only in load:
+                subjects = {broker.name: make(broker) for broker in brokers}
+                changes += print_rows(in_changing_turns(load, subjects, rounds=asked.rounds))
+    if asked.change_max is not None and any(100 * change.middle > asked.change_max for change in changes):
+        sys.exit(f"a figure grew by more than {asked.change_max} %")
 
 
 if __name__ == "__main__":
