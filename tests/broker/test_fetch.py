@@ -245,7 +245,7 @@ def test_the_same_partition_twice_in_one_fetch(broker):
     writer.produce("other", 0, writer.batch(b"twice"))
     answers = reader.wait(waiting).responses[0].partitions
     assert b"twice" in [value for answer in answers for value in values_of(answer.records)]
-    assert broker.partition("other")._fetch_waiters == {}
+    assert broker.partition("other")._waiters.count == 0
 
 
 def running_fetches():
@@ -265,7 +265,7 @@ def test_a_consumer_that_leaves_takes_its_parked_fetch_with_it(broker, end):
     getattr(reader.connection, end)()
     broker.steps()
     assert broker.metrics.parked_fetches == 0
-    assert broker.partition("other")._fetch_waiters == {}
+    assert broker.partition("other")._waiters.count == 0
     assert running_fetches().keys() <= before.keys(), "nothing keeps it"
     assert writer.produce_error("other") == 0
 

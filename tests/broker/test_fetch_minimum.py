@@ -158,7 +158,7 @@ def test_a_record_that_arrives_between_two_slices_is_not_a_wait_late(isolation):
     answers = reader.wait(asked).responses[0].partitions
     assert values_of(answers[0].records) == [b"between"]
     assert broker.machine.clock.monotonic_ms() - before < LONG_MS / 2
-    assert all(broker.partition("t", index)._fetch_waiters == {} for index in (0, 1))
+    assert all(broker.partition("t", index)._waiters.count == 0 for index in (0, 1))
 
 
 @pytest.mark.parametrize("turn", range(8))

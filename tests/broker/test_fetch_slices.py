@@ -135,7 +135,7 @@ def test_a_consumer_that_leaves_between_two_slices_leaves_nothing_behind():
     reader.connection.reset()
     broker.steps()
     assert broker.metrics.parked_fetches == 0
-    assert all(broker.partition("many", index)._fetch_waiters == {} for index in range(count))
+    assert all(broker.partition("many", index)._waiters.count == 0 for index in range(count))
 
 
 @pytest.mark.parametrize("leaves", [False, True])

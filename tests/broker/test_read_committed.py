@@ -19,8 +19,8 @@ def broker():
 
 
 def with_coordinator(broker):
-    broker.node.broker.transactions = FakeTransactions()
-    broker.node.broker.transactions.always = E.NONE
+    coordinator = broker.node.broker.produce.transaction_hold.transactions = FakeTransactions()
+    coordinator.always = E.NONE
     return broker
 
 
@@ -185,7 +185,7 @@ def test_open_transactions_are_described_and_survive_a_restart(broker):
         assert told == {7: (3, 1, -1), 8: (0, -1, 6)}
         assert latest(client, COMMITTED) == 1
     write(client, 1, b"more", epoch=3)
-    assert broker.node.broker.transactions.asked == [], "it is open here: no coordinator need be asked"
+    assert broker.node.broker.produce.transaction_hold.transactions.asked == [], "the transaction is open here"
     assert marker(client, epoch=3) == E.NONE
     answer = client.fetch("t", isolation=COMMITTED)
     assert (answer.last_stable_offset, aborted(answer)) == (6, [(8, 2)])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.broker.api import produce
+from headrace.broker.produce import repeated_requests
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from headrace.wire.repeats import read_repeat
@@ -134,7 +134,7 @@ def test_the_quick_way_appends_and_answers_as_the_long_one(broker, second, drawn
     for node in (broker, second):
         with pytest.MonkeyPatch.context() as patch:
             if node is second:
-                patch.setattr(produce, "read_repeat", lambda *place: not_plain(read_repeat(*place)))
+                patch.setattr(repeated_requests, "read_repeat", lambda *place: not_plain(read_repeat(*place)))
             node.with_topic(name, **{key.replace(".", "_"): value for key, value in (config | limits).items()})
             told.append(answers_to(node, name, drawn))
     assert told[0] == told[1]

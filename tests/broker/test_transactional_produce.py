@@ -2,8 +2,8 @@
 
 import pytest
 
-from headrace.broker.api import produce_transactions
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.broker.produce import transaction_hold
 from headrace.model.errors import ErrorCode as E
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import write_txn_markers
@@ -38,17 +38,11 @@ class FakeTransactions:
         else:
             proposal.complete({(topic, index): by_topic.get(topic, error) for topic, index in partitions})
 
-    def begin_stop(self):
-        pass
-
-    def partition_led(self, partition):
-        pass
-
 
 @pytest.fixture
 def broker():
     broker = VirtualBroker().with_topic("t", partitions=2).with_topic("u")
-    broker.coordinator = broker.node.broker.transactions = FakeTransactions()
+    broker.coordinator = broker.node.broker.produce.transaction_hold.transactions = FakeTransactions()
     return broker
 
 
@@ -101,8 +95,8 @@ def test_the_first_batch_waits_for_the_coordinator_and_the_next_do_not(broker):
         assert errors(client.wait(send_one(client, batch(client, sequence)))) == [E.NONE]
     assert len(broker.coordinator.asked) == 1
     assert client.read_all("t") == [b"v%d" % sequence for sequence in range(5)]
-    assert not broker.node.broker.held_produces._queues
-    assert broker.node.broker.held_produces.bytes == 0
+    assert not broker.node.broker.produce.transaction_hold._queues
+    assert broker.node.broker.produce.transaction_hold.bytes == 0
 
 
 @pytest.mark.parametrize(("version", "adds"), [(3, False), (11, False), (12, True)])
@@ -183,7 +177,7 @@ def test_what_a_producer_is_told_of_a_refusal(broker, said, version, told, faile
     broker.coordinator.always = ProposalFailed(said, "no") if failed else said
     assert errors(client.wait(send_one(client, batch(client, 0), version=version))) == [told]
     assert broker.partition("t").log.end_offset == 0
-    assert not broker.node.broker.held_produces._queues
+    assert not broker.node.broker.produce.transaction_hold._queues
 
 
 def test_a_transaction_that_is_almost_over_is_waited_for_a_little(broker):
@@ -340,7 +334,7 @@ def test_a_recognised_request_of_the_next_transaction_is_checked_again(broker):
 
 
 def test_too_much_that_waits_is_refused_for_now(broker, monkeypatch):
-    monkeypatch.setattr(produce_transactions, "HELD_BYTES_MAX", 1000)
+    monkeypatch.setattr(transaction_hold, "HELD_BYTES_MAX", 1000)
     client = broker.client()
     held = send_one(client, batch(client, 0, b"x" * 500))
     too_much = send_one(client, batch(client, 1, b"x" * 600))

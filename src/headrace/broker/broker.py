@@ -6,8 +6,6 @@ Handlers and coordinators see it only through the protocols of `services.py`.
 from collections.abc import Callable, Sequence
 
 from headrace.broker.access import OpenAccess
-from headrace.broker.api.produce_opening import Openings
-from headrace.broker.api.produce_transactions import HeldProduces
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.coordinators.groups import Groups
@@ -21,6 +19,7 @@ from headrace.broker.partitions.fetch_sessions import FetchSessions
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.scan_leases import ScanLeases
 from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.produce.stages import ProduceStages
 from headrace.broker.timers import Timers
 from headrace.broker.topic_metadata import TopicFragments
 from headrace.core.controller.commands import NewTopic
@@ -85,8 +84,15 @@ class Broker:
             logger=logger,
             kept_bytes_max=lambda: self.config.scan_held_bytes_max,
         )
-        self.held_produces = HeldProduces(self)
-        self.openings = Openings(self)
+        self.produce = ProduceStages(
+            partitions=partitions,
+            transactions=self.transactions,
+            access=self.access,
+            metrics=metrics,
+            spawner=ports.spawner,
+            timers=timers,
+            turn=self,
+        )
         self.lookups = Lookups(ports.spawner, timers)
         partitions.on_led = self._partition_led
 

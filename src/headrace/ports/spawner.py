@@ -7,7 +7,7 @@ result or the exception.
 Operations are queued in lanes. A lane has helpers of its own, so that work of one kind never waits for work of another:
 what clients can make slow must not hold up a sync. A lane refuses nothing. Its queue is bounded where the work comes
 from: one flush of a partition at a time, 32 unanswered requests of a connection, and the named limits of
-`broker/lookups.py` and `broker/api/produce_opening.py`.
+`broker/lookups.py` and `broker/produce/record_hold.py`.
 
 A job is work that computes for long: in production it runs in a process of its own, at a low priority, because a
 thread would take the interpreter away from the loop. It is a picklable function of ports and immutable values that

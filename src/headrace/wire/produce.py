@@ -6,9 +6,7 @@
 from collections.abc import Mapping, Sequence
 from struct import Struct
 from types import MappingProxyType
-from typing import NamedTuple
 
-from headrace.model.errors import ErrorCode
 from headrace.wire.errors import ProtocolError
 from headrace.wire.scan import (
     bytes_span,
@@ -39,50 +37,6 @@ PartitionSpan = tuple[int, int, int]
 
 TopicSpans = tuple[bytes, list[PartitionSpan]]
 """(topic name, or from version 13 its id; its record sets)."""
-
-
-class OpenedRecords(NamedTuple):
-    """What was found when a record set was opened before its append."""
-
-    keyless: list[int] | ErrorCode | None
-    """The places of records without a key, an error if they cannot be read; None if nobody asked."""
-    codec: int | None
-    stored: bytearray | ErrorCode | None
-    """The batch under that codec, or why there is none; None if nobody asked."""
-    records_error: ErrorCode | None = None
-    """What a walk over the records found, NONE if they are sound; None if there was no walk."""
-
-
-class ProduceRequest(NamedTuple):
-    """A request as it was read, for those that do not go the shortest way; the spans are places in `frame`."""
-
-    frame: memoryview
-    version: int
-    correlation_id: int
-    transactional_id: bytes | None
-    acks: int
-    timeout_ms: int
-    topics: list[TopicSpans]
-    opened: Mapping[int, OpenedRecords] = MappingProxyType({})
-    """Of record sets that were opened already, by where they begin."""
-
-
-def copied(request: ProduceRequest) -> ProduceRequest:
-    """The request with its record sets in memory of their own, because that of the frame is used again."""
-    parts: list[memoryview] = []
-    size = 0
-    topics: list[TopicSpans] = []
-    for topic, record_sets in request.topics:
-        spans: list[PartitionSpan] = []
-        for partition, start, end in record_sets:
-            if start < 0:
-                spans.append((partition, start, end))
-                continue
-            parts.append(request.frame[start:end])
-            spans.append((partition, size, size + end - start))
-            size += end - start
-        topics.append((topic, spans))
-    return request._replace(frame=memoryview(bytearray().join(parts)), topics=topics)
 
 
 def scan_request(

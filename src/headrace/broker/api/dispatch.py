@@ -5,10 +5,9 @@ codec decodes a message, and its handler returns a response message or parks the
 """
 
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 from struct import Struct
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 from headrace.broker.api import fetch, produce
 from headrace.broker.api.context import HandlerServices, Parked, RequestContext
@@ -45,7 +44,7 @@ _MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP
 TunedHandler = Callable[[Any, Connection, memoryview, int, int, int, int], None]
 
 
-class DispatchServices(HandlerServices, FetchServices, TurnClock, Protocol):
+class DispatchServices(HandlerServices, FetchServices, TurnClock, produce.ServesProduce, Protocol):
     """Everything that handlers use; `Broker` is the implementation."""
 
 
@@ -89,7 +88,7 @@ class Dispatcher:
         self._large_requests = LargeRequests(services)
         self.keeper: FrameKeeper | None = None
         """Keeps the buffers of long requests while they are read; set when there is a receiver."""
-        self.handle_repeat: HandleRepeat = partial(produce.handle_repeat, cast(Any, services))
+        self.handle_repeat: HandleRepeat = produce.repeat_handler(services)
         """For frames of connections that produce, before `handle_frame`; as an attribute it saves a call."""
 
     def handle_frame(self, connection: Connection, frame: memoryview, start: int, end: int) -> None:

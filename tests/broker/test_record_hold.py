@@ -4,7 +4,6 @@ from random import Random
 
 import pytest
 
-from headrace.broker.api import produce_opening
 from headrace.broker.partitions.codecs import RECOMPRESSED_ON_LOOP_BYTES_MAX
 from headrace.broker.partitions.keys import (
     OPENED_ON_LOOP_BYTES_MAX,
@@ -12,6 +11,7 @@ from headrace.broker.partitions.keys import (
     keyless_on_loop,
     keyless_places,
 )
+from headrace.broker.produce import record_hold
 from headrace.model.errors import ErrorCode as E
 from headrace.wire.apis import ApiKey
 from headrace.wire.errors import InflationLimit
@@ -25,13 +25,13 @@ from .virtual import TOPIC_RESOURCE, VirtualBroker, produce_request, values_of
 
 CODECS = [codec for codec in Compression if codec is not Compression.NONE]
 LARGE = OPENED_ON_LOOP_BYTES_MAX + 1
-OPENING = "open_records"
+PREPARING = "prepare_records"
 
 
 @pytest.fixture
 def broker():
     broker = VirtualBroker().with_topic("t", cleanup_policy="compact", partitions=6).with_topic("plain")
-    broker.machine.spawner.hold(name_contains=OPENING)
+    broker.machine.spawner.hold(name_contains=PREPARING)
     return broker
 
 
@@ -52,12 +52,12 @@ def many(client, *, keyless=()):
 
 
 def is_opening(broker):
-    return any(OPENING in name for name in broker.machine.spawner.waiting_names())
+    return any(PREPARING in name for name in broker.machine.spawner.waiting_names())
 
 
 def settled(broker):
-    openings = broker.node.broker.openings
-    return not openings._queues and openings.bytes == 0 and len(openings) == 0
+    hold = broker.node.broker.produce.record_hold
+    return not hold._queues and hold.bytes == 0 and len(hold) == 0
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -116,7 +116,7 @@ def test_what_a_producer_sends_behind_stays_behind(broker, acks):
         client.send_produce("t", 0, batch(1 + place, content), acks=acks) for place, content in enumerate(contents)
     ]
     looked = client.send_fetch(("t", 0, 0))
-    broker.run_until(lambda: len(broker.node.broker.openings) == 5)
+    broker.run_until(lambda: len(broker.node.broker.produce.record_hold) == 5)
     broker.steps()
     assert not any(client.has_answer(correlation) for correlation in asked)
     broker.machine.spawner.release()
@@ -128,7 +128,7 @@ def test_what_a_producer_sends_behind_stays_behind(broker, acks):
 
 
 def test_batches_of_a_transaction_are_opened_and_then_wait_for_the_coordinator(broker):
-    coordinator = broker.node.broker.transactions = FakeTransactions()
+    coordinator = broker.node.broker.produce.transaction_hold.transactions = FakeTransactions()
     client = broker.client()
     fields = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
     batches = [large(client, base_sequence=0, **fields), large(client, base_sequence=1, key=None, **fields)]
@@ -136,10 +136,10 @@ def test_batches_of_a_transaction_are_opened_and_then_wait_for_the_coordinator(b
         client.send(ApiKey.PRODUCE, 11, produce_request([("t", [(0, batch)])], transactional_id="bank", version=11))
         for batch in batches
     ]
-    broker.run_until(lambda: len(broker.node.broker.openings) == 2)
+    broker.run_until(lambda: len(broker.node.broker.produce.record_hold) == 2)
     assert not coordinator.asked
     broker.machine.spawner.release()
-    broker.run_until(lambda: len(broker.node.broker.held_produces) == 2)
+    broker.run_until(lambda: len(broker.node.broker.produce.transaction_hold) == 2)
     assert len(coordinator.asked) == 1
     coordinator.answer()
     answers = [client.wait(correlation).responses[0].partition_responses[0].error_code for correlation in asked]
@@ -151,7 +151,7 @@ def test_without_acknowledgement_a_refused_batch_closes_the_connection(broker):
     client = broker.client()
     client.send_produce("t", 0, large(client), acks=0)
     client.send_produce("t", 0, large(client, key=None), acks=0)
-    broker.run_until(lambda: len(broker.node.broker.openings) == 2)
+    broker.run_until(lambda: len(broker.node.broker.produce.record_hold) == 2)
     broker.machine.spawner.release()
     client.wait_closed()
     assert broker.client().read_all("t") == [bytes(LARGE)]
@@ -184,7 +184,7 @@ def test_a_stop_waits_for_what_is_being_opened(broker):
 def test_above_the_limits_requests_are_refused_for_now_and_none_gets_ahead(broker, monkeypatch):
     client = broker.client()
     first = large(client, producer_id=5, producer_epoch=0, base_sequence=0)
-    monkeypatch.setattr(produce_opening, "OPENING_BYTES_MAX", len(first) - 1)
+    monkeypatch.setattr(record_hold, "HELD_BYTES_MAX", len(first) - 1)
     assert client.produce_error("t", 0, first) == E.NOT_ENOUGH_REPLICAS
     second = client.batch(b"v", key=b"k", producer_id=5, producer_epoch=0, base_sequence=1)
     assert client.produce_error("t", 0, second) == E.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -192,8 +192,8 @@ def test_above_the_limits_requests_are_refused_for_now_and_none_gets_ahead(broke
     broker.machine.spawner.release()
     assert client.produce_error("t", 0, first) == E.NONE
     assert client.produce_error("t", 0, second) == E.NONE
-    monkeypatch.setattr(produce_opening, "OPENING_PER_CONNECTION_MAX", 1)
-    broker.machine.spawner.hold(name_contains=OPENING)
+    monkeypatch.setattr(record_hold, "HELD_PER_CONNECTION_MAX", 1)
+    broker.machine.spawner.hold(name_contains=PREPARING)
     client.send_produce("t", 0, large(client))
     refused = client.send_produce("t", 0, client.batch(b"w", key=b"k"))
     broker.run_until(lambda: is_opening(broker))
@@ -237,7 +237,7 @@ def test_what_takes_long_to_compress_anew_is_left_to_a_helper_and_nothing_gets_a
     contents = [b"first", bytes(TO_HELPER), b"second", bytes(TO_HELPER + 1), b"third"]
     assert client.produce_error("packed", 0, plain_batch(client, 0, contents[0])) == E.NONE
     asked = [client.send_produce("packed", 0, plain_batch(client, at, contents[at])) for at in range(1, 5)]
-    packing.run_until(lambda: len(packing.node.broker.openings) == 4)
+    packing.run_until(lambda: len(packing.node.broker.produce.record_hold) == 4)
     packing.steps()
     assert not any(client.has_answer(correlation) for correlation in asked)
     assert packing.client().produce_error("packed", 1, client.batch(b"other")) == E.NONE  # others go on
@@ -306,7 +306,7 @@ def test_of_one_request_as_much_is_taken_as_there_is_room_for_and_the_rest_comes
     sets = [(at, plain_batch(client, 0, Random(at).randbytes(TO_HELPER))) for at in range(3)]
     asked = client.send(ApiKey.PRODUCE, 9, produce_request([("packed", sets)]))
     packing.run_until(lambda: is_opening(packing))
-    monkeypatch.setattr(produce_opening, "OPENING_BYTES_MAX", TO_HELPER * 3 // 2)
+    monkeypatch.setattr(record_hold, "HELD_BYTES_MAX", TO_HELPER * 3 // 2)
     packing.machine.spawner.release()
     answers = [answer.error_code for answer in client.wait(asked).responses[0].partition_responses]
     assert answers == [E.NONE, E.NONE, E.NOT_ENOUGH_REPLICAS]
@@ -320,9 +320,9 @@ def test_of_one_request_as_much_is_taken_as_there_is_room_for_and_the_rest_comes
 def test_one_request_is_opened_at_a_time(packing):
     clients = [packing.client() for _ in range(3)]
     asked = [client.send_produce("packed", 0, client.batch(bytes(TO_HELPER))) for client in clients]
-    packing.run_until(lambda: len(packing.node.broker.openings) == 3)
+    packing.run_until(lambda: len(packing.node.broker.produce.record_hold) == 3)
     packing.steps()
-    assert len([name for name in packing.machine.spawner.waiting_names() if OPENING in name]) == 1
+    assert len([name for name in packing.machine.spawner.waiting_names() if PREPARING in name]) == 1
     packing.machine.spawner.release()
     for client, correlation in zip(clients, asked, strict=True):
         assert client.wait(correlation).responses[0].partition_responses[0].error_code == E.NONE

@@ -1,0 +1,77 @@
+"""The admit stage: errors of a request, its topics and its producer that need no look at the log."""
+
+from typing import NamedTuple
+
+from headrace.broker.partitions.leader import ACKS_ALL, LedTopic
+from headrace.broker.produce.parse import ProduceRequest
+from headrace.broker.services import AccessControl
+from headrace.core.controller.names import INTERNAL_TOPICS
+from headrace.model.access import Operation, Principal, ResourceType
+from headrace.model.errors import ErrorCode
+from headrace.wire.produce import TOPIC_IDS_FROM, TRANSACTIONAL_ID_FROM
+from headrace.wire.records.header import (
+    ATTRIBUTES,
+    HEADER,
+    HEADER_SIZE,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    TRANSACTIONAL_BIT,
+)
+
+_NONE = ErrorCode.NONE
+
+
+class Writer(NamedTuple):
+    """The producer whose transaction the batches of a request belong to."""
+
+    producer_id: int
+    epoch: int
+
+
+def request_error(request: ProduceRequest) -> ErrorCode:
+    """Return the error that holds for every partition of the request; NONE if there is none."""
+    if request.version < TRANSACTIONAL_ID_FROM:
+        return ErrorCode.UNSUPPORTED_VERSION  # message formats before v2 are not stored
+    if request.acks not in (ACKS_ALL, 0, 1):
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    return _NONE
+
+
+def topic_error(access: AccessControl, principal: Principal, topic: LedTopic | None, version: int) -> ErrorCode:
+    """Return the error that holds for every partition of the topic; NONE if the principal may write to it."""
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID if version >= TOPIC_IDS_FROM else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic.name in INTERNAL_TOPICS:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION  # only coordinators change their own state
+    if access.open_to_all or access.authorize(principal, Operation.WRITE, ResourceType.TOPIC, topic.name):
+        return _NONE
+    return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def may_use_transactional_id(access: AccessControl, principal: Principal, transactional_id: bytes) -> bool:
+    if access.open_to_all:
+        return True
+    name = transactional_id.decode(errors="replace")
+    return access.authorize(principal, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+
+
+def transaction_writer(request: ProduceRequest) -> Writer | ErrorCode | None:
+    """Return the one producer of all transactional batches, an error if there are several, None if there is none."""
+    writer: Writer | None = None
+    for _, record_sets in request.topics:
+        for _, start, end in record_sets:
+            if is_transactional(request, start, end):
+                fields = HEADER.unpack_from(request.frame, start)
+                found = Writer(fields[PRODUCER_ID], fields[PRODUCER_EPOCH])
+                if writer not in (None, found):
+                    return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+                writer = found
+    return writer
+
+
+def is_transactional(request: ProduceRequest, start: int, end: int) -> bool:
+    """Return whether the record set is a batch of a transaction."""
+    if start < 0 or end - start < HEADER_SIZE:
+        return False
+    fields = HEADER.unpack_from(request.frame, start)
+    return fields[PRODUCER_ID] >= 0 and bool(fields[ATTRIBUTES] & TRANSACTIONAL_BIT)
