@@ -70,7 +70,7 @@ def test_a_topic_whose_folder_cannot_be_made_is_answered_with_a_storage_error(co
     broker.disk.faults.fail("make_directory", code=code, path_contains="extra/new", times=1)
     created = client.create_topic("new", partitions=2)
     assert created.error_code == E.KAFKA_STORAGE_ERROR
-    assert "1 of the 2 partitions of new could not be made" in created.error_message
+    assert "1 of the 2 partitions of new could not be created" in created.error_message
     assert [directory.path for directory in broker.directories] == ["meta"]
     assert sorted(client.produce_error("new", index) for index in (0, 1)) == [0, E.KAFKA_STORAGE_ERROR]
     assert client.create_topic("other", partitions=2).error_code == 0, "what is left serves on"

@@ -1,4 +1,4 @@
-"""Answers to producers that are sealed and not sent: they wait for a commit, or turn into an error after all."""
+"""Encoded responses to producers that are not sent yet: they wait for a commit, or turn into an error."""
 
 from collections import deque
 from struct import Struct
@@ -10,39 +10,39 @@ from headrace.model.limits import PRODUCE_WAIT_MS_MAX
 from headrace.wire.produce import with_error
 
 DEADLINE_GRAIN_MS = 10
-"""How far apart two looks at the deadlines are at least, however many there are."""
+"""The shortest time between two checks of the deadlines."""
 
 _NEVER_MS = float("inf")
 _ERROR = Struct(">h")
 
-
-_AS_COORDINATORS_SAY = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.NOT_COORDINATOR}
-"""What became of a write, told to a client of a coordinator; anything else makes it look for the coordinator again."""
+_COORDINATOR_ERRORS = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.NOT_COORDINATOR}
+"""Errors of a write as clients of a coordinator get them. All others become COORDINATOR_NOT_AVAILABLE."""
 
 
 class CoordinatorAnswer(Answer, eq=False):
-    """The answer of a coordinator, sealed before its records are written, with an error for each item at some place."""
+    """The response of a coordinator, encoded before its records are written. It has one error field for each item."""
 
     errors_at: tuple[int, ...]
+    """Positions of the error fields."""
 
     def refuse(self, error: ErrorCode) -> None:
-        told = _AS_COORDINATORS_SAY.get(error, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        code = _COORDINATOR_ERRORS.get(error, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         assert isinstance(self.parts, bytes | bytearray)
-        mended = bytearray(self.parts)
+        patched = bytearray(self.parts)
         for at in self.errors_at:
-            _ERROR.pack_into(mended, at, told)
-        self.parts = mended
+            _ERROR.pack_into(patched, at, code)
+        self.parts = patched
 
 
 AckWait = tuple[Answer, int, int, float]
-"""An answer, the end offset that must be committed, where in the answer its error stands, and the deadline in ms."""
+"""(answer, end offset that must be committed, position of the error field, deadline in ms)."""
 
 
 class AckWaits:
     """The answers of one partition that wait, in the order of their requests.
 
-    Nearly all of them leave long before their deadline, so that there is one timer for all: it is set for the first
-    deadline, and when it goes off it looks who is still there. One that was answered meanwhile costs nothing more.
+    Nearly all of them are sent long before their deadline, so one timer serves all: it is set for the first deadline,
+    and when it fires, the answers that still wait are checked. An answer that was sent before costs nothing more.
     """
 
     __slots__ = ("_timer", "_timer_ms", "_timers", "_waits")
@@ -65,7 +65,7 @@ class AckWaits:
             self._look_at(deadline_ms)
 
     def committed(self, high_watermark: int) -> None:
-        """HOT where acknowledgements wait for a sync. Everything below is committed: whoever waited for it can go."""
+        """HOT where acknowledgements wait for a sync. Release the answers to records below the high watermark."""
         waits = self._waits
         while waits and waits[0][1] <= high_watermark:
             answer = waits.popleft()[0]
@@ -74,7 +74,7 @@ class AckWaits:
                 answer.connection.mark_dirty()
 
     def fail(self, error: ErrorCode) -> None:
-        """Nothing more will be committed here."""
+        """Answer everything that waits with the error: nothing more will be committed here."""
         waits, self._waits = self._waits, deque()
         for wait in waits:
             _refuse(wait, error)
@@ -109,9 +109,9 @@ def _refuse(wait: AckWait, error: ErrorCode) -> None:
 
 
 def patch_error(answer: Answer, error_at: int, error: ErrorCode) -> None:
-    """Turn the success that was sealed into an answer into an error.
+    """Replace the success in an encoded response with an error.
 
-    A producer with acks=0 is told nothing: its answer has no parts, and a failure shows by a closed connection.
+    A request with acks=0 has no response, so the broker closes its connection instead.
     """
     if answer.parts is None:
         answer.connection.closing = True

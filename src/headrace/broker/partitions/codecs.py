@@ -1,4 +1,4 @@
-"""What batches are stored under, by `compression.type`: little is compressed anew on the loop, the rest in a helper."""
+"""Recompression of batches for topics with a `compression.type` of their own: on the loop, or in a helper if large."""
 
 from headrace.broker.partitions.keys import INFLATION_TIMES_MAX
 from headrace.model.errors import ErrorCode
@@ -14,7 +14,7 @@ STORED_CODECS = {
     "lz4": Compression.LZ4,
     "zstd": Compression.ZSTD,
 }
-"""By compression.type; what producers choose stays with any other."""
+"""The codec by compression.type. Any other value keeps the producer's codec."""
 
 RECOMPRESSED_ON_LOOP_BYTES_MAX = {
     Compression.NONE: 256 << 10,
@@ -23,14 +23,14 @@ RECOMPRESSED_ON_LOOP_BYTES_MAX = {
     Compression.LZ4: 128 << 10,
     Compression.ZSTD: 64 << 10,
 }
-"""How many bytes of records, before compression, take about a quarter of a millisecond, by the codec to store under."""
+"""Uncompressed bytes that take about a quarter of a millisecond to recompress, by the target codec."""
 
 Stored = bytearray | ErrorCode
-"""A batch as it is to be stored, or why it cannot be."""
+"""The batch in the form to store, or the error that prevents it."""
 
 
 def is_recompressed_on_loop(batch: memoryview, fields: HeaderFields, codec: Compression) -> bool:
-    """Whether the records are few enough; also where they cannot be read, which costs no more to find again."""
+    """Return whether the loop has time for the batch. True also for unreadable records, which fail as quickly again."""
     try:
         decompress(fields[ATTRIBUTES] & COMPRESSION_MASK, batch[HEADER_SIZE:], RECOMPRESSED_ON_LOOP_BYTES_MAX[codec])
     except InflationLimit:
@@ -41,7 +41,7 @@ def is_recompressed_on_loop(batch: memoryview, fields: HeaderFields, codec: Comp
 
 
 def stored_on_loop(batch: memoryview, fields: HeaderFields, codec: Compression, message_bytes_max: int) -> Stored:
-    """The batch under that codec; InflationLimit for records that take too long for the loop."""
+    """Recompress the batch; raise InflationLimit if that takes too long for the loop."""
     return _stored(batch, fields, codec, RECOMPRESSED_ON_LOOP_BYTES_MAX[codec], message_bytes_max)
 
 
@@ -50,7 +50,7 @@ def stored_by_helper(batch: memoryview, codec: Compression, message_bytes_max: i
     try:
         return _stored(batch, HEADER.unpack_from(batch), codec, inflated_bytes_max, message_bytes_max)
     except InflationLimit:
-        # A client that hears this makes smaller batches of the same records.
+        # Clients react to this error by splitting the batch.
         return ErrorCode.MESSAGE_TOO_LARGE
 
 

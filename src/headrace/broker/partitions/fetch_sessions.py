@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): the broker remembers what a consumer reads, so that a request names only what changed."""
+"""Fetch sessions (KIP-227): the broker keeps the partition list of a consumer, so that a fetch names only changes."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 EPOCH_MAX = (1 << 31) - 1
 EVICTABLE_AFTER_MS = 120_000
-"""A session that was not used for so long makes room for a new one."""
+"""The time without a fetch after which a session may be replaced by a new one."""
 
 PartitionKey = tuple[bytes, int]
-"""(topic name or id as the session's requests give it, partition)."""
+"""(topic name or id, as the requests of the session name it; partition)."""
 
 
 Changes = list[tuple[bytes, list[tuple[int, int, int, int]]]]
@@ -22,7 +22,7 @@ Forgotten = list[tuple[bytes, list[int]]]
 
 
 class SessionPartition:
-    """One partition of a session: what is asked of it, and what the consumer was last told."""
+    """A partition of a session: the fetch position, and the offsets of the last response."""
 
     __slots__ = ("bytes_max", "leader_epoch", "offset", "told_high_watermark", "told_log_start")
 
@@ -46,7 +46,7 @@ class FetchSession:
         self.epoch = 1
         self.last_used_ms = now_ms
         self.partitions: OrderedDict[PartitionKey, SessionPartition] = OrderedDict()
-        """In the order in which they are read: one that gave records goes to the end, so that all get their turn."""
+        """In reading order. A partition that returned records moves to the end, so that all are read in turn."""
 
     def advance(self, now_ms: float) -> None:
         self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
@@ -69,7 +69,7 @@ class FetchSession:
 def changes_in_slices(
     topics: Changes, forgotten: Forgotten, partitions_max: int
 ) -> Iterator[tuple[Changes, Forgotten]]:
-    """The same changes in the same order, no more than so many partitions at once."""
+    """Split the changes into parts of at most `partitions_max` partitions, in the same order."""
     for topic, wanted in topics:
         for at in range(0, len(wanted), partitions_max):
             yield [(topic, wanted[at : at + partitions_max])], []
@@ -79,7 +79,7 @@ def changes_in_slices(
 
 
 class FetchSessions:
-    """A bounded number of sessions; the longest unused one is given up when a new one needs its place."""
+    """A bounded number of sessions. A new one may replace the one that was not used for the longest time."""
 
     def __init__(self, clock: Clock, entropy: Entropy, *, sessions_max: int) -> None:
         self._clock = clock
@@ -100,7 +100,7 @@ class FetchSessions:
         self._sessions.pop(session_id, None)
 
     def create(self, *, by_id: bool) -> FetchSession | None:
-        """A new session, or None when all places are taken by sessions in use: the client then works without."""
+        """Create a session; None when the limit is reached by sessions in use. The client then sends full fetches."""
         now_ms = self._clock.monotonic_ms()
         if len(self._sessions) >= self.sessions_max:
             oldest = next(iter(self._sessions.values()), None)

@@ -1,7 +1,7 @@
-"""The flushes of partitions on their way to helpers: all at once, or a few at a time where file descriptors are short.
+"""Submission of flushes to helpers: all at once, or a few at a time while file descriptors are scarce.
 
-A flush keeps its files open until it has ended. After a crash every partition may have one to do, and together they may
-need more descriptors than the process has.
+A flush keeps its files open until it has ended. After a crash every partition may need one, and together they may need
+more descriptors than the process has.
 """
 
 from functools import partial
@@ -11,7 +11,7 @@ from headrace.log.work import Work
 from headrace.ports.spawner import Lane, Spawner
 
 FLUSHES_AT_ONCE_MAX = 8
-"""While more log files are open than there should be."""
+"""The limit while more log files are open than there should be."""
 
 
 class Flushes:
@@ -19,10 +19,10 @@ class Flushes:
         self._spawner = spawner
         self._waiting: dict[LedPartition, None] = {}
         self._counted = 0
-        """Flushes under way that were begun while descriptors were short."""
+        """Flushes in flight that were started while descriptors were scarce."""
 
     def begin(self, partition: LedPartition) -> None:
-        """Flush the partition, now or as soon as it is its turn."""
+        """Flush the partition, now or when its turn comes."""
         if partition.log.files.too_many or self._waiting:
             self._waiting[partition] = None
             self._go_on()

@@ -1,4 +1,4 @@
-"""What a partition's files hold at one moment, as a job that reads them itself needs to know it."""
+"""The files of a partition at one moment, described for a job that reads them without the broker."""
 
 from itertools import islice
 from typing import NamedTuple
@@ -12,14 +12,14 @@ from headrace.log.segment import Segment
 from headrace.model.errors import ErrorCode
 
 ENTRIES_PER_PARTITION_MAX = 50_000
-"""Segments and aborted transactions of one partition: what a scan may be told of. More must be read by fetches."""
+"""Segments and aborted transactions of one partition that a scan may use. With more, the job has to fetch."""
 
 
 class HeldSegment(NamedTuple):
     base_offset: int
     end_offset: int
     size_bytes: int
-    """Of whole batches below the scan's end; the file may go on behind them."""
+    """Bytes of the complete batches below the end of the scan; the file may be longer."""
     max_timestamp: int
     is_closed: bool
     segment: Segment
@@ -43,7 +43,7 @@ class HeldPartition(NamedTuple):
     leader_epochs: tuple[tuple[int, int], ...]
     segments: tuple[HeldSegment, ...]
     aborted: tuple[tuple[int, int, int], ...]
-    """Producer id, first and last offset of each, the last being its marker's."""
+    """(producer id, first offset, offset of the marker) of each."""
     names_generation: int
 
     @property
@@ -51,7 +51,7 @@ class HeldPartition(NamedTuple):
         return len(self.segments) + len(self.aborted)
 
     def file_names(self) -> list[str]:
-        """All that a reader may want to open."""
+        """Return the names of all files that a reader may open."""
         found = [names.PARTITION_METADATA]
         for held in self.segments:
             found.append(held.file_name)
@@ -60,13 +60,13 @@ class HeldPartition(NamedTuple):
         return found
 
     def kept_bytes(self) -> int:
-        """Of files that the log does not have any more: only the scan keeps them."""
+        """Return the bytes in files that are deleted from the log and exist only for the scan."""
         there = set() if self.log.closed else set(map(id, self.log.segments))
         return sum(held.segment.size for held in self.segments if id(held.segment) not in there)
 
 
 def look_at(partition: LedPartition, directory: LogDirectory, isolation_level: int) -> HeldPartition | ErrorCode:
-    """As it is now, up to what a reader of that isolation level may see."""
+    """Describe the partition as it is now, up to the end that the isolation level may read."""
     log, leader = partition.log, partition.leader
     if any(segment.damaged for segment in log.segments) or log.failed:
         return ErrorCode.KAFKA_STORAGE_ERROR
@@ -109,7 +109,7 @@ def _held(log: PartitionLog, segment: Segment, end: int) -> HeldSegment:
 
 
 def _aborted(log: PartitionLog, end: int) -> tuple[tuple[int, int, int], ...]:
-    """Those with records below the end; their markers may be behind it."""
+    """Return the aborted transactions with records below `end`. Their markers may be above it."""
     found = (
         (entry.producer_id, entry.first_offset, entry.last_offset)
         for segment in log.segments

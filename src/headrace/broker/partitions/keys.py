@@ -1,4 +1,4 @@
-"""Which records of a batch have no key, for compacted topics: on the loop for little, in a helper for the rest."""
+"""The search for records without a key in batches of compacted topics: on the loop, or in a helper if large."""
 
 from headrace.model.errors import ErrorCode
 from headrace.wire.errors import InflationLimit, ProtocolError
@@ -7,18 +7,19 @@ from headrace.wire.records.header import ATTRIBUTES, COMPRESSION_MASK, HEADER, R
 from headrace.wire.records.validation import keyless_records
 
 INFLATION_TIMES_MAX = 16
-"""How far records that must be opened may inflate, in times of max.message.bytes."""
+"""The limit of decompressed records, as a multiple of max.message.bytes."""
 OPENED_ON_LOOP_BYTES_MAX = 64 << 10
-"""How far they may inflate on the loop; a helper opens those that inflate further, or are more."""
+"""The limit of decompressed records on the loop. A helper opens larger ones, and batches with more records."""
 OPENED_ON_LOOP_RECORDS_MAX = 1_000
 OPENED_ON_LOOP_PACKED_BYTES_MAX = 16 << 10
-"""How long they may be as they come: they can be made of blocks of a few bytes, each of which takes its time."""
+"""The limit of compressed records on the loop: they may consist of blocks of a few bytes, each of which takes time."""
 
 Keyless = list[int] | ErrorCode
-"""The places of records without a key; an error for records that cannot be read."""
+"""Indexes of the records without a key, or the error of records that cannot be read."""
 
 
 def keyless_places(batch: memoryview, message_bytes_max: int) -> Keyless:
+    """Find the records without a key, in any time that takes."""
     inflated_bytes_max = min(INFLATION_TIMES_MAX * message_bytes_max, INFLATED_BYTES_MAX)
     try:
         return keyless_records(batch, inflated_bytes_max=inflated_bytes_max)
@@ -27,7 +28,7 @@ def keyless_places(batch: memoryview, message_bytes_max: int) -> Keyless:
 
 
 def keyless_on_loop(batch: memoryview, message_bytes_max: int) -> Keyless:
-    """The same; InflationLimit for records that take too long to open for the loop."""
+    """Find the records without a key; raise InflationLimit if that takes too long for the loop."""
     fields = HEADER.unpack_from(batch)
     if fields[RECORD_COUNT] > OPENED_ON_LOOP_RECORDS_MAX:
         raise InflationLimit(f"more than {OPENED_ON_LOOP_RECORDS_MAX} records")

@@ -1,7 +1,7 @@
-"""Opening the logs of partitions: at the start, when topics are created, and again when what prevented it has passed.
+"""Opening of partition logs: at the start, when topics are created, and again after a transient failure.
 
-One damaged partition prevents nothing but itself: it stays closed, its clients are told so, and everything else is
-served. A partition is made anew only where it cannot be anywhere else.
+A damaged partition affects only itself: it stays closed, its clients get an error, and all others are served. A new log
+is created only if the partition cannot have one in any log directory.
 """
 
 from collections import deque
@@ -26,20 +26,20 @@ from headrace.ports.clock import Clock
 from headrace.ports.spawner import Lane, Spawner, raise_failures
 
 PARTITIONS_PER_TURN = 50
-"""Of those that come or go by one change of metadata."""
+"""Partitions that one change of metadata adds or deletes in one turn."""
 
 LEAVING_LOOK_MS = 10
-"""How often a new partition looks whether helpers still work on a deleted one of its name."""
+"""The pause between two checks whether helpers still work on a deleted partition of the same name."""
 
 REOPEN_INTERVAL_MS = 1_000
-"""How long a partition that found no room or no file descriptors waits before it is tried again."""
+"""The pause before a partition is opened again that found no disk space or no file descriptors."""
 
 
 class _Closed(NamedTuple):
     led: LedTopic
     number: int
     home: LogDirectory | None
-    """Where its folder is; None when that is not known because directories are missing."""
+    """The directory of its folder; None when it is unknown because directories are missing."""
     image: MetadataImage
     passing: bool
 
@@ -80,7 +80,7 @@ class Opener:
         self._logger = logger
         self._held: dict[str, int] = {directory.path: 0 for directory in directories}
         self._found: dict[TopicPartition, list[LogDirectory]] = {}
-        """Where folders of its name are: in two places, if a directory was offline when the partition was made anew."""
+        """Directories with a folder of this name: two, if one was offline when the partition was created again."""
         self._closed: dict[tuple[bytes, int], _Closed] = {}
         self._retrying: set[tuple[bytes, int]] = set()
         self._tries_again = False
@@ -90,25 +90,25 @@ class Opener:
         self._going_on = False
         self._left_of_turn = PARTITIONS_PER_TURN
         self._turn = 0
-        """Counts those into which the partitions of a topic were carried on."""
+        """Counts the turns in which slices of partitions continued."""
         self._waiting: deque[Callable[[], None]] = deque()
-        """Openings and what waits for them, in order: one at a time, so that a folder has one user at a time."""
+        """Openings and the calls that wait for them, in order: one at a time, so that a folder has one user."""
 
     @property
     def closed_count(self) -> int:
-        """Partitions that could not be opened."""
+        """The number of partitions that could not be opened."""
         return len(self._closed)
 
     def given_up(self, led: LedTopic) -> int:
-        """How many of a topic's partitions could not be opened, and are not tried again before the next start."""
+        """Return how many partitions of a topic could not be opened and are not tried again before the next start."""
         return sum(not self._closed[led.topic_id, index].passing for index in led.closed)
 
     def released(self, home: LogDirectory) -> None:
-        """A partition left that directory."""
+        """Count one partition less in the directory."""
         self._held[home.path] -= 1
 
     def leaves(self, log: PartitionLog) -> None:
-        """A log of a deleted topic was closed: no other takes over its path before the last work on it has ended."""
+        """Keep the path of a deleted topic's log reserved until the last helper has finished its work on it."""
         if log.has_work:
             self._leaving[log.topic_partition] = log
 
@@ -122,7 +122,7 @@ class Opener:
     # At the start
 
     def open_all(self, topics: Sequence[tuple[LedTopic, Sequence[PartitionState]]], image: MetadataImage) -> None:
-        """Here and now, recovered before anyone is let in. Folders that belong to no topic are put aside."""
+        """Open and recover all partitions before clients are served. Folders that belong to no topic are put aside."""
         for directory in tuple(self._directories):
             self._guarded(directory, partial(self._find_folders, directory))
         for led, states in topics:
@@ -148,7 +148,7 @@ class Opener:
             call()
         except OSError as error:
             if passes(error):
-                raise  # a node that finds neither room nor descriptors at its start does not start
+                raise  # a node without disk space or descriptors does not start
             self._on_error(directory, directory.path, error)
 
     def _open_now(self, led: LedTopic, added: Added, config: TopicConfig, image: MetadataImage) -> None:
@@ -165,7 +165,7 @@ class Opener:
             outcome.put_away_files()
 
     def _take_found(self, topic_partition: TopicPartition, led: LedTopic) -> LogDirectory | None:
-        """The directory that has the folder of this topic; what else is found under its name is put aside."""
+        """Return the directory with the folder of this topic. Other folders of the same name are put aside."""
         found = self._found.pop(topic_partition, [])
         if len(found) < 2:
             return found[0] if found else None
@@ -178,12 +178,12 @@ class Opener:
         try:
             return home.holds(topic_partition, led.topic_id)
         except OSError:
-            return False  # opening it would fail too, and says so
+            return False  # opening it fails too and reports the error
 
     # Later
 
     def open_later(self, led: LedTopic, added: Sequence[Added], image: MetadataImage) -> None:
-        """Folders are made and synced by a helper; until it is done the partitions are None."""
+        """Have a helper create and sync the folders. Until then the partitions are None."""
         homes = []
         for index, _ in added:
             if not self._directories:
@@ -195,25 +195,25 @@ class Opener:
             self._open_later(led, added, homes, image)
 
     def when_ready(self, call: Callable[[], None]) -> None:
-        """Call when every partition that is to be opened by now can be used, or is known to be closed."""
+        """Call back when every partition that is waiting to be opened can be used, or is known to be closed."""
         self._waiting.append(call)
         self._go_on()
 
     def _go_on(self) -> None:
         if self._going_on:
-            return  # whoever does goes on with the rest: thousands of topics do not nest
+            return  # the outer call continues with the rest, so thousands of topics do not nest
         self._going_on = True
         try:
             while self._waiting and not self._busy:
                 self._waiting.popleft()()
         except Exception:
-            self._timers.next_turn(self._go_on)  # what fails for one is not to hold up the others for ever
+            self._timers.next_turn(self._go_on)  # one failure must not block the others
             raise
         finally:
             self._going_on = False
 
     def _roomiest(self) -> LogDirectory:
-        """The directory for a new partition: one with room, and of those the one that holds the fewest."""
+        """Return the directory for a new partition: one that is not full, with the fewest partitions."""
         return min(self._directories, key=lambda directory: (directory.space.full, self._held[directory.path]))
 
     def _open_later(
@@ -255,21 +255,21 @@ class Opener:
         config, turn = self._topic_config(led.name, image), self._turn
         failures: list[Exception] = []
         for wanted, home, outcome in opened:
-            if turn != self._turn:  # it may have changed since the last one
+            if turn != self._turn:  # the config may have changed since the last turn
                 config, turn = self._topic_config(led.name, image), self._turn
             failure = unsynced.get(home.path)
             if failure is not None and isinstance(outcome, PartitionLog):
                 outcome.close(clean=False)
             try:
                 self._end(led, wanted, home, image, config, failure or outcome)
-            except Exception as error:  # the others of the topic are opened all the same
+            except Exception as error:  # the topic's other partitions are still opened
                 failures.append(error)
             yield
         self._on_state_changed()
         raise_failures(failures)
 
     def in_slices(self, partitions: Iterator[None]) -> None:
-        """Something to be done for each of many partitions, some a turn, when it is its turn."""
+        """Run one step per partition, a bounded number in each turn, after everything that was asked for before."""
 
         def begin() -> None:
             self._busy = True
@@ -280,7 +280,7 @@ class Opener:
     def in_background(
         self, operation: Callable[[], T], ended: Callable[[T | None, BaseException | None], None]
     ) -> None:
-        """Have a helper do something when it is its turn; everything that is asked for later waits for its end."""
+        """Have a helper run an operation after everything that was asked for before; later calls wait for its end."""
 
         def completed(result: T | None, error: BaseException | None) -> None:
             self._busy = False
@@ -294,12 +294,12 @@ class Opener:
         self.when_ready(begin)
 
     def _work_off(self, partitions: Iterator[None]) -> None:
-        """As many as are left of this turn, which those of other topics share."""
+        """Run as many steps as this turn has left; all topics share them."""
         try:
             done = sum(1 for _ in islice(partitions, self._left_of_turn))
         except Exception:
             self._busy = False
-            self._timers.next_turn(self._go_on)  # what fails for one is not to hold up the others for ever
+            self._timers.next_turn(self._go_on)  # one failure must not block the others
             raise
         self._left_of_turn -= max(done, 1)
         if self._left_of_turn <= 0:
@@ -320,7 +320,7 @@ class Opener:
             return home.open_log(
                 TopicPartition(led.name, index), led.topic_id, config, wall_ms=self._clock.wall_ms(), sync_name=False
             )
-        except Exception as error:  # whatever the damage does to us, it is this partition's
+        except Exception as error:  # any error concerns only this partition
             return error
 
     def _end(
@@ -369,21 +369,21 @@ class Opener:
             )
 
     def _try_again(self) -> None:
-        """Those that found no room or no descriptors, where there may be some now."""
+        """Open partitions again that found no disk space or no descriptors."""
         self._tries_again = False
         for key, closed in tuple(self._closed.items()):
             home = closed.home
             if not closed.passing or home is None or home not in self._directories or key in self._retrying:
                 continue
             if home.space.full:
-                self._keep_closed(closed, "")  # until it is not
+                self._keep_closed(closed, "")  # wait until the directory has space
             else:
                 self._retrying.add(key)
                 state = closed.image.topics[closed.led.name].partitions[closed.number]
                 self._open_later(closed.led, [(closed.number, state)], [home], closed.image)
 
     def forget(self, led: LedTopic) -> list[tuple[TopicPartition, LogDirectory]]:
-        """The topic is deleted: where folders of its closed partitions are. One under way is discarded when it ends."""
+        """Forget a deleted topic; return the folders of its closed partitions. One being opened is discarded later."""
         led.deleted = True
         found = []
         for index in led.closed:
@@ -397,12 +397,12 @@ class Opener:
 
 
 def _failure(error: BaseException | None) -> Exception:
-    """Why none of the partitions was opened."""
+    """Return the error for partitions whose helper failed as a whole."""
     return error if isinstance(error, Exception) else RuntimeError(f"the helper did not open it: {error!r}")
 
 
 def names_synced(home: LogDirectory) -> OSError | None:
-    """Sync the names of a directory's folders; None, or why it could not be done."""
+    """Sync the names of a directory's folders; return the error if that failed."""
     try:
         home.sync_names()
     except OSError as error:

@@ -1,11 +1,11 @@
-"""One Fetch as it is carried out: read every partition it names, and wait where there is too little.
+"""The execution of one Fetch: read every partition of the request, and wait if there is too little.
 
-A fetch that finds less than it asked for is parked on its partitions. An append tells each waiter how many bytes
-became readable, which is one subtraction; only the fetch that has enough by then reads again, and of its
-partitions only those that changed.
+A fetch that finds fewer bytes than it asked for is parked on its partitions. An append tells each waiter how many bytes
+became readable, which is one addition. Only a fetch that has enough then reads again, and only the partitions that
+changed.
 
-A fetch of many partitions is read over several turns. It becomes a waiter of a partition in the turn that reads the
-partition, so that what happens there before the last one is read counts as well.
+A fetch of many partitions takes several turns. It becomes a waiter of a partition in the turn that reads the partition,
+so that appends count that happen there before the last partition is read.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ from headrace.wire.fetch import PartitionData
 
 READ_COMMITTED = 1
 ENOUGH_BYTES = 1 << 62
-"""More than any fetch waits for."""
+"""More bytes than any fetch waits for."""
 _NONE = ErrorCode.NONE
 _NO_ABORTED: tuple[tuple[int, int], ...] = ()
 
@@ -61,14 +61,14 @@ def failed(index: int, error: ErrorCode) -> PartitionData:
 
 
 def locate(wanted: WantedRead) -> LedPartition | ErrorCode:
-    """The partition asked for, or why it cannot be read here."""
+    """Return the partition, or the error if it cannot be read here."""
     if wanted.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID if wanted.by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return wanted.topic.partition(wanted.partition)
 
 
 def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at_least_one: bool) -> PartitionData:
-    """What one partition gives: records that stay in their file, or an error."""
+    """Read one partition: a slice of a file with the records, which are not copied, or an error."""
     partition = locate(wanted)
     index = wanted.partition
     if isinstance(partition, ErrorCode):
@@ -83,7 +83,7 @@ def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at
     records: Slice | None = None
     aborted = _NO_ABORTED if committed_only else None
     try:
-        # An offset between the high watermark and the log's end is one that is not yet visible, not an error.
+        # An offset between the high watermark and the log end is not visible yet, which is no error.
         if wanted.offset < below or wanted.offset > log.end_offset:
             records = log.read(wanted.offset, min(wanted.bytes_max, bytes_left), below, at_least_one)
             if committed_only and records is not None:
@@ -102,10 +102,10 @@ def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at
 
 
 def bytes_readable(partition: LedPartition, wanted: WantedRead, data: PartitionData, isolation_level: int) -> int:
-    """Count what a partition that was just read holds for this fetch, as far as its limit goes.
+    """Count the bytes that a partition, which was just read, has for this fetch, up to the limit of the partition.
 
-    The count includes batches that did not fit into the answer. On a segment older than the one readers have come to,
-    it is enough for any fetch, as in Kafka: the answer ends with the segment, and no append makes it longer.
+    The count includes batches that did not fit into the response. A position in an older segment counts as enough for
+    any fetch, as in Kafka: the response ends with the segment, and no append makes it longer.
     """
     below = data.last_stable_offset if isolation_level == READ_COMMITTED else data.high_watermark
     if wanted.offset >= below:
@@ -114,7 +114,7 @@ def bytes_readable(partition: LedPartition, wanted: WantedRead, data: PartitionD
     try:
         rest = log.read(wanted.offset, ENOUGH_BYTES, below, True)
     except (OSError, DamagedLog):
-        return ENOUGH_BYTES  # what was read is answered; the next fetch meets the fault where it is
+        return ENOUGH_BYTES  # answer with what was read; the next fetch reports the error
     if rest is None:
         return 0
     if not log.is_in_segment_of(rest, below):
@@ -124,7 +124,7 @@ def bytes_readable(partition: LedPartition, wanted: WantedRead, data: PartitionD
 
 
 class RunningFetch:
-    """Reads in slices of a named size, one slice a turn; then answers, or parks until there is enough."""
+    """Reads a slice of the partitions per turn, then answers, or parks until there are enough bytes."""
 
     __slots__ = (
         "_bytes_left",
@@ -167,7 +167,7 @@ class RunningFetch:
         self._to_read = wants
         self._count = count
         self._wants: list[WantedRead] = []
-        """Those of `count` that were read."""
+        """The partitions that were read so far, of `count`."""
         self._bytes_min = bytes_min if bytes_min <= bytes_max or bytes_min <= 1 else max(bytes_max, 1)
         self._bytes_left = bytes_max
         self._isolation_level = isolation_level
@@ -175,23 +175,23 @@ class RunningFetch:
         wait_ms = min(wait_ms_max, FETCH_WAIT_MS_MAX)
         self._deadline_ms = services.clock.monotonic_ms() + wait_ms if wait_ms > 0 else 0.0
         self._places: dict[LedPartition, int] = {}
-        """Partitions this fetch is a waiter of."""
+        """Partitions on which this fetch waits, with their index in `_wants`."""
         self._changed: dict[int, None] = {}
         self._watched = 0
-        """The first of `_wants` that it does not wait for yet."""
+        """Index of the first partition in `_wants` on which the fetch does not wait yet."""
         self._readable_bytes = 0
-        """Of the partitions in `_places`, whether they fit into the answer or not."""
+        """Readable bytes of the partitions in `_places`, whether they fit into the response or not."""
         self._limits_bytes = 0
-        """The limits of those partitions, added up: no wait makes the answer longer."""
+        """The sum of the limits of those partitions. No wait makes the response longer."""
         self.results: list[PartitionData] = []
         self.total_bytes = 0
         self.has_error = False
         self.finished = False
         self._timer: Timer | None = None
-        """Set while it is parked."""
+        """Set while the fetch is parked."""
 
     def start(self) -> None:
-        """Read a slice of the partitions; the next one follows in the next turn, if the client is still there."""
+        """Read a slice of the partitions; the next slice follows in the next turn, if the client is still connected."""
         if self.finished:
             return
         for wanted in islice(self._to_read, FETCH_PARTITIONS_PER_SLICE):
@@ -220,7 +220,7 @@ class RunningFetch:
         return data
 
     def _watch(self) -> None:
-        """Become a waiter of the partitions read in this turn, and count what they hold."""
+        """Wait on the partitions that were read in this turn, and count their readable bytes."""
         for place in range(self._watched, len(self._wants)):
             wanted = self._wants[place]
             partition = locate(wanted)
@@ -245,7 +245,7 @@ class RunningFetch:
         self._timer = self._services.timers.at(self._deadline_ms, self._finish)
 
     def readable(self, partition: LedPartition, new_bytes: int) -> None:
-        """Called by the partition: so many bytes became readable there."""
+        """Count bytes that became readable; the partition calls this."""
         place = self._places[partition]
         self._changed[place] = None
         self._readable_bytes += ENOUGH_BYTES if self._is_overtaken(place, partition) else new_bytes
@@ -253,7 +253,7 @@ class RunningFetch:
             self._finish()
 
     def _is_overtaken(self, place: int, partition: LedPartition) -> bool:
-        """Whether readers have come to a newer segment than the one this fetch reads: its answer grows no more."""
+        """Return whether a newer segment is readable than the one of this fetch, whose response then cannot grow."""
         leader = partition.leader
         below = leader.last_stable_offset if self._isolation_level == READ_COMMITTED else leader.high_watermark
         return self._wants[place].offset < partition.log.active.base_offset <= below
@@ -264,12 +264,12 @@ class RunningFetch:
             self._finish()
 
     def abandon(self) -> None:
-        """The client is gone."""
+        """Stop, because the client is gone."""
         self.finished = True
         self._leave()
 
     def files(self) -> Iterator[FileHandle]:
-        """Of what was read so far: they must stay open until it is sent."""
+        """Return the files of the results so far, which must stay open until the response is sent."""
         return (data.records.file for data in self.results if isinstance(data.records, Slice))
 
     def _leave(self) -> None:
@@ -284,7 +284,7 @@ class RunningFetch:
             self._services.metrics.parked_fetches -= 1
 
     def _finish(self) -> None:
-        """Wait for nothing any more: answer, with what changed since it was read."""
+        """Stop waiting: read the partitions that changed again, and answer."""
         self._leave()
         if self._changed:
             self._read_changed(iter(self._changed))
@@ -292,7 +292,7 @@ class RunningFetch:
             self._answer()
 
     def _read_changed(self, places: Iterator[int]) -> None:
-        """In slices too: an answer that waits for many bytes can be woken by as many partitions."""
+        """Read changed partitions again, in slices too: a fetch that waits for many bytes may have many of them."""
         if self.finished:
             return
         count = 0

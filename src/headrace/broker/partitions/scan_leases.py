@@ -1,8 +1,8 @@
-"""Leases of files to jobs that read them outside the broker: who holds what, until when, and when it is taken back.
+"""Leases of segment files to jobs that read them outside the broker.
 
-A lease gives every file it names a second name, in a folder of its own (`log/scan_links.py`); to end it is to remove
-that folder. It ends when it is released, when nobody renews it, when its directory is full, and when scans keep more
-deleted bytes than they may. A job whose files are gone must notice that and ask again, or read by fetches.
+A lease gives each of its files a second name (a hard link), in a folder of its own (`log/scan_links.py`). To end the
+lease, the broker removes that folder: when the job releases it or does not renew it in time, when the log directory is
+full, and when scans keep more deleted bytes than allowed. A job whose files are gone has to ask again, or to fetch.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,22 +19,22 @@ from headrace.ports.bundle import Ports
 from headrace.ports.spawner import Lane
 
 LEASES_MAX = 256
-"""Of one node at once. A job of Spark cannot tell when its last task has read, so a lease of its is kept until nobody
-renews it: short queries one after the other have many."""
+"""The limit of one node. A Spark job does not know when its last task has read, so its lease stays until it is not
+renewed any more. Many short queries in a row therefore hold many leases."""
 
 ENTRIES_MAX = 200_000
-"""Segments and aborted transactions that all leases together may name."""
+"""The limit of segments and aborted transactions in all leases together."""
 
 LEASE_MS_MIN = 1_000
 LEASE_MS_MAX = 3_600_000
-"""Until it must be renewed."""
+"""The bounds of the time until a lease has to be renewed."""
 
 LEASE_ID_BYTES = 16
 SWEEP_MS = 1_000
-"""How often leases are looked at."""
+"""The pause between two checks of the leases."""
 
 LOOKS_MAX = 10
-"""At a partition whose files are exchanged or deleted just then."""
+"""Attempts on a partition whose files are replaced or deleted at the same time."""
 
 Outcome = HeldPartition | ErrorCode
 
@@ -111,7 +111,7 @@ class ScanLeases:
     def hold(
         self, lease: Lease, partition: LedPartition, isolation_level: int, done: Callable[[Outcome], None]
     ) -> None:
-        """Give the partition's files their second names; `done` is told, now or in a later turn."""
+        """Give the partition's files their second names; call `done` with the outcome, now or in a later turn."""
         known = lease.partitions.get((partition.topic, partition.index))
         if known is not None:
             done(known)
@@ -123,7 +123,7 @@ class ScanLeases:
     ) -> None:
         home = self._partitions.home_of(partition)
         if home is None or not looks:
-            # Not now, but soon: the client asks again.
+            # A retriable error: the client asks again.
             done(ErrorCode.REPLICA_NOT_AVAILABLE if looks == 0 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return
         held = look_at(partition, home, isolation_level)
@@ -142,12 +142,12 @@ class ScanLeases:
                 self._remove(lease.folder(held.directory.path))
                 done(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             elif moved or isinstance(error, FileNotFoundError):
-                # Compaction or retention renamed what was looked at.
+                # Compaction or retention has renamed files meanwhile.
                 self._hold(lease, partition, isolation_level, done, looks - 1)
             elif error is not None:
-                # A file system without hard links, or without room for them: the job has to fetch.
+                # The file system has no hard links, or no space for them: the job has to fetch.
                 partition_name = f"{held.topic}-{held.partition}"
-                self._logger.warning("files cannot be given", partition=partition_name, reason=str(error))
+                self._logger.warning("cannot link files for a scan", partition=partition_name, reason=str(error))
                 self._remove(destination)
                 done(ErrorCode.POLICY_VIOLATION)
             else:
@@ -174,7 +174,7 @@ class ScanLeases:
             self._sweep_later()
 
     def _make_room(self) -> None:
-        """Break what keeps deleted bytes, the most first, while that is too much or a directory is full."""
+        """End leases that keep deleted bytes, largest first, while there are too many or a directory is full."""
         kept = {lease: lease.kept_bytes() for lease in self._leases.values()}
         full = {directory.path for directory in self._partitions.directories if directory.space.full}
         total = sum(kept.values())
@@ -184,7 +184,7 @@ class ScanLeases:
                 total -= kept[lease]
                 self.broken += 1
                 self._logger.warning(
-                    "a scan has lost its files: room is needed", scan=lease.lease_id.hex(), deleted_bytes=kept[lease]
+                    "ended a scan lease to free disk space", scan=lease.lease_id.hex(), deleted_bytes=kept[lease]
                 )
                 self._end(lease)
 
@@ -199,12 +199,12 @@ class ScanLeases:
 
         def removed(_result: None, error: BaseException | None) -> None:
             if error is not None:
-                logger.warning("the files of a scan stay until the next start", folder=folder, reason=str(error))
+                logger.warning("files of a scan remain until the next start", folder=folder, reason=str(error))
 
         self._spawner.submit(lambda: remove_folder(disk, folder), removed)
 
     def begin_stop(self) -> None:
-        """The node stops: nobody is promised anything any more, and the directories are closed without these files."""
+        """End all leases, because the node stops. Their folders are removed when the log directories are closed."""
         for lease in self._leases.values():
             lease.ended = True
         self._leases.clear()

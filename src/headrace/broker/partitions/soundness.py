@@ -1,4 +1,4 @@
-"""Whether batches hold the records they declare (`headrace.validate.records`): on the loop, or by a helper for many."""
+"""The check that a batch holds the records that its header declares (`headrace.validate.records`)."""
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
@@ -27,16 +27,16 @@ from headrace.wire.records.walk import are_sound
 from headrace.wire.repeats import WALKED_RECORDS_MAX
 
 WALK_FREE_BYTES_ALWAYS = 1 << 62
-"""More than any request has: nothing is ever walked."""
+"""More bytes than any request has: its records are never walked."""
 CONFIG_NAME = "headrace.validate.records"
 PLAINLY_WALKED_RECORDS_MAX = 100
-"""Records that Python walks in well under a millisecond."""
+"""Records that Python code walks in well under a millisecond."""
 WALKED_ON_LOOP_RECORDS_MAX = WALKED_RECORDS_MAX if has_request_helper() else PLAINLY_WALKED_RECORDS_MAX
-"""Records of one request that are walked on the loop; a helper walks more."""
+"""Records of one request that are walked on the loop. With more, a helper walks them."""
 
 
 class Validation(IntEnum):
-    """How far the batches of a topic are looked at; each level includes the ones before it."""
+    """Levels of checks on the batches of a topic. Each includes the levels before it."""
 
     HEADER = 0
     UNCOMPRESSED = 1
@@ -44,14 +44,14 @@ class Validation(IntEnum):
 
 
 def validation_of(config_text: str | None) -> Validation:
-    """The level that a topic asks for; without a word of it, as much as costs little in this installation."""
+    """Return the level that a topic config asks for; without a value, the highest level that costs little here."""
     if config_text is not None:
         return Validation[config_text.upper()]
     return Validation.UNCOMPRESSED if has_request_helper() else Validation.HEADER
 
 
 def with_level_in_force(entries: Iterable[ConfigEntry]) -> Iterator[ConfigEntry]:
-    """Configs as they are described: the level without a value is the one that this installation has for it."""
+    """Yield the configs for DescribeConfigs, with the level of this installation where a topic has no value."""
     for entry in entries:
         if entry.key.name == CONFIG_NAME and entry.value is None:
             yield entry._replace(value=validation_of(None).name.lower())
@@ -60,20 +60,21 @@ def with_level_in_force(entries: Iterable[ConfigEntry]) -> Iterator[ConfigEntry]
 
 
 def must_walk(validation: Validation, fields: HeaderFields) -> bool:
+    """Return whether the level asks for a walk over the records of this batch."""
     return validation is Validation.ALL or (
         validation is Validation.UNCOMPRESSED and not fields[ATTRIBUTES] & COMPRESSION_MASK
     )
 
 
 def walk_free_bytes(validation: Validation) -> int:
-    """Of record sets up to this size together no header has to be read to know that the loop has time to walk them."""
+    """Return the size up to which the loop has time to walk all record sets of a request, whatever they contain."""
     if validation is Validation.HEADER:
         return WALK_FREE_BYTES_ALWAYS
     return WALKED_ON_LOOP_RECORDS_MAX * RECORD_BYTES_MIN if validation is Validation.UNCOMPRESSED else 0
 
 
 def records_error_on_loop(batch: memoryview, fields: HeaderFields) -> ErrorCode:
-    """NONE for a batch whose records are sound; InflationLimit for one that takes too long to walk for the loop."""
+    """Walk the records; return NONE if they are sound. Raise InflationLimit if that takes too long for the loop."""
     if fields[RECORD_COUNT] > WALKED_ON_LOOP_RECORDS_MAX:
         raise InflationLimit(f"more than {WALKED_ON_LOOP_RECORDS_MAX} records")
     if fields[ATTRIBUTES] & COMPRESSION_MASK and len(batch) > OPENED_ON_LOOP_PACKED_BYTES_MAX:
@@ -82,7 +83,7 @@ def records_error_on_loop(batch: memoryview, fields: HeaderFields) -> ErrorCode:
 
 
 def records_error_by_helper(batch: memoryview, message_bytes_max: int) -> ErrorCode:
-    """The same, however long it takes; MESSAGE_TOO_LARGE for records that inflate too far: clients then split them."""
+    """Walk the records in any time that takes; MESSAGE_TOO_LARGE, on which clients split, if they inflate too far."""
     try:
         return _walked(batch, min(INFLATION_TIMES_MAX * message_bytes_max, INFLATED_BYTES_MAX))
     except InflationLimit:

@@ -1,7 +1,7 @@
-"""Syncs on demand: callers that must not go on before a partition's log is on the device up to an offset.
+"""Syncs on demand, for callers that must not continue before a partition's log is on the disk up to an offset.
 
-All waits of one partition share its flushes: one is begun at the end of a turn, and what is asked for while it is under
-way waits for the next one. A wait ends with success, or with failure when the partition is gone or the time is up.
+All waits of a partition share its flushes. A flush starts at the end of a turn; a wait that begins while it is in
+flight is for the next one. A wait ends with success, or with failure when the partition is gone or the time is over.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from headrace.broker.timers import Timers
 
 SYNC_WAIT_MS_MAX = 30_000
 SYNC_WAITS_MAX = 100_000
-"""Waits of one node at once; above, a wait fails immediately."""
+"""The limit of waits of one node. Above it a wait fails in the next turn."""
 
 Synced = Callable[[bool], None]
 
@@ -46,7 +46,7 @@ class Syncs:
             self._timers.after(SYNC_WAIT_MS_MAX, self._give_up_late)
 
     def end_turn(self) -> None:
-        """Called after the writes of a turn: end the waits that can end, and begin the flushes that are missing."""
+        """End the waits that can end, and start the missing flushes; called after the writes of a turn."""
         if self._waits:
             for partition in tuple(self._waits):
                 self._look_at(partition)
@@ -56,10 +56,10 @@ class Syncs:
         if partition.offline or log.failed or log.closed:
             self._end(partition, lambda wait: True, synced=False)
             return
-        # A write that failed has taken its batches back: what is left below is what there is to sync.
+        # A failed write has taken its batches back, so the wait is for what remains below.
         end_offset, synced_offset = log.staged_end_offset, log.synced_offset
         self._end(partition, lambda wait: min(wait.end_offset, end_offset) <= synced_offset, synced=True)
-        if partition in self._waits and not log.flush_put_off:  # else housekeeping tries again after a rest
+        if partition in self._waits and not log.flush_put_off:  # else housekeeping retries after a pause
             self._flush(partition)
 
     def _end(self, partition: LedPartition, is_over: Callable[[_Wait], bool], *, synced: bool) -> None:

@@ -1,6 +1,6 @@
 """All partitions of this node: found by topic name or id, opened and deleted as the metadata image changes.
 
-The end of a turn is here: every partition that was appended to writes once, and what can be promised then is.
+At the end of a turn every partition that was appended to writes once, and responses whose records are committed leave.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,29 +50,29 @@ class PartitionTable:
         self.config = config
         self.directories = list(directories)
         self.failed_directories: list[str] = list(missing_directories)
-        """Those that failed since the start, and those that could not be opened at it."""
+        """Directories that failed since the start, and those that could not be opened then."""
         self._clock = clock
         self._spawner = spawner
         self._timers = timers
         self._metrics = metrics
         self._logger = logger
         self.on_no_room: Callable[[LogDirectory], None] = lambda directory: None
-        """Told of every write that a directory had no room for."""
+        """Called for every write that failed because the directory was full."""
         self._on_state_changed = on_state_changed
         self._on_directory_failed = on_directory_failed
         self.on_led: Callable[[LedPartition], None] = lambda partition: None
-        """Told of every partition that this node begins to lead."""
+        """Called for every partition that this node begins to lead."""
         self.by_name: dict[bytes, LedTopic] = {}
         self.by_id: dict[bytes, LedTopic] = {}
         self._homes: dict[LedPartition, LogDirectory] = {}
         self._touched: list[LedPartition] = []
         self._recovered: set[LedPartition] = set()
-        """Those whose unclean tail is being flushed: once all are, a checkpoint spares the next start the scan."""
+        """Partitions whose unclean tail is being flushed. A checkpoint after the last saves the next start a scan."""
         self._flushes = Flushes(spawner)
         self._flush_again: list[LedPartition] = []
-        """Synced in this turn, and appended to since that sync began."""
+        """Partitions that were synced in this turn and appended to since that sync began."""
         self.active: dict[LedPartition, None] = {}
-        """Partitions appended to since housekeeping last looked."""
+        """Partitions that were appended to since the last run of housekeeping."""
         self.syncs = Syncs(timers, self.flush)
         self.opener = Opener(
             directories=self.directories,
@@ -95,11 +95,11 @@ class PartitionTable:
     # Finding
 
     def partition_of(self, topic: LedTopic | None, index: int) -> LedPartition | ErrorCode:
-        """A partition by number, or the error a client gets for it."""
+        """Return the partition, or the error that the client gets."""
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.partition(index)
 
     def home_of(self, partition: LedPartition) -> LogDirectory | None:
-        """None once it is gone."""
+        """Return the log directory of a partition; None after its deletion."""
         return self._homes.get(partition)
 
     def __iter__(self) -> Iterator[LedPartition]:
@@ -115,11 +115,11 @@ class PartitionTable:
     # Following the metadata image
 
     def open_all(self, image: MetadataImage) -> None:
-        """At the start: every partition the image gives to this node, recovered before anyone is let in."""
+        """Open and recover every partition of the image at the start, before clients are served."""
         self.opener.open_all([(self._add_topic(topic), topic.partitions) for topic in image.topics.values()], image)
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """A committed change: partitions come, go, change their epoch or their configs."""
+        """Apply a committed change of metadata: create and delete partitions, change their epochs and configs."""
         for topic in delta.topics_deleted:
             self._delete_topic(topic)
         if delta.topics_deleted:
@@ -146,22 +146,22 @@ class PartitionTable:
                 partition.configure(config)
 
     def when_ready(self, call: Callable[[], None]) -> None:
-        """Call when every partition that is to be opened by now can be used."""
+        """Call back when every partition that is waiting to be opened can be used, or is known to be closed."""
         self.opener.when_ready(call)
 
     def failure_of(self, topic: str) -> str | None:
-        """What is wrong with a topic that was made just now; None when its partitions can be used, now or soon."""
+        """Return why a new topic's partitions could not be created; None when they can be used now or soon."""
         led = self.by_name.get(topic.encode())
         given_up = self.opener.given_up(led) if led is not None else 0
         if led is None or not given_up:
             return None
         return (
-            f"{given_up} of the {len(led.partitions)} partitions of {topic} could not be made, and the broker's log "
-            "says why: repair the disk and start the broker again, or delete the topic"
+            f"{given_up} of the {len(led.partitions)} partitions of {topic} could not be created; see the broker's log "
+            "for the reason. Repair the disk and restart the broker, or delete the topic"
         )
 
     def refusal_of_new(self) -> str | None:
-        """Why no partition can be made now; None when there is room for some."""
+        """Return why no partition can be created now; None when a directory has space."""
         if any(not directory.space.full for directory in self.directories):
             return None
         free = ", ".join(
@@ -239,7 +239,7 @@ class PartitionTable:
                 continue
             try:
                 self._delete_partition(partition)
-            except Exception as error:  # the others of the topic go all the same
+            except Exception as error:  # the topic's other partitions are still deleted
                 failures.append(error)
             yield
         raise_failures(failures)
@@ -258,7 +258,7 @@ class PartitionTable:
             self._delete_folder(partition.log.topic_partition, directory, delay_ms=delay_ms)
 
     def _sync_names(self) -> None:
-        """Before a deletion is answered: after a power cut a folder under its old name would be one of no topic."""
+        """Sync the new names of deleted folders: after a power cut an old name would be a folder without a topic."""
         directories = tuple(self.directories)
 
         def synced(errors: list[OSError | None] | None, error: BaseException | None) -> None:
@@ -271,7 +271,7 @@ class PartitionTable:
         self.opener.in_background(lambda: [names_synced(directory) for directory in directories], synced)
 
     def _delete_folder(self, topic_partition: TopicPartition, directory: LogDirectory, *, delay_ms: int) -> None:
-        """Out of the way at once, off the disk after the delay; a directory that failed is not touched again."""
+        """Rename the folder at once and remove it after the delay; leave a failed directory alone."""
         if directory not in self.directories:
             return
         try:
@@ -285,7 +285,7 @@ class PartitionTable:
     # The turn
 
     def end_turn(self) -> None:
-        """One write per partition that was appended to, then the flushes that are due."""
+        """Write once per partition that was appended to, then start the flushes that are due."""
         touched = self._touched
         if touched:
             self._write_touched(touched)
@@ -321,17 +321,17 @@ class PartitionTable:
             if not self._recovered:
                 self.checkpoint()
         if partition.log.flush_due(self._clock.wall_ms()):
-            self._flush_again.append(partition)  # with what this turn still writes
+            self._flush_again.append(partition)  # after this turn's write
 
     # Trouble
 
     def _partition_error(self, partition: LedPartition, error: BaseException) -> None:
         directory = self._homes.get(partition)
-        if directory is not None:  # else it was deleted meanwhile
+        if directory is not None:  # otherwise it was deleted meanwhile
             self.error(directory, partition.log.path, error)
 
     def error(self, directory: LogDirectory, path: str, error: BaseException) -> None:
-        """Whose fault it is: of a full directory nobody's, and it waits for room; of a failed one the disk's."""
+        """React to a failure by its cause: wait for disk space, retry, report damage, or take the directory offline."""
         if is_full(error):
             self.on_no_room(directory)
         elif passes(error):
@@ -342,7 +342,7 @@ class PartitionTable:
             self._directory_failed(directory, path, error)
 
     def _directory_failed(self, directory: LogDirectory, path: str, error: BaseException) -> None:
-        """The disk's fault: its whole directory is offline from now on, nothing there is tried again as if clean."""
+        """Take the whole directory of a failed disk offline. Nothing in it is used again as if it were sound."""
         self._logger.error("log directory failed", directory=directory.path, partition=path, cause=error)
         for held, home in self._homes.items():
             if home is directory:
@@ -356,7 +356,7 @@ class PartitionTable:
     # Requests
 
     def advance_start(self, partition: LedPartition, offset: int) -> None:
-        """DeleteRecords: readers that wait below the new start are told, and the checkpoint follows soon."""
+        """Delete the records below the offset: wake the fetches that wait, and write the checkpoint soon."""
         if offset > partition.log.start_offset:
             partition.log.advance_start(offset)
             partition.wake_all()
@@ -392,7 +392,7 @@ class PartitionTable:
                 self._spawner.submit(*work)
 
     def close(self, *, unclean: LogDirectory | None = None) -> None:
-        """Write and sync everything, and leave the marker that nothing needs to be scanned, but for `unclean`."""
+        """Write and sync everything, and mark every directory but `unclean` as cleanly closed, which saves the scan."""
         for directory, logs, high_watermarks in self._by_home():
             try:
                 for log in logs:

@@ -1,11 +1,11 @@
-"""What a partition's leader knows of transactions that are not open there yet: may this producer begin one here?
+"""Verification of transactions that are not open on a partition yet: may this producer begin one here?
 
-Its coordinator decides, and is asked before the first batch of a transaction is taken, so that none is left hanging
-that no marker will ever end (KIP-890). A marker that comes while the coordinator is asked makes the answer worthless:
-it may speak of the transaction that the marker ended.
+The transaction coordinator decides. The leader asks it before the first batch of a transaction is appended, because a
+transaction that the coordinator does not know would never get a marker (KIP-890). A marker that arrives while the
+coordinator is asked makes the answer void: the answer may be about the transaction that the marker ended.
 
-The lowest sequence that was seen meanwhile is kept as well. A producer's first batch may be refused for now, and the
-second must not be taken for the first then.
+The lowest sequence of the producer is kept as well. Its first batch may get a retriable error, and then the second must
+not be mistaken for the first.
 """
 
 from headrace.log.partition_log import PartitionLog
@@ -21,15 +21,15 @@ from headrace.wire.records.header import (
 )
 
 CHECK_WAIT_MS_MAX = 5_000
-"""How long a coordinator may take to answer; then whoever asked on behalf of a client refuses it for now."""
+"""The time that a coordinator has to answer. After it the client gets a retriable error."""
 VERIFICATIONS_MAX = 10_000
-"""Producers of one partition that began something and did not get through; beyond it the oldest is forgotten."""
+"""Producers of one partition that are not verified yet. Above the limit the oldest is dropped."""
 
 _NONE = ErrorCode.NONE
 
 
 class Verification:
-    """What is known of one producer on one partition while its transaction is not open there."""
+    """The state of one producer on one partition while its transaction is not open there."""
 
     __slots__ = ("epoch", "is_added", "is_asked", "lowest_sequence", "passed")
 
@@ -37,11 +37,11 @@ class Verification:
         self.epoch = epoch
         self.lowest_sequence = sequence
         self.is_added = False
-        """The leader adds the partition to the transaction, so that each one begins an epoch, at sequence 0."""
+        """Whether the leader adds the partition: each transaction then has an epoch of its own, from sequence 0."""
         self.is_asked = False
-        """The coordinator has not answered yet."""
+        """Whether the coordinator has not answered yet."""
         self.passed = False
-        """The coordinator has agreed; good for the next append only."""
+        """Whether the coordinator has agreed. It counts for the next append only."""
 
 
 class Verifications:
@@ -55,10 +55,10 @@ class Verifications:
         return len(self._by_producer)
 
     def begin(self, producer_id: int, epoch: int, sequence: int, *, add: bool) -> Verification | None:
-        """What is to be verified before the batch may be appended; None if its transaction is open here.
+        """Begin the verification that the batch needs before its append; None if its transaction is open here.
 
-        Which epoch is the right one the coordinator says: a higher one that it was asked about before may have been a
-        lie, and must not stand in the way of the producer.
+        Only the coordinator knows the right epoch. An earlier request with a higher epoch may have been forged, and
+        must not block the real producer.
         """
         if self._log.producers.is_open(producer_id, epoch):
             return None
@@ -76,16 +76,16 @@ class Verifications:
         return known
 
     def still_counts(self, producer_id: int, verification: Verification) -> bool:
-        """Whether no marker came since it began."""
+        """Return whether no marker has arrived since the verification began."""
         return self._by_producer.get(producer_id) is verification
 
     def forget(self, producer_id: int) -> None:
         self._by_producer.pop(producer_id, None)
 
     def marker_came(self, producer_id: int, epoch: int, *, transaction_version: int) -> None:
-        """What was asked about the transaction that ended is worthless now.
+        """Drop a verification of the transaction that the marker ended.
 
-        From transaction.version 2 on, its marker carries the epoch of the next one: a question about that one stays.
+        From transaction.version 2 on, a marker carries the epoch of the next transaction, whose verification stays.
         """
         known = self._by_producer.get(producer_id)
         bumped = transaction_version >= STRICT_MARKERS_FROM
@@ -93,7 +93,7 @@ class Verifications:
             del self._by_producer[producer_id]
 
     def refusal(self, fields: HeaderFields, *, has_transactional_id: bool) -> ErrorCode:
-        """Why a batch of a producer may not be appended, by the state of its transaction."""
+        """Return the error for a batch that the state of its transaction forbids; NONE if it may be appended."""
         producers, producer_id, epoch = self._log.producers, fields[PRODUCER_ID], fields[PRODUCER_EPOCH]
         state = producers.get(producer_id)
         is_stale = state is not None and epoch < state.epoch
