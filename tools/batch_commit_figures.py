@@ -18,8 +18,8 @@ from headrace.bench.brokers import BrokerProcess
 from headrace.bench.machine import bench_folder
 from headrace.bench.topics import create_topics
 from headrace.client import Producer
-from headrace.client.blocking.epochs import Epochs
-from headrace.client.epochs import EpochMember, EpochOutcome
+from headrace.client.batch_commits import BatchOutcome, BatchWriter
+from headrace.client.blocking.batch_commits import BatchCommits
 from headrace.client.types import PreparedTransaction
 from tools.commit_figures import ROOT, CommitBroker, source_of
 
@@ -35,15 +35,15 @@ class Figures(NamedTuple):
     cpu_ms_per_batch: float
 
 
-def write_task(address: str, member: EpochMember, topic: str) -> None:
+def write_task(address: str, writer: BatchWriter, topic: str) -> None:
     lent = PreparedTransaction(
-        transactional_id=member.transactional_id,
-        producer_id=member.producer_id,
-        producer_epoch=member.producer_epoch,
+        transactional_id=writer.transactional_id,
+        producer_id=writer.producer_id,
+        producer_epoch=writer.producer_epoch,
         partitions=(),
         has_offsets=False,
     )
-    with Producer(bootstrap_servers=address, transactional_id=member.transactional_id, linger_ms=5) as producer:
+    with Producer(bootstrap_servers=address, transactional_id=writer.transactional_id, linger_ms=5) as producer:
         transaction = producer.adopt(lent)
         for _ in range(RECORDS_PER_PARTITION):
             for partition in range(PARTITIONS):
@@ -54,18 +54,18 @@ def write_task(address: str, member: EpochMember, topic: str) -> None:
 def measure(broker: BrokerProcess, topic: str, batches: int) -> Figures:
     create_topics(broker.address, [topic], partitions=PARTITIONS)
     tasks_ms, commits_ms = [], []
-    with Epochs(broker.address, timeout_ms=60_000) as epochs, ThreadPoolExecutor(TASKS) as pool:
+    with BatchCommits(broker.address, timeout_ms=60_000) as batch_commits, ThreadPoolExecutor(TASKS) as pool:
         cpu_before = broker.cpu_seconds() or 0.0
         for batch in range(batches):
             began = time.perf_counter()
-            members = [
-                epochs.begin_epoch_member(topic, run="1", batch_id=batch, task_attempt_id=batch * TASKS + number)
+            writers = [
+                batch_commits.begin_batch_writer(topic, run="1", batch_id=batch, task_attempt_id=batch * TASKS + number)
                 for number in range(TASKS)
             ]
-            lent = [member for member in members if member is not None]
-            list(pool.map(lambda member: write_task(broker.address, member, topic), lent))
+            lent = [writer for writer in writers if writer is not None]
+            list(pool.map(lambda writer: write_task(broker.address, writer, topic), lent))
             written = time.perf_counter()
-            assert epochs.commit_epoch(topic, run="1", batch_id=batch, members=lent) is EpochOutcome.COMMITTED
+            assert batch_commits.commit_batch(topic, run="1", batch_id=batch, writers=lent) is BatchOutcome.COMMITTED
             tasks_ms.append((written - began) * 1000)
             commits_ms.append((time.perf_counter() - written) * 1000)
         cpu_seconds = (broker.cpu_seconds() or 0.0) - cpu_before

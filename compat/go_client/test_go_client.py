@@ -26,7 +26,7 @@ def test_private_keys_are_seen_and_ignored(broker: EmbeddedBroker) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=PROGRAM_S_MAX, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert {ApiKey.BEGIN_EPOCH_MEMBER, ApiKey.COMMIT_EPOCH, ApiKey.ABORT_EPOCH, ApiKey.SCAN_MANIFEST} <= set(
+    assert {ApiKey.BEGIN_BATCH_WRITER, ApiKey.COMMIT_BATCH, ApiKey.ABORT_BATCH, ApiKey.SCAN_MANIFEST} <= set(
         found["private_keys"]
     )
     assert found["values"] == [*(f"plain {number}" for number in range(PLAIN)), "committed"]

@@ -75,8 +75,8 @@ def test_the_connector_writes_a_stream(spark: "SparkSession", broker: EmbeddedBr
 def test_the_connector_reads_what_headrace_wrote_exactly_once(
     spark: "SparkSession", broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
-    """Markers and lent identities of epochs are nothing to it."""
-    topic = broker.create_topic(broker.unused_topic_name("epochs"), partitions=PARTITIONS)
+    """Markers and borrowed identities of batch commits do not disturb it."""
+    topic = broker.create_topic(broker.unused_topic_name("batches"), partitions=PARTITIONS)
     options = {"subscribe": TOPIC, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "50"}
     frame = reader(spark.readStream, "headrace", broker, options).load().select("key", "value", "partition")
     query = (

@@ -20,7 +20,7 @@ __all__ = ["place", "spark"]
 
 KAFKA_SETTINGS = {"auto.create.topics.enable": "false", "group.initial.rebalance.delay.ms": "0"}
 
-test_a_lane_writes_an_epoch_once = lanes.test_a_lane_writes_an_epoch_once
+test_a_lane_writes_a_batch_once = lanes.test_a_lane_writes_a_batch_once
 test_who_takes_a_lane_over = lanes.test_who_takes_a_lane_over_ends_what_another_has_begun
 test_rows_of_another_lane_are_refused = lanes.test_rows_of_another_lane_are_refused
 test_another_number_of_lanes_is_refused = lanes.test_another_number_of_lanes_is_refused
@@ -39,7 +39,9 @@ def broker(own_broker: ApacheKafka) -> ApacheKafka:
     return own_broker
 
 
-def test_kafka_has_no_epochs_and_that_is_said(place: tuple[Any, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_kafka_has_no_batch_commits_and_that_is_said(
+    place: tuple[Any, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     given = {"kafka.bootstrap.servers": place[0].bootstrap_servers, "topic": place[1]}
     identity = Identity("spark.q.sink", "run", 0, 0)
     with pytest.raises(OptionError, match="needs brokers with the feature headrace"):

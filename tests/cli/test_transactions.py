@@ -11,7 +11,7 @@ from headrace.cli.options import complete_groups, complete_topics, complete_tran
 from headrace.cli.times import duration_text, parse_duration
 from headrace.cli.transactions import command
 from headrace.client import Admin, TopicPartition
-from headrace.client.blocking.epochs import Epochs
+from headrace.client.blocking.batch_commits import BatchCommits
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace, caller, wait_for_completions
 
@@ -67,12 +67,12 @@ def test_describe(headrace: Headrace, opened: OpenTransaction, topic: str) -> No
     assert 'cannot describe transactional id "unknown": it does not exist (headrace transactions list' in missing.stderr
 
 
-def test_members_of_epochs(headrace: Headrace, broker: EmbeddedBroker) -> None:
+def test_batch_writers(headrace: Headrace, broker: EmbeddedBroker) -> None:
     owner = broker.unused_topic_name("query")
-    with Epochs(broker.bootstrap_servers) as epochs:
-        epochs.commit_epoch(owner, run="r", batch_id=4, members=[])
-        epochs.begin_epoch_member(owner, run="r", batch_id=5, task_attempt_id=77)
-    first, header, row = headrace("transactions", "epochs", owner).stdout.splitlines()
+    with BatchCommits(broker.bootstrap_servers) as batch_commits:
+        batch_commits.commit_batch(owner, run="r", batch_id=4, writers=[])
+        batch_commits.begin_batch_writer(owner, run="r", batch_id=5, task_attempt_id=77)
+    first, header, row = headrace("transactions", "batches", owner).stdout.splitlines()
     assert first.startswith(f"{owner}: batch 4 committed, newest run r, ")
     assert header.split()[-2:] == ["LENT", "TO"]
     assert row.split()[:2] == [f"{owner}#0", "Empty"]
@@ -80,9 +80,9 @@ def test_members_of_epochs(headrace: Headrace, broker: EmbeddedBroker) -> None:
     assert "attempt 77, batch 5, run r" in headrace("transactions", "describe", f"{owner}#0").stdout
     (found,) = json.loads(headrace("transactions", "describe", f"{owner}#0", "--json").stdout)
     assert (found["batch_id"], found["run"], found["task_attempt_id"]) == (5, "r", 77)
-    told = json.loads(headrace("transactions", "epochs", owner, "--json").stdout)
-    assert (told["committed_batch_id"], len(told["members"])) == (4, 1)
-    assert "nothing is known of the owner" in headrace("transactions", "epochs", "nobody", exit_code=1).stderr
+    told = json.loads(headrace("transactions", "batches", owner, "--json").stdout)
+    assert (told["committed_batch_id"], len(told["writers"])) == (4, 1)
+    assert "unknown owner" in headrace("transactions", "batches", "nobody", exit_code=1).stderr
 
 
 def test_abort(headrace: Headrace, opened: OpenTransaction, topic: str) -> None:

@@ -186,7 +186,7 @@ class ClassicCoordinator(Coordinator):
                 answer(sync_group.SyncGroupResponse(assignment=given))
 
 
-class _EpochMember:
+class _ConsumerGroupMember:
     def __init__(self) -> None:
         self.epoch = 0
         self.granted: frozenset[int] = frozenset()
@@ -196,13 +196,13 @@ class _EpochMember:
         """The assignment of the last answer that had one, whether that arrived or not."""
 
 
-class EpochCoordinator(Coordinator):
+class ConsumerGroupCoordinator(Coordinator):
     """One heartbeat for everything (KIP-848): a partition is granted when no other member is granted it any more."""
 
     def __init__(self, partitions: int) -> None:
         super().__init__(partitions)
         self.epoch = 0
-        self.members: dict[str, _EpochMember] = {}
+        self.members: dict[str, _ConsumerGroupMember] = {}
 
     def membership(self, message: Any, fault: int, reply: Reply) -> None:
         assert isinstance(message, beat_api.ConsumerGroupHeartbeatRequest)
@@ -235,7 +235,7 @@ class EpochCoordinator(Coordinator):
         if member is None:
             if message.member_epoch != 0:
                 return beat_api.ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-            member = self.members[message.member_id] = _EpochMember()
+            member = self.members[message.member_id] = _ConsumerGroupMember()
             self._retarget()
         owned = None
         if message.topic_partitions is not None:
@@ -256,7 +256,7 @@ class EpochCoordinator(Coordinator):
         )
 
     def _assignment(
-        self, message: beat_api.ConsumerGroupHeartbeatRequest, member: _EpochMember, wanted: frozenset[int]
+        self, message: beat_api.ConsumerGroupHeartbeatRequest, member: _ConsumerGroupMember, wanted: frozenset[int]
     ) -> beat_api.ConsumerGroupHeartbeatResponseAssignment | None:
         """As Kafka: told to those who join or say everything, and else only when it has changed."""
         says_all = (

@@ -19,7 +19,7 @@ from headrace.model.errors import ErrorCode
 from headrace.wire.messages import fetch, list_offsets, metadata, offset_for_leader_epoch
 
 from .model_cluster import TOPIC, ModelCluster, Wires
-from .model_group import ClassicCoordinator, Coordinator, EpochCoordinator
+from .model_group import ClassicCoordinator, ConsumerGroupCoordinator, Coordinator
 
 PARTITIONS = 3
 MEMBERS_MAX = 3
@@ -99,7 +99,7 @@ class World:
     def __init__(self, protocol: str) -> None:
         self.protocol = protocol
         self.coordinator: Coordinator = (
-            EpochCoordinator(PARTITIONS) if protocol == "kip-848" else ClassicCoordinator(PARTITIONS)
+            ConsumerGroupCoordinator(PARTITIONS) if protocol == "kip-848" else ClassicCoordinator(PARTITIONS)
         )
         self.shared = ModelCluster(PARTITIONS)
         self.members: list[Member] = []

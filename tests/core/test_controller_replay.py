@@ -15,8 +15,8 @@ from headrace.core.controller.commands import (
 from headrace.core.controller.delta import MetadataDelta, apply_with_delta
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import (
-    EPOCH_VERSION,
-    EPOCH_VERSION_LATEST,
+    BATCH_VERSION,
+    BATCH_VERSION_LATEST,
     GROUP_VERSION,
     GROUP_VERSION_LATEST,
     METADATA_VERSION,
@@ -70,6 +70,10 @@ class TestBytes:
     @given(records)
     def test_a_record_comes_back_as_it_was(self, record: Record) -> None:
         assert decode_record(encode_record(record)) == record
+
+    def test_the_name_of_an_earlier_release_becomes_the_present_one(self) -> None:
+        stored = encode_record(FeatureLevelRecord("headrace.epoch.version", 1))
+        assert decode_record(stored) == FeatureLevelRecord(BATCH_VERSION, 1)
 
     @given(st.binary(max_size=200))
     def test_hostile_bytes_end_in_one_kind_of_error(self, encoded: bytes) -> None:
@@ -222,7 +226,7 @@ class TestBrokers:
             METADATA_VERSION: METADATA_VERSION_LATEST,
             GROUP_VERSION: GROUP_VERSION_LATEST,
             TRANSACTION_VERSION: TRANSACTION_VERSION_LATEST,
-            EPOCH_VERSION: EPOCH_VERSION_LATEST,
+            BATCH_VERSION: BATCH_VERSION_LATEST,
             SCAN_VERSION: SCAN_VERSION_LATEST,
         }
 

@@ -173,7 +173,7 @@ def test_the_line_that_matters_is_found(pipeline: Pipeline, message: str, said: 
     assert failure.said.startswith(said)
     assert failure.is_final is final
     assert not is_stop(message)
-    assert is_stop("headrace.spark.pipelines.batch_writer.StoppedAtBoundary\n")
+    assert is_stop("headrace.spark.pipelines.micro_batch_writer.StoppedAtBoundary\n")
 
 
 SPARKS_ERROR = (

@@ -5,13 +5,13 @@ import pathlib
 
 import pytest
 
-from tests.epochs import scenario as epochs
+from tests.batch_commits import scenario as batch_commits
 from tests.groups import scenario as groups
 from tests.raft import scenario as raft
 from tests.transactions import scenario as transactions
 
 HERE = pathlib.Path(__file__).parent
-MACHINES = {"epochs": epochs, "groups": groups, "raft": raft, "transactions": transactions}
+MACHINES = {"batch_commits": batch_commits, "groups": groups, "raft": raft, "transactions": transactions}
 SCRIPTS = sorted(HERE.glob("*/*.txt"))
 
 

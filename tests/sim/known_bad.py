@@ -19,7 +19,7 @@ from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.offset_requests import OffsetRequests
 from headrace.core.groups.offsets import GroupOffsets
 from headrace.core.replication.leader import Leader
-from headrace.core.transactions import epochs, states
+from headrace.core.transactions import batch_commits, states
 from headrace.core.transactions.coordinator import TransactionCoordinator
 from headrace.core.transactions.names import owner_of, slot_of
 from headrace.core.transactions.owner_records import Owner, OwnerRecord
@@ -269,32 +269,32 @@ def count_offsets_before_their_transaction(patch):
     )
 
 
-# Of epochs
+# Of batch commits
 
 
 def fence_no_runs(patch):
     def enter(self, name, run, out, now):
         before = self.owners.get(name)
         if before is None:
-            out.write(OwnerRecord(name, epochs._entered(None, run, now.wall_ms)))
+            out.write(OwnerRecord(name, batch_commits._entered(None, run, now.wall_ms)))
 
-    patch.setattr(epochs.Epochs, "_enter", enter)
+    patch.setattr(batch_commits.BatchCommits, "_enter", enter)
     patch.setattr(Owner, "older_runs", ())
 
 
 def forget_which_batch_is_committed(patch):
-    commit = epochs.Epochs._commit
+    commit = batch_commits.BatchCommits._commit
 
     def commit_and_forget(self, command, out, now):
         commit(self, command, out, now)
         owner = self.owners[command.owner]
         out.write(OwnerRecord(command.owner, owner._replace(committed_batch_id=owner.committed_batch_id - 1)))
 
-    patch.setattr(epochs.Epochs, "_commit", commit_and_forget)
+    patch.setattr(batch_commits.BatchCommits, "_commit", commit_and_forget)
 
 
-def take_other_members_for_the_same(patch):
-    patch.setattr(epochs.Epochs, "_is_the_same", lambda self, command, owner: True)
+def take_other_writers_for_the_same(patch):
+    patch.setattr(batch_commits.BatchCommits, "_is_the_same", lambda self, command, owner: True)
 
 
 def lend_ids_before_their_markers(patch):
@@ -302,18 +302,18 @@ def lend_ids_before_their_markers(patch):
 
     def follow_and_free(pools, transactional_id, before, after):
         follow(pools, transactional_id, before, after)
-        if after is not None and after.member is not None and after.state in ENDING:
+        if after is not None and after.writer is not None and after.state in ENDING:
             pools.by_owner[owner_of(transactional_id)].free.add(slot_of(transactional_id))
 
     patch.setattr(Pools, "follow", follow_and_free)
     patch.setitem(states.PRECEDING, TransactionState.EMPTY, frozenset(TransactionState))
 
 
-def commit_members_that_were_aborted(patch):
+def commit_writers_that_were_aborted(patch):
     def prepare(self, named, command):
         return named.transactional_id in self._machine.transactions
 
-    patch.setattr(epochs.Epochs, "_counts", prepare)
+    patch.setattr(batch_commits.BatchCommits, "_counts", prepare)
 
 
 # Of compaction
@@ -365,11 +365,11 @@ def commit_rows_before_they_are_synced(patch):
 
 
 def commit_rows_that_the_power_took(patch):
-    patch.setattr(epochs.Epochs, "may_have_lost_rows", lambda members, transaction: False)
+    patch.setattr(batch_commits.BatchCommits, "may_have_lost_rows", lambda commits, transaction: False)
 
 
-def end_members_before_their_markers_are_synced(patch):
-    patch.setattr(Transactions, "_complete_member", lambda transactions, ending: transactions._complete(ending))
+def end_writers_before_their_markers_are_synced(patch):
+    patch.setattr(Transactions, "_complete_writer", lambda transactions, ending: transactions._complete(ending))
 
 
 OF_THE_LOG = (
@@ -402,27 +402,27 @@ OF_TRANSACTIONS = (
     forget_which_transactions_were_aborted,
     count_offsets_before_their_transaction,
 )
-OF_EPOCHS = (
+OF_BATCH_COMMITS = (
     forget_owners_by_the_wall_clock_alone,
     commit_rows_before_they_are_synced,
     commit_rows_that_the_power_took,
-    end_members_before_their_markers_are_synced,
+    end_writers_before_their_markers_are_synced,
     send_markers_before_the_outcome_is_committed,
     fence_no_runs,
     forget_which_batch_is_committed,
-    take_other_members_for_the_same,
+    take_other_writers_for_the_same,
     lend_ids_before_their_markers,
-    commit_members_that_were_aborted,
+    commit_writers_that_were_aborted,
 )
 OF_COMPACTION = (keep_the_first_record_of_a_key, drop_tombstones_at_once)
-BY_PLAY = {
+BY_SCENARIO = {
     "log": OF_THE_LOG,
     "groups": OF_GROUPS,
     "transactions": OF_TRANSACTIONS,
-    "epochs": OF_EPOCHS,
+    "batch-commits": OF_BATCH_COMMITS,
     "compaction": OF_COMPACTION,
 }
-KNOWN_BAD = [(scenario, put_in) for scenario, all_of_it in BY_PLAY.items() for put_in in all_of_it]
+KNOWN_BAD = [(scenario, put_in) for scenario, all_of_it in BY_SCENARIO.items() for put_in in all_of_it]
 """Each with the scenario that must notice it."""
 SELDOM_MET = (
     adopt_the_folder_of_another_topic,
@@ -430,4 +430,4 @@ SELDOM_MET = (
     commit_rows_that_the_power_took,
 )
 """Since folders are distinguished twice, the first takes some 76 seeds; the others take dozens, and are found by
-tests/epochs/test_power_cuts.py. `make chaos` takes the time, the tests pass them over."""
+tests/batch_commits/test_power_cuts.py. `make chaos` takes the time, the tests pass them over."""

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 SEEDS = 300
 SEEDS_PER_TEST = 30
 OTHER_PLAYS = [scenario for scenario in SCENARIOS if scenario != "log"]
-SYNCED_BY_COMMITS = {"epochs"}
+SYNCED_BY_COMMITS = {"batch-commits"}
 """Plays whose promises hold after a power cut, even where the topics sync nothing before they answer."""
 REGRESSIONS = tomllib.loads((pathlib.Path(__file__).parent / "regressions.toml").read_text())["seed"]
 

@@ -71,8 +71,8 @@ class Harness(PassingTime):
             self.log.append((key, value))
         for machine in (self.replayed(), self.replayed(compacted=True)):
             assert machine.transactions == self.machine.transactions
-            assert machine.epochs.owners == self.machine.epochs.owners
-            assert machine.epochs.pools.by_owner == self.machine.epochs.pools.by_owner
+            assert machine.batch_commits.owners == self.machine.batch_commits.owners
+            assert machine.batch_commits.pools.by_owner == self.machine.batch_commits.pools.by_owner
         for ticket, response in decision.answers:
             if ticket.kind == "markers":
                 self.endings += response

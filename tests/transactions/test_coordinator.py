@@ -7,7 +7,7 @@ from headrace.core.coordination.machine import RecordRefused
 from headrace.core.transactions.names import owner_of
 from headrace.core.transactions.records import (
     PLAIN_VALUE_VERSION,
-    Member,
+    BatchWriter,
     Transaction,
     TransactionRecord,
     TransactionRecords,
@@ -35,7 +35,7 @@ TRANSACTIONS = st.builds(
     next_producer_id=NUMBERS,
     last_producer_epoch=EPOCHS,
     client_version=st.integers(0, 2),
-    member=st.none() | st.builds(Member, st.text(max_size=20), NUMBERS, NUMBERS),
+    writer=st.none() | st.builds(BatchWriter, st.text(max_size=20), NUMBERS, NUMBERS),
     updated_uptime_ms=NUMBERS,
     started_uptime_ms=NUMBERS,
     boot_id=st.text(max_size=20),

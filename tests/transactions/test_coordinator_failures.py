@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from headrace.model.errors import ErrorCode
-from tests.transactions.test_transactions import committed, settle, stable_offset
+from tests.transactions.test_transactions import committed, stable_offset, wait_for_end
 from tests.transactions.wire import TransactionClient, known, machine_of, transaction_broker, wait_loaded
 
 NONE = ErrorCode.NONE
@@ -36,7 +36,7 @@ def test_an_end_that_could_not_be_written_was_not_decided(broker, client):
     assert known(broker).state == "Ongoing"
     assert client.markers() == []
     assert client.commit() is NONE
-    settle(broker)
+    wait_for_end(broker)
     assert committed(broker) == [b"v"]
 
 
@@ -47,7 +47,7 @@ def test_a_marker_that_found_no_room_is_written_later(broker, client):
     assert client.wait(asked).error_code == NONE
     assert (known(broker).state, stable_offset(broker)) == ("PrepareCommit", 0)
     broker.pass_time(10_000)
-    settle(broker)
+    wait_for_end(broker)
     assert (client.markers(), committed(broker)) == (["COMMIT"], [b"v"])
     assert broker.node.broker.transactions.markers.unwritten == 0
 
@@ -65,12 +65,12 @@ def test_a_completion_that_could_not_be_written_is_tried_again(broker, client):
     assert client.commit() is NONE
     broker.run_until(lambda: machine_of(broker) is not machine and machine_of(broker) is not None)
     broker.pass_time(1_000)
-    settle(broker)
+    wait_for_end(broker)
     assert known(broker).state == "CompleteCommit"
     assert committed(broker) == [b"v"]
     assert client.write(b"w") is NONE
     assert client.commit() is NONE
-    settle(broker)
+    wait_for_end(broker)
     assert committed(broker) == [b"v", b"w"]
 
 
@@ -83,6 +83,6 @@ def test_endings_whose_commit_takes_too_long_are_not_forgotten(broker, client):
     assert client.wait(asked).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     broker.release_syncs()
     broker.pass_time(1_000)
-    settle(broker)
+    wait_for_end(broker)
     assert committed(broker) == [b"v"]
     assert client.markers() == ["COMMIT"]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headrace.core.coordination.machine import Producer
 from headrace.model.errors import ErrorCode
-from tests.epochs.harness import EpochHarness
+from tests.batch_commits.harness import BatchHarness
 from tests.transactions.harness import Harness
 
 NONE, FENCED = ErrorCode.NONE, ErrorCode.PRODUCER_FENCED
@@ -73,10 +73,10 @@ def test_a_producer_that_resumes_hears_the_same_again():
 
 
 def test_a_task_that_was_aborted_cannot_go_on_under_an_id_of_the_pool():
-    harness = EpochHarness()
+    harness = BatchHarness()
     harness.begin("a", run="1", batch=0, attempt=0)
     assert harness.write("a") is NONE
-    assert harness.abort_epoch(run="1", batch=0).aborted == 1
+    assert harness.abort_batch(run="1", batch=0).aborted == 1
     assert harness.finish("a", commit=False).error is FENCED
     harness.complete()
     assert harness.finish("a", commit=False).error is FENCED
@@ -84,7 +84,7 @@ def test_a_task_that_was_aborted_cannot_go_on_under_an_id_of_the_pool():
 
 
 def test_a_task_that_aborts_itself_cannot_go_on_under_an_id_of_the_pool():
-    harness = EpochHarness()
+    harness = BatchHarness()
     harness.begin("a", run="1", batch=0, attempt=0)
     assert harness.write("a") is NONE
     ended = harness.finish("a", commit=False)

@@ -51,7 +51,7 @@ def stable_offset(broker, partition=0):
     return broker.client().ask(ApiKey.LIST_OFFSETS, 7, request).topics[0].partitions[0].offset
 
 
-def settle(broker, transactional_id="id"):
+def wait_for_end(broker, transactional_id="id"):
     """Until no transaction of the id is on its way to its end."""
     broker.run_until(lambda: not known(broker, transactional_id).state.startswith("Prepare"))
 
@@ -61,7 +61,7 @@ def test_readers_see_what_is_committed(broker, client):
         assert client.write(b"%d" % number, b"%d'" % number) is NONE
         assert committed(broker) == ([b"0", b"0'"] if number else [])
         assert client.end(commit=commit) is NONE
-        settle(broker)
+        wait_for_end(broker)
     assert committed(broker) == [b"0", b"0'", b"2", b"2'"]
     assert client.markers() == ["COMMIT", "ABORT", "COMMIT"]
     assert stable_offset(broker) == broker.partition("t").log.end_offset == 9
@@ -73,7 +73,7 @@ def test_producers_of_before_version_2(broker, client):
         assert client.add(0) == [NONE]
         assert client.write(b"%d" % number, version=11) is NONE
         assert client.end(commit=number != 1, version=4) is NONE
-        settle(broker)
+        wait_for_end(broker)
     assert (client.producer_epoch, committed(broker)) == (0, [b"0", b"2"])
 
 
@@ -88,7 +88,7 @@ def test_the_next_transaction_may_begin_before_the_last_one_has_ended(broker, cl
         ending = client.send_end()
         client.producer_epoch += 1
     assert client.wait(ending).error_code == NONE
-    settle(broker)
+    wait_for_end(broker)
     assert committed(broker) == [b"%d" % number for number in range(10)]
 
 
@@ -100,7 +100,7 @@ def test_a_zombie_writes_nothing_more(broker, client):
     assert other.write(b"kept") is NONE
     assert client.write(b"later") is ErrorCode.INVALID_PRODUCER_EPOCH
     assert other.commit() is NONE
-    settle(broker)
+    wait_for_end(broker)
     assert committed(broker) == [b"kept"]
 
 
@@ -109,7 +109,7 @@ def test_a_write_that_comes_after_the_abort_opens_nothing(broker, client):
     assert client.write(b"first") is NONE
     stale_epoch = client.producer_epoch
     assert client.abort() is NONE
-    settle(broker)
+    wait_for_end(broker)
     client.producer_epoch = stale_epoch
     assert client.write(b"delayed") is ErrorCode.INVALID_PRODUCER_EPOCH
     assert stable_offset(broker) == 2
@@ -118,7 +118,7 @@ def test_a_write_that_comes_after_the_abort_opens_nothing(broker, client):
     assert plain.add(1) == [NONE]
     assert plain.write(b"first", partition=1, version=11) is NONE
     assert plain.abort(version=4) is NONE
-    settle(broker, "plain")
+    wait_for_end(broker, "plain")
     assert plain.write(b"delayed", partition=1, version=11) is ErrorCode.TRANSACTION_ABORTABLE
     assert plain.write(b"delayed", partition=1, version=10) is ErrorCode.INVALID_TXN_STATE
     assert stable_offset(broker, 1) == broker.partition("t", 1).log.end_offset == 2
@@ -131,7 +131,7 @@ def test_a_deleted_topic_does_not_keep_a_transaction_open(broker, client):
     assert client.write(b"b") is NONE
     assert broker.client().delete_topic("short-lived") == NONE
     assert client.commit() is NONE
-    settle(broker)
+    wait_for_end(broker)
     assert committed(broker) == [b"b"]
 
 
@@ -142,7 +142,7 @@ def test_a_timeout_lets_readers_go_on(broker):
     assert broker.client().produce_error("t", 0) == NONE
     assert (stable_offset(broker), committed(broker)) == (0, [])
     broker.pass_time(30_000)
-    settle(broker, "slow")
+    wait_for_end(broker, "slow")
     assert stable_offset(broker) == 3
     assert committed(broker) == [b"v"]
     assert slow.write(b"more") is ErrorCode.INVALID_PRODUCER_EPOCH
@@ -171,7 +171,7 @@ def test_after_a_kill_the_outcome_is_what_was_answered(commit, synced):
         broker.machine.kill()
         broker.boot()
         wait_loaded(broker)
-        settle(broker)
+        wait_for_end(broker)
         state = known(broker).state
         again = TransactionClient(broker)
         if state == "Ongoing":
@@ -200,7 +200,7 @@ def test_a_retry_after_a_kill_is_told_the_same(broker, client):
     broker.machine.kill()
     broker.boot()
     wait_loaded(broker)
-    settle(broker)
+    wait_for_end(broker)
     again = TransactionClient(broker)
     again.producer_id, again.producer_epoch = client.producer_id, client.producer_epoch - 1
     assert again.commit() is NONE

@@ -27,17 +27,17 @@ def test_timeouts_are_dealt_with_some_a_turn(monkeypatch):
         assert client.init(timeout_ms=60_000) is ErrorCode.NONE
         assert client.add(0) == [ErrorCode.NONE]
     fenced, marked = Counter(), Counter()
-    time_is_up, append_marker = TransactionCoordinator._time_is_up, LedPartition.append_marker
+    time_out, append_marker = TransactionCoordinator._time_out, LedPartition.append_marker
 
-    def counted_time_is_up(*arguments):
+    def counted_time_out(*arguments):
         fenced[broker.world.steps] += 1
-        return time_is_up(*arguments)
+        return time_out(*arguments)
 
     def counted_append_marker(*arguments, **options):
         marked[broker.world.steps] += 1
         return append_marker(*arguments, **options)
 
-    monkeypatch.setattr(TransactionCoordinator, "_time_is_up", counted_time_is_up)
+    monkeypatch.setattr(TransactionCoordinator, "_time_out", counted_time_out)
     monkeypatch.setattr(LedPartition, "append_marker", counted_append_marker)
     broker.pass_time(61_000)
     broker.run_until(lambda: known(broker, names[-1]).state is TransactionState.COMPLETE_ABORT)

@@ -9,7 +9,7 @@ from headrace.core.coordination.uptime import UPTIME_CHECKPOINT_MS
 from headrace.core.transactions.records import TransactionRecord, TransactionRecords, UptimeRecord
 from headrace.core.transactions.states import TransactionState
 from headrace.model.errors import ErrorCode
-from tests.epochs.harness import OWNER, EpochHarness
+from tests.batch_commits.harness import OWNER, BatchHarness
 from tests.transactions.harness import ID, Harness
 
 HOUR_MS = 3_600_000
@@ -19,7 +19,7 @@ LIMIT_MS = 2 * HOUR_MS
 
 def small():
     """Two hours instead of seven days: a checkpoint comes every minute."""
-    return EpochHarness(id_expiration_ms=LIMIT_MS, expiry_interval_ms=600_000)
+    return BatchHarness(id_expiration_ms=LIMIT_MS, expiry_interval_ms=600_000)
 
 
 def test_a_jump_of_the_wall_clock_forgets_nothing():
@@ -142,4 +142,4 @@ def test_a_record_of_a_release_without_uptimes_counts_from_the_upgrade_on():
     assert ID in harness.machine.transactions
     harness.wait(2 * 600_000)
     assert ID not in harness.machine.transactions
-    assert OWNER not in harness.machine.epochs.owners
+    assert OWNER not in harness.machine.batch_commits.owners

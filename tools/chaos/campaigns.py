@@ -23,7 +23,7 @@ SIMULATORS = {
     "log": "simulator",
     "groups": "simulator of groups",
     "transactions": "simulator of transactions",
-    "epochs": "simulator of epochs",
+    "batch-commits": "simulator of batch commits",
     "compaction": "simulator of compaction",
 }
 """By the scenario."""
@@ -34,7 +34,7 @@ LONG_PAUSES = "long pauses"
 SPARK_KILLS = "Spark kills"
 SPARK_OUTAGES = "Spark outages"
 
-SEEDS = {"log": 5_000, "groups": 2_000, "transactions": 2_000, "epochs": 2_000, "compaction": 2_000}
+SEEDS = {"log": 5_000, "groups": 2_000, "transactions": 2_000, "batch-commits": 2_000, "compaction": 2_000}
 KnownFault = Callable[[pytest.MonkeyPatch], None]
 """Puts it in."""
 

@@ -145,7 +145,7 @@ def _processes(record: Record) -> str:
     if spark.done:
         rows.append(
             (
-                "Spark's Python worker, its driver or the broker killed at a named point of an epoch",
+                "Spark's Python worker, its driver or the broker killed at a named point of a batch commit",
                 f"{spark.number('kills'):,} kills ({spark.number('worker')} of workers, {spark.number('driver')} of "
                 f"drivers, {spark.number('broker')} of brokers)",
                 f"{spark.number('rows'):,} rows",

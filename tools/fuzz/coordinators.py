@@ -33,11 +33,11 @@ from headrace.core.groups.subscriptions import (
     read_subscription,
     subscribed_topics,
 )
-from headrace.core.transactions.owner_records import CommittedMember, Owner, OwnerRecord
+from headrace.core.transactions.owner_records import CommittedWriter, Owner, OwnerRecord
 from headrace.core.transactions.records import (
     PLAIN_VALUE_VERSION,
+    BatchWriter,
     CoordinatorRecord,
-    Member,
     Transaction,
     TransactionRecord,
     TransactionRecords,
@@ -146,9 +146,9 @@ def _transaction_seeds() -> list[bytes]:
         next_producer_id=8,
         last_producer_epoch=0,
         client_version=2,
-        member=Member("run", 5, 9),
+        writer=BatchWriter("run", 5, 9),
     )
-    owner = Owner("run", ("older", "old"), 5, "run", (CommittedMember(0, 7, 1), CommittedMember(1, 8, 1)), NOW_MS, "w")
+    owner = Owner("run", ("older", "old"), 5, "run", (CommittedWriter(0, 7, 1), CommittedWriter(1, 8, 1)), NOW_MS, "w")
     found: list[CoordinatorRecord] = [
         TransactionRecord("id", open_one),
         TransactionRecord("id", lent),

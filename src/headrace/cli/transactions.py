@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import click
 
+from headrace.cli.batches import batches, pooled_writers, writer_json, writer_text
 from headrace.cli.console import clean, count_text, partitions_text, print_json, print_table
-from headrace.cli.epochs import epochs, member_json, member_text, pooled_members
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import (
@@ -45,7 +45,7 @@ def command() -> None:
     """List, describe and abort transactions, also those that hang."""
 
 
-command.add_command(epochs)
+command.add_command(batches)
 
 
 @command.command("list")
@@ -137,9 +137,9 @@ def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
     """Describe transactional ids: state, producer, age, and the partitions of what is open."""
     with Admin(bootstrap) as admin:
         found = _described(admin, ids)
-    members = pooled_members(bootstrap, ids)
+    writers = pooled_writers(bootstrap, ids)
     if as_json:
-        print_json([_description_json(each) | member_json(members.get(each.transactional_id)) for each in found])
+        print_json([_description_json(each) | writer_json(writers.get(each.transactional_id)) for each in found])
         return
     print_table(
         ("transactional id", "state", "producer", "epoch", "timeout", "open for"),
@@ -158,8 +158,8 @@ def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
     )
     for each in found:
         where = f" in {partitions_text(each.partitions)}" if each.partitions else ""
-        member = members.get(each.transactional_id)
-        lent = f", lent to {member_text(member)}" if member is not None else ""
+        writer = writers.get(each.transactional_id)
+        lent = f", lent to {writer_text(writer)}" if writer is not None else ""
         click.echo(clean(f'"{each.transactional_id}": coordinator {each.coordinator}{where and ", open"}{where}{lent}'))
 
 

@@ -122,7 +122,7 @@ class ProducerFenced(ClientError):
     """Another producer with the same transactional id has taken over; this one can do nothing more."""
 
 
-class EpochFenced(ClientError):
+class BatchFenced(ClientError):
     """A newer run of the same owner has taken over; this run can write and commit nothing more."""
 
 

@@ -14,8 +14,8 @@ from headrace.sim.context import RunContext
 from headrace.sim.nemesis import Nemesis
 from headrace.sim.node import VirtualNode
 from headrace.sim.operator import NO_CRASH, Operator
+from headrace.sim.scenarios.batch_commits import BatchCommitsScenario
 from headrace.sim.scenarios.compaction import CompactionScenario
-from headrace.sim.scenarios.epochs import EpochsScenario
 from headrace.sim.scenarios.groups import GroupsScenario
 from headrace.sim.scenarios.log import LogScenario
 from headrace.sim.scenarios.scenario import Scenario
@@ -25,7 +25,7 @@ from headrace.sim.world import RunTooLong, World
 
 SCENARIOS: dict[str, type[Scenario]] = {
     scenario.name: scenario
-    for scenario in (LogScenario, GroupsScenario, TransactionsScenario, EpochsScenario, CompactionScenario)
+    for scenario in (LogScenario, GroupsScenario, TransactionsScenario, BatchCommitsScenario, CompactionScenario)
 }
 MINUTE_MS = 60_000
 MINUTES = 1.0

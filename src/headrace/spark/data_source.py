@@ -83,14 +83,14 @@ class HeadraceDataSource(DataSource):
             return RefusingReader(error)
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
-        from headrace.spark.sink.writers import batch_writer
+        from headrace.spark.sink.writers import topic_writer
 
-        return batch_writer(self.options, schema, overwrite)
+        return topic_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
-        from headrace.spark.sink.writers import stream_writer
+        from headrace.spark.sink.writers import topic_stream_writer
 
-        return stream_writer(self.options, schema)
+        return topic_stream_writer(self.options, schema)
 
     def _source_options(self) -> SourceOptions:
         if self._source is None:

@@ -51,7 +51,7 @@ OWN_SOURCE_NAMES = (
 STREAM_NAMES = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger", "commitGroup")
 """What a batch read takes and does nothing with, as Spark's Kafka connector does with the first three."""
 
-SINK_NAMES = ("topic", "delivery", "sinkName", "idempotenceKey", "idempotenceEpoch", "lanes")
+SINK_NAMES = ("topic", "delivery", "sinkName", "idempotenceKey", "idempotenceBatchId", "lanes")
 
 BOTH_NAMES = ("bootstrap.servers", "includeHeaders")
 """For reads and writes; of a write the second says nothing, as in Spark's Kafka connector."""
@@ -64,6 +64,9 @@ SPARK_NAMES = (
 
 KNOWN_NAMES = (*SOURCE_NAMES, *OWN_SOURCE_NAMES, *SINK_NAMES, *SPARK_NAMES)
 
+RENAMED = {"idempotenceEpoch": "idempotenceBatchId"}
+"""Options of earlier releases and their present names. They are refused, since ignoring one could repeat rows."""
+
 
 class OptionError(ValueError):
     """An option that is missing, unknown, wrong, or contradicts another; the message names it and what to do."""
@@ -71,6 +74,7 @@ class OptionError(ValueError):
 
 def check_names(options: Mapping[str, str]) -> None:
     """Refuse the first name that nobody knows; those with `kafka.` are looked at by those who pass them on."""
+    refuse_renamed(options)
     known = {name.lower(): name for name in KNOWN_NAMES}
     for name in options:
         if name.lower().startswith(TABLE_PREFIX):
@@ -81,6 +85,14 @@ def check_names(options: Mapping[str, str]) -> None:
             )
         if name.lower() not in known and not name.lower().startswith(KAFKA_PREFIX):
             raise OptionError(f'unknown option "{name}" of format "headrace"{suggestion(name, known.values())}')
+
+
+def refuse_renamed(options: Iterable[str]) -> None:
+    """Refuse the options of earlier releases that have another name now."""
+    given = {name.lower() for name in options}
+    for before, now in RENAMED.items():
+        if before.lower() in given:
+            raise OptionError(f'option "{before}" has another name since this release: write "{now}" instead')
 
 
 def refuse_names(options: Iterable[str], foreign: Iterable[str], why: str) -> None:

@@ -70,10 +70,10 @@ class ApiKey(IntEnum):
     DESCRIBE_TOPIC_PARTITIONS = 75
 
     # Headrace's own, far from Kafka's, which has keys below 100.
-    BEGIN_EPOCH_MEMBER = 32_000
-    COMMIT_EPOCH = 32_001
-    ABORT_EPOCH = 32_002
-    DESCRIBE_EPOCHS = 32_003
+    BEGIN_BATCH_WRITER = 32_000
+    COMMIT_BATCH = 32_001
+    ABORT_BATCH = 32_002
+    DESCRIBE_BATCHES = 32_003
     SCAN_MANIFEST = 32_010
     SCAN_RELEASE = 32_011
 
@@ -142,10 +142,10 @@ APIS: dict[int, Api] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: Api("consumer_group_describe", 1, 0),
     ApiKey.LIST_CONFIG_RESOURCES: Api("list_config_resources", 1, 0),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Api("describe_topic_partitions", 0, 0),
-    ApiKey.BEGIN_EPOCH_MEMBER: Api("begin_epoch_member", 0, 0),
-    ApiKey.COMMIT_EPOCH: Api("commit_epoch", 1, 0),
-    ApiKey.ABORT_EPOCH: Api("abort_epoch", 0, 0),
-    ApiKey.DESCRIBE_EPOCHS: Api("describe_epochs", 0, 0),
+    ApiKey.BEGIN_BATCH_WRITER: Api("begin_batch_writer", 0, 0),
+    ApiKey.COMMIT_BATCH: Api("commit_batch", 1, 0),
+    ApiKey.ABORT_BATCH: Api("abort_batch", 0, 0),
+    ApiKey.DESCRIBE_BATCHES: Api("describe_batches", 0, 0),
     ApiKey.SCAN_MANIFEST: Api("scan_manifest", 0, 0),
     ApiKey.SCAN_RELEASE: Api("scan_release", 0, 0),
 }

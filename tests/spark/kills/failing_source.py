@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from headrace.spark.sink.identity import BATCH_ID
 from headrace.spark.sink.options import SinkOptions
 from headrace.spark.sink.reports import TaskReport
-from headrace.spark.sink.writers import Messages, TopicStreamWriter, stream_writer
+from headrace.spark.sink.writers import Messages, TopicStreamWriter, topic_stream_writer
 from tests.spark.kills.points import Points, in_task
 
 POINTS_OPTION = "points"
@@ -49,4 +49,4 @@ class FailingSource(DataSource):
         return "key STRING, value STRING"
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        return FailingStreamWriter(stream_writer(self._given, schema)._options, self._folder)
+        return FailingStreamWriter(topic_stream_writer(self._given, schema)._options, self._folder)

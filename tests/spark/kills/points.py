@@ -1,4 +1,4 @@
-"""The named points of an epoch, and what happens to whom when a process comes to one of them.
+"""The named points of a batch commit, and what happens to a process that reaches one.
 
 A plan belongs to one micro-batch. The process that comes to its point first creates the plan's file, so each plan is
 carried out once, and a plan without its file at the end was not met.
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from headrace.client.blocking.epochs import Epochs
+from headrace.client.blocking.batch_commits import BatchCommits
 from headrace.client.blocking.producer import Producer
 from headrace.client.blocking.transaction import Transaction
 
 TASK_POINTS = ("before begin", "after begin", "while writing", "before flush", "after flush")
 COMMIT_POINTS = ("before commit", "after commit")
 MARKERS = "between record and markers"
-"""In the broker: the epoch is committed, and no partition has been told."""
+"""In the broker: the batch is committed, and no partition has been told."""
 
 WORKER, DRIVER, BROKER, SHUFFLE, PAUSE, RAISE = "worker", "driver", "broker", "shuffle files", "pause", "raise"
 EVERY_KILL = (
@@ -155,9 +155,9 @@ def _runs(pid: int) -> bool:
 @contextlib.contextmanager
 def in_task(points: Points, batch: int) -> Iterator[None]:
     """While a task writes, its points are where these calls are."""
-    begin, send, hand_over = Epochs.begin_epoch_member, Producer.send_batch, Transaction.hand_over
+    begin, send, hand_over = BatchCommits.begin_batch_writer, Producer.send_batch, Transaction.hand_over
 
-    def begin_epoch_member(*arguments: Any, **named: Any) -> Any:
+    def begin_batch_writer(*arguments: Any, **named: Any) -> Any:
         points.reach("before begin", batch)
         member = begin(*arguments, **named)
         points.reach("after begin", batch)
@@ -175,7 +175,7 @@ def in_task(points: Points, batch: int) -> Iterator[None]:
         return prepared
 
     with (
-        patch.object(Epochs, "begin_epoch_member", begin_epoch_member),
+        patch.object(BatchCommits, "begin_batch_writer", begin_batch_writer),
         patch.object(Producer, "send_batch", send_batch),
         patch.object(Transaction, "hand_over", handing_over),
     ):

@@ -76,7 +76,7 @@ def test_a_stage_that_is_tried_again_and_two_drivers_of_one_checkpoint(tmp_path:
         run.run_to_the_end(tasks=[2])
         run.points.resume()
         assert first.wait(DRIVER_S_MAX) != 0
-        # The epoch is committed already, so it is Spark that stops the older driver when it notes it in its own log.
+        # The batch is committed already, so it is Spark that stops the older driver when it notes it in its own log.
         assert "CONCURRENT_STREAM_LOG_UPDATE" in run.complaints()
         run.check()
     finally:

@@ -35,7 +35,7 @@ def main(address: str, folder: Path) -> None:
         rows.select("value").write.format("headrace").mode("append").options(**to_topic).save()
 
     def named(rows: Any, batch: int) -> None:
-        options = {**to_topic, "idempotenceKey": "connect", "idempotenceEpoch": batch}
+        options = {**to_topic, "idempotenceKey": "connect", "idempotenceBatchId": batch}
         rows.select("value").write.format("headrace").mode("append").options(**options).save()
 
     def run(write: Callable[[Any, int], None], name: str) -> str:

@@ -37,12 +37,12 @@ def test_a_write_is_known_by_its_query_or_by_its_key(monkeypatch: pytest.MonkeyP
     assert found(monkeypatch, STREAM) == Identity("spark.q.sink", "r", 7, 5, "w")
     assert found(monkeypatch, {}) is None
     assert found(monkeypatch, {}, idempotenceKey="k") == Identity("spark.key.k.sink", "w", 0, 5, "w")
-    named = found(monkeypatch, {}, idempotenceKey="k", idempotenceEpoch="3")
+    named = found(monkeypatch, {}, idempotenceKey="k", idempotenceBatchId="3")
     assert named == Identity("spark.key.k.sink", "w", 3, 5, "w")
 
 
-def test_a_key_without_an_epoch_goes_by_the_batch_of_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Epoch 0 for every batch would drop all but the first."""
+def test_a_key_without_a_batch_goes_by_the_batch_of_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batch 0 for every batch would drop all but the first."""
     assert found(monkeypatch, STREAM, idempotenceKey="k") == Identity("spark.key.k.sink", "w", 7, 5, "w")
 
 
@@ -50,9 +50,9 @@ def test_a_key_without_an_epoch_goes_by_the_batch_of_its_query(monkeypatch: pyte
 def test_on_connect_a_write_of_a_query_is_refused_unless_it_says_what_it_is(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
 ) -> None:
-    with pytest.raises(OptionError, match=r"on Spark Connect .* idempotenceKey .* idempotenceEpoch .*batch id"):
+    with pytest.raises(OptionError, match=r"on Spark Connect .* idempotenceKey .* idempotenceBatchId .*batch id"):
         found(monkeypatch, IN_A_QUERY, **options)
-    named = found(monkeypatch, IN_A_QUERY, idempotenceKey="k", idempotenceEpoch="3")
+    named = found(monkeypatch, IN_A_QUERY, idempotenceKey="k", idempotenceBatchId="3")
     assert named == Identity("spark.key.k.sink", "w", 3, 5, "w")
     assert found(monkeypatch, IN_A_QUERY, delivery="at-least-once") is None
     with pytest.raises(OptionError, match="on Spark Connect"):

@@ -35,8 +35,8 @@ def options(place: Place, lanes: int = 2) -> SinkOptions:
     return parse_sink_options({**given, "delivery": "lanes", "lanes": str(lanes)})
 
 
-def identity(place: Place, epoch: int, run: str = "run", write: str = "write") -> Identity:
-    return Identity(f"spark.q.{place[1]}", run, epoch, 0, write)
+def identity(place: Place, batch_id: int, run: str = "run", write: str = "write") -> Identity:
+    return Identity(f"spark.q.{place[1]}", run, batch_id, 0, write)
 
 
 def rows(lane: int, numbers: range) -> Iterator[pa.RecordBatch]:
@@ -48,7 +48,7 @@ def read(place: Place) -> Counter[int]:
     return Counter(int(message.value()) for message in messages(place))
 
 
-def test_a_lane_writes_an_epoch_once(place: Place) -> None:
+def test_a_lane_writes_a_batch_once(place: Place) -> None:
     for _ in range(2):
         for lane in range(2):
             write_rows_of_lane(rows(lane, range(lane, 100, 2)), options(place), identity(place, 0), lane)
@@ -61,12 +61,12 @@ def test_a_lane_writes_an_epoch_once(place: Place) -> None:
 
 @pytest.mark.parametrize("run", ["run", "later"])
 def test_a_second_write_under_one_name_is_not_passed_over(place: Place, run: str) -> None:
-    """Neither in the run that wrote the first, nor in one that repeats the epoch after a kill between the two."""
+    """Neither in the run that wrote the first, nor in one that repeats the batch after a kill between the two."""
     write_rows_of_lane(rows(0, range(10)), options(place), identity(place, 0, write="first"), 0)
     first = identity(place, 0, run, "first" if run == "run" else "first again")
     for _ in range(2):
         assert write_rows_of_lane(rows(0, range(10)), options(place), first, 0).records == 0
-    with pytest.raises(SameLaneTwice, match="an option sinkName of its own"):
+    with pytest.raises(SameLaneTwice, match="a different option sinkName"):
         write_rows_of_lane(rows(0, range(10, 20)), options(place), identity(place, 0, run, "second"), 0)
     write_rows_of_lane(rows(0, range(20, 30)), options(place), identity(place, 1, run, "next"), 0)
     assert read(place) == Counter([*range(10), *range(20, 30)])

@@ -1,12 +1,14 @@
 """Options are checked before anything is written, and every error names the option."""
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from headrace.spark.option_names import OptionError
+from headrace.spark.option_names import OptionError, check_names
 from headrace.spark.sink.options import BATCH_BYTES_DEFAULT, parse_sink_options
+from headrace.spark.sink.tables.options import parse_table_options
 from headrace.wire.records.compression import Compression
 
 SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9"}
@@ -26,7 +28,7 @@ def test_options_as_spark_gives_them() -> None:
         "topic": "t",
         "sinkname": "second",
         "idempotencekey": "nightly-7",
-        "idempotenceepoch": "3",
+        "idempotencebatchid": "3",
         "kafka.compression.type": "zstd",
         "kafka.transaction.timeout.ms": "1800000",
         "kafka.security.protocol": "SASL_SSL",
@@ -35,7 +37,7 @@ def test_options_as_spark_gives_them() -> None:
         "queryname": "q",
     }
     options = pickle.loads(pickle.dumps(parse_sink_options(given)))
-    assert (options.topic, options.sink_name, options.idempotence_key, options.idempotence_epoch) == (
+    assert (options.topic, options.sink_name, options.idempotence_key, options.idempotence_batch_id) == (
         "t",
         "second",
         "nightly-7",
@@ -64,8 +66,11 @@ def test_fewer_acknowledgements_are_at_least_once() -> None:
         ({**SERVERS, "topic": ""}, 'option "topic" is empty'),
         ({**SERVERS, "delivery": "twice"}, 'option "delivery" is one of exactly-once, at-least-once'),
         ({**SERVERS, "delivery": "at-least-once", "idempotencekey": "k"}, "leave one of the two out"),
-        ({**SERVERS, "idempotenceepoch": "1"}, "give that too"),
-        ({**SERVERS, "idempotencekey": "k", "idempotenceepoch": "-1"}, 'option "idempotenceEpoch" is a whole number'),
+        ({**SERVERS, "idempotencebatchid": "1"}, "set that too"),
+        (
+            {**SERVERS, "idempotencekey": "k", "idempotencebatchid": "-1"},
+            'option "idempotenceBatchId" is a whole number',
+        ),
         ({**SERVERS, "delivery": "exactly-once", "kafka.acks": "1"}, "writing exactly once needs kafka.acks=all"),
         ({**SERVERS, "idempotencekey": "k", "kafka.acks": "0"}, "writing exactly once needs kafka.acks=all"),
         ({**SERVERS, "delivery": "lanes", "lanes": "2"}, 'write_lanes needs the option "topic"'),
@@ -94,3 +99,11 @@ def test_fewer_acknowledgements_are_at_least_once() -> None:
 def test_a_wrong_option_says_what_to_do(given: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         parse_sink_options(given)
+
+
+@pytest.mark.parametrize("check", [check_names, parse_table_options])
+def test_options_of_an_earlier_release_are_refused_with_their_present_name(check: Callable[[Any], object]) -> None:
+    """They are not ignored: without its batch id a write could repeat rows."""
+    for name in ("idempotenceEpoch", "idempotenceepoch"):
+        with pytest.raises(OptionError, match=r'"idempotenceEpoch" has another name .* write "idempotenceBatchId"'):
+            check({"path": "/x", "idempotenceKey": "k", name: "3"})

@@ -105,7 +105,7 @@ def test_a_batch_under_a_key_is_written_once(spark: "SparkSession", broker: Embe
     for _ in range(2):
         writer(rows, broker, topic=topic, idempotenceKey=f"nightly-{topic}").save()
     assert numbers(spark, broker, topic) == Counter(range(ROWS))
-    writer(rows, broker, topic=topic, idempotenceKey=f"nightly-{topic}", idempotenceEpoch=1).save()
+    writer(rows, broker, topic=topic, idempotenceKey=f"nightly-{topic}", idempotenceBatchId=1).save()
     assert numbers(spark, broker, topic) == Counter(dict.fromkeys(range(ROWS), 2))
 
 
@@ -161,7 +161,7 @@ def test_two_writes_of_one_name_in_foreach_batch_are_refused(
 
     feed(tmp_path / "in", 0)
     for _ in range(2):
-        with pytest.raises(StreamingQueryException, match="an option sinkName of its own"):
+        with pytest.raises(StreamingQueryException, match="a different option sinkName"):
             run(stream(spark, tmp_path / "in").writeStream.foreachBatch(twice), tmp_path / "checkpoint")
         assert numbers(spark, broker, topic) == Counter(range(0, ROWS, 2))
     names[1] = {"sinkName": "odd"}

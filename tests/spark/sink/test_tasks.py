@@ -10,16 +10,16 @@ import confluent_kafka
 import pyarrow as pa
 import pytest
 
-from headrace.client.blocking.epochs import Epochs
+from headrace.client.batch_commits import BatchWriter
+from headrace.client.blocking.batch_commits import BatchCommits
 from headrace.client.core.partitioners import partition_for_key
-from headrace.client.epochs import EpochMember
-from headrace.client.errors import BrokerError, BrokerUnreachable, ClientError, DeadlineExceeded, EpochFenced
+from headrace.client.errors import BatchFenced, BrokerError, BrokerUnreachable, ClientError, DeadlineExceeded
 from headrace.model.errors import ErrorCode
 from headrace.spark import log_once
 from headrace.spark.broker_wait import BrokersAway
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink import commits, connections, tasks
-from headrace.spark.sink.commits import EpochNotCommitted, abort, commit
+from headrace.spark.sink.commits import BatchNotCommitted, abort, commit
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import SinkOptions, parse_sink_options
 from headrace.spark.sink.reports import TaskReport
@@ -93,16 +93,16 @@ def read(place: tuple[EmbeddedBroker, str], *, isolation: str = "read_committed"
 
 
 def task(
-    place: tuple[EmbeddedBroker, str], first: int, count: int, *, attempt: int, epoch: int = 0, run: str = "r1"
+    place: tuple[EmbeddedBroker, str], first: int, count: int, *, attempt: int, batch_id: int = 0, run: str = "r1"
 ) -> Any:
-    return write_rows(rows(first, count), options(place), Identity(f"spark.q.{place[1]}", run, epoch, attempt))
+    return write_rows(rows(first, count), options(place), Identity(f"spark.q.{place[1]}", run, batch_id, attempt))
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_at_least_once_rows_are_there_and_in_their_place(place: tuple[EmbeddedBroker, str], compression: str) -> None:
     given = options(place, delivery="at-least-once", **{"kafka.compression.type": compression})
     report = write_rows(rows(0, 2_500), given, None)
-    assert (report.identity, report.member, report.records) == (None, None, 2_500)
+    assert (report.identity, report.writer, report.records) == (None, None, 2_500)
     found = messages(place)
     assert sorted(int(message.value()) for message in found) == list(range(2_500))
     assert all(message.partition() == partition_for_key(message.key(), PARTITIONS) for message in found)
@@ -122,10 +122,10 @@ def test_exactly_once_rows_are_seen_when_the_driver_commits(place: tuple[Embedde
     commit(options(place), reports)
     assert sorted(read(place)) == list(range(1_000))
     replayed = task(place, 0, 1_000, attempt=9, run="r2")
-    assert (replayed.member, replayed.records) == (None, 0)
+    assert (replayed.writer, replayed.records) == (None, 0)
     commit(options(place), [replayed])
     assert sorted(read(place)) == list(range(1_000))
-    later = task(place, 1_000, 10, attempt=10, epoch=1, run="r2")
+    later = task(place, 1_000, 10, attempt=10, batch_id=1, run="r2")
     commit(options(place), [later])
     assert sorted(read(place)) == list(range(1_010))
 
@@ -143,15 +143,15 @@ def test_abort_after_a_commit_that_seemed_to_fail_changes_nothing(place: tuple[E
     commit(options(place), [report])
     abort(options(place), [report])
     assert sorted(read(place)) == list(range(50))
-    lost = task(place, 50, 50, attempt=2, epoch=1)
+    lost = task(place, 50, 50, attempt=2, batch_id=1)
     abort(options(place), [lost])
     abort(options(place), [])
-    commit(options(place), [task(place, 50, 50, attempt=3, epoch=1)])
+    commit(options(place), [task(place, 50, 50, attempt=3, batch_id=1)])
     assert sorted(read(place)) == list(range(100))
 
 
 def test_an_abort_without_any_report_leaves_the_rows_to_the_next_run(place: tuple[EmbeddedBroker, str]) -> None:
-    """After the failure of all tasks Spark hands over nothing: not even whose epoch it was."""
+    """After the failure of all tasks Spark hands over nothing: not even whose batch it was."""
     task(place, 0, 50, attempt=1)
     TopicStreamWriter(options(place)).abort([None, None], 0)
     commit(options(place), [task(place, 0, 50, attempt=2, run="r2")])
@@ -184,9 +184,9 @@ def test_a_repeated_commit_is_the_same_commit(place: tuple[EmbeddedBroker, str])
 def test_an_older_run_can_neither_commit_nor_write(place: tuple[EmbeddedBroker, str]) -> None:
     old = task(place, 0, 50, attempt=1, run="r1")
     new = task(place, 0, 60, attempt=2, run="r2")
-    with pytest.raises((EpochFenced, EpochNotCommitted)):
+    with pytest.raises((BatchFenced, BatchNotCommitted)):
         commit(options(place), [old])
-    with pytest.raises(EpochFenced):
+    with pytest.raises(BatchFenced):
         task(place, 0, 50, attempt=3, run="r1")
     commit(options(place), [new])
     assert sorted(read(place)) == list(range(60))
@@ -195,12 +195,12 @@ def test_an_older_run_can_neither_commit_nor_write(place: tuple[EmbeddedBroker, 
 def test_a_second_write_of_one_run_under_one_name_is_refused(place: tuple[EmbeddedBroker, str]) -> None:
     commit(options(place), [task(place, 0, 50, attempt=1)])
     second = task(place, 50, 50, attempt=2)
-    with pytest.raises(EpochNotCommitted, match="an option sinkName of its own"):
+    with pytest.raises(BatchNotCommitted, match="a different option sinkName"):
         commit(options(place), [second])
     assert sorted(read(place)) == list(range(50))
 
 
-def test_a_second_write_is_not_passed_over_when_a_later_run_repeats_the_epoch(
+def test_a_second_write_is_not_passed_over_when_a_later_run_repeats_the_batch(
     place: tuple[EmbeddedBroker, str],
 ) -> None:
     """The run was killed between the two."""
@@ -208,13 +208,13 @@ def test_a_second_write_is_not_passed_over_when_a_later_run_repeats_the_epoch(
 
     def repeated(first: int, write: str, attempt: int) -> None:
         report = write_rows(rows(first, 50), options(place), Identity(owner, "r2", 0, attempt, write))
-        assert report.member is None
+        assert report.writer is None
         commit(options(place), [report])
 
     commit(options(place), [task(place, 0, 50, attempt=1, run="r1")])
     repeated(0, "first", 2)
     repeated(0, "first", 3)
-    with pytest.raises(EpochNotCommitted, match="let the first keep its name"):
+    with pytest.raises(BatchNotCommitted, match="keep the name of the first"):
         repeated(50, "second", 4)
     assert sorted(read(place)) == list(range(50))
 
@@ -251,7 +251,9 @@ def test_what_is_in_force_is_said_once(
     monkeypatch.setattr(log_once, "_said", {})
     for attempt in range(2):
         task(place, 0, 1, attempt=attempt)
-    assert capsys.readouterr().err == f"headrace: rows are written exactly once, as epochs of spark.q.{place[1]}\n"
+    assert (
+        capsys.readouterr().err == f"headrace: rows are written exactly once, by batch commits of spark.q.{place[1]}\n"
+    )
     for _ in range(2):
         write_rows(rows(0, 1), options(place), None)
     assert "at least once: a batch job without the option idempotenceKey" in capsys.readouterr().err
@@ -259,45 +261,43 @@ def test_what_is_in_force_is_said_once(
         write_rows(rows(0, 1), options(place, delivery="exactly-once"), None)
 
 
-def test_an_epoch_that_is_passed_over_is_said(
+def test_a_batch_that_is_passed_over_is_said(
     place: tuple[EmbeddedBroker, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    commit(options(place), [task(place, 0, 5, attempt=1, epoch=3)])
+    commit(options(place), [task(place, 0, 5, attempt=1, batch_id=3)])
     assert "nothing was written" not in capsys.readouterr().err
-    commit(options(place), [task(place, 5, 5, attempt=2, epoch=2, run="r2")])
-    told = f"headrace: nothing was written: epoch 2 of spark.q.{place[1]}, or one above it, was committed before\n"
+    commit(options(place), [task(place, 5, 5, attempt=2, batch_id=2, run="r2")])
+    told = f"headrace: nothing was written: batch 2 of spark.q.{place[1]}, or a later one, is committed already\n"
     assert told in capsys.readouterr().err
     assert sorted(read(place)) == list(range(5))
 
 
 def test_a_query_that_the_brokers_have_forgotten_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its last epoch, replayed, is there twice: that is what docs/guarantees.md says, and the log of the query."""
+    """Its last batch, replayed, is there twice: that is what docs/guarantees.md says, and the log of the query."""
     expiry = {
         "transactional.id.expiration.ms": "1",
         "transaction.remove.expired.transaction.cleanup.interval.ms": "50",
     }
     with EmbeddedBroker(config=expiry) as broker:
         place = broker, broker.create_topic("t", partitions=PARTITIONS)
-        commit(options(place), [task(place, 0, 5, attempt=1, epoch=0)])
-        assert "know of nothing" not in capsys.readouterr().err
+        commit(options(place), [task(place, 0, 5, attempt=1, batch_id=0)])
+        assert "the brokers have no batch" not in capsys.readouterr().err
         wait_until_forgotten(broker, "spark.q.t")
-        commit(options(place), [task(place, 5, 5, attempt=2, epoch=1, run="r2")])
-        told = (
-            "headrace: the brokers know of nothing that spark.q.t wrote before epoch 1. That is right for a new sink."
-        )
+        commit(options(place), [task(place, 5, 5, attempt=2, batch_id=1, run="r2")])
+        told = "headrace: the brokers have no batch of spark.q.t from before batch 1. That is correct for a new sink."
         assert told in capsys.readouterr().err
         wait_until_forgotten(broker, "spark.q.t")
-        commit(options(place), [task(place, 5, 5, attempt=3, epoch=1, run="r3")])
+        commit(options(place), [task(place, 5, 5, attempt=3, batch_id=1, run="r3")])
         assert sorted(read(place)) == sorted([*range(10), *range(5, 10)])
         connections.drop_all()
 
 
 def wait_until_forgotten(broker: EmbeddedBroker, owner: str) -> None:
     deadline_s = monotonic() + WAIT_S_MAX
-    with Epochs(broker.bootstrap_servers) as epochs:
+    with BatchCommits(broker.bootstrap_servers) as batch_commits:
         while monotonic() < deadline_s:
             try:
-                epochs.describe(owner)
+                batch_commits.describe(owner)
             except BrokerError as error:
                 if error.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                     raise
@@ -308,15 +308,15 @@ def wait_until_forgotten(broker: EmbeddedBroker, owner: str) -> None:
 def test_a_query_that_the_brokers_know_is_not_told_so(
     place: tuple[EmbeddedBroker, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    commit(options(place), [task(place, 0, 5, attempt=1, epoch=0)])
-    commit(options(place), [task(place, 5, 4, attempt=2, epoch=1), task(place, 9, 1, attempt=3, epoch=1)])
-    assert "know of nothing" not in capsys.readouterr().err
+    commit(options(place), [task(place, 0, 5, attempt=1, batch_id=0)])
+    commit(options(place), [task(place, 5, 4, attempt=2, batch_id=1), task(place, 9, 1, attempt=3, batch_id=1)])
+    assert "the brokers have no batch" not in capsys.readouterr().err
 
 
 def test_brokers_without_the_feature(
     place: tuple[EmbeddedBroker, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.client.blocking.epochs.Epochs.supported", lambda _: False)
+    monkeypatch.setattr("headrace.client.blocking.batch_commits.BatchCommits.supported", lambda _: False)
     report = task(place, 0, 5, attempt=1)
     assert report.identity is None
     assert "rows are written AT LEAST ONCE: the brokers have no feature" in capsys.readouterr().err
@@ -340,22 +340,23 @@ def test_a_task_that_writes_for_long_waits_for_brokers_that_are_away(
 ) -> None:
     """As long as its rows do, which may be longer than one question takes."""
     monkeypatch.setattr(tasks, "RENEW_S", 0.0)
-    answered = Epochs.renew
+    answered = BatchCommits.renew
     failures: list[ClientError] = [DeadlineExceeded("no answer"), BrokerUnreachable("away")]
 
-    def renew(epochs: Epochs, member: EpochMember) -> EpochMember | None:
+    def renew(batch_commits: BatchCommits, writer: BatchWriter) -> BatchWriter | None:
         if failures:
             raise failures.pop()
-        return answered(epochs, member)
+        return answered(batch_commits, writer)
 
-    monkeypatch.setattr(Epochs, "renew", renew)
+    monkeypatch.setattr(BatchCommits, "renew", renew)
     commit(options(place), [task(place, 0, 500, attempt=1)])
     assert (failures, sorted(read(place))) == ([], list(range(500)))
 
 
-def test_reports_of_different_epochs_are_a_mistake() -> None:
+def test_reports_of_different_batches_are_a_mistake() -> None:
     reports = [
-        TaskReport(identity=Identity("o", "r", epoch, 1), member=None, records=0, batch_bytes=0) for epoch in (1, 2)
+        TaskReport(identity=Identity("o", "r", batch_id, 1), writer=None, records=0, batch_bytes=0)
+        for batch_id in (1, 2)
     ]
     with pytest.raises(AssertionError):
         commits._identity(reports)

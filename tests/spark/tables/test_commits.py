@@ -1,4 +1,4 @@
-"""Files become visible once for each epoch, whenever the driver is killed and whoever else commits."""
+"""Files become visible once per batch, whenever the driver is killed, and beside other commits."""
 
 import json
 import os
@@ -12,8 +12,8 @@ import pytest
 
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.tables import parquet
+from headrace.spark.sink.tables.batch_commits import FileReport, SameBatchTwice, Table, is_repeat
 from headrace.spark.sink.tables.delta import DeltaFolder
-from headrace.spark.sink.tables.epochs import FileReport, SameEpochTwice, Table, is_repeat
 from headrace.spark.sink.tables.files import RollingFiles
 from headrace.spark.sink.tables.options import TableOptions
 from headrace.spark.sink.tables.parquet import OWN_FOLDER, ParquetFolder
@@ -40,10 +40,12 @@ def numbers(kind: str, path: Path) -> list[int]:
     return sorted(ds.dataset(str(path), format="parquet", partitioning="hive").to_table()["number"].to_pylist())
 
 
-def written(table: Table, values: list[int], *, epoch: int, run: str = "run1", write: str | None = None) -> FileReport:
+def written(
+    table: Table, values: list[int], *, batch_id: int, run: str = "run1", write: str | None = None
+) -> FileReport:
     """Do the work of a task."""
-    identity = Identity(OWNER, run, epoch, 0)
-    write_id = write or f"{run}-{epoch}"
+    identity = Identity(OWNER, run, batch_id, 0)
+    write_id = write or f"{run}-{batch_id}"
     files = RollingFiles(
         table.staging_folder(identity, write_id), target_bytes=10_000, partition_columns=("day",), compression="snappy"
     )
@@ -57,17 +59,17 @@ def commit(table: Table, *reports: FileReport) -> None:
 
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
-def test_epochs_are_added_one_by_one_and_a_repeat_changes_nothing(kind: str, tmp_path: Path) -> None:
+def test_batches_are_added_one_by_one_and_a_repeat_changes_nothing(kind: str, tmp_path: Path) -> None:
     table = make(kind, tmp_path, partition_columns=("day",))
     assert table.committed(OWNER) is None
-    commit(table, written(table, [1, 2], epoch=0), written(table, [3], epoch=0))
-    commit(table, written(table, [4], epoch=1))
+    commit(table, written(table, [1, 2], batch_id=0), written(table, [3], batch_id=0))
+    commit(table, written(table, [4], batch_id=1))
     assert numbers(kind, tmp_path) == [1, 2, 3, 4]
-    commit(table, written(table, [4, 5], epoch=1, run="run2"))
-    commit(table, written(table, [1], epoch=0, run="run2"))
+    commit(table, written(table, [4, 5], batch_id=1, run="run2"))
+    commit(table, written(table, [1], batch_id=0, run="run2"))
     assert numbers(kind, tmp_path) == [1, 2, 3, 4]
     assert table.committed(OWNER) == (1, "run1", "run1-1")
-    commit(table, written(table, [6], epoch=2, run="run2"))
+    commit(table, written(table, [6], batch_id=2, run="run2"))
     assert numbers(kind, tmp_path) == [1, 2, 3, 4, 6]
 
 
@@ -75,7 +77,7 @@ def test_epochs_are_added_one_by_one_and_a_repeat_changes_nothing(kind: str, tmp
 def test_a_commit_that_is_tried_again_takes_nothing_away(kind: str, tmp_path: Path) -> None:
     """As when it was written, and its answer was lost."""
     table = make(kind, tmp_path, partition_columns=("day",))
-    report = written(table, [1, 2], epoch=7)
+    report = written(table, [1, 2], batch_id=7)
     commit(table, report)
     commit(table, report)
     assert numbers(kind, tmp_path) == [1, 2]
@@ -85,7 +87,7 @@ def test_a_commit_that_is_tried_again_takes_nothing_away(kind: str, tmp_path: Pa
 def test_what_is_part_of_the_table_is_not_discarded(kind: str, tmp_path: Path) -> None:
     """Spark aborts a write whose commit raised, also if it is there."""
     table = make(kind, tmp_path, partition_columns=("day",))
-    report, other = written(table, [1, 2], epoch=7), written(table, [3], epoch=8)
+    report, other = written(table, [1, 2], batch_id=7), written(table, [3], batch_id=8)
     commit(table, report)
     table.discard([report, other])
     assert numbers(kind, tmp_path) == [1, 2]
@@ -95,45 +97,45 @@ def test_what_is_part_of_the_table_is_not_discarded(kind: str, tmp_path: Path) -
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
 def test_a_second_write_of_one_run_under_one_name_is_refused(kind: str, tmp_path: Path) -> None:
     table = make(kind, tmp_path, partition_columns=("day",))
-    commit(table, written(table, [1], epoch=7, write="first"))
-    with pytest.raises(SameEpochTwice, match="an option sinkName of its own"):
-        commit(table, written(table, [2], epoch=7, write="second"))
+    commit(table, written(table, [1], batch_id=7, write="first"))
+    with pytest.raises(SameBatchTwice, match="a different option sinkName"):
+        commit(table, written(table, [2], batch_id=7, write="second"))
     assert numbers(kind, tmp_path) == [1]
 
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
 @pytest.mark.parametrize("found_by", ["tasks", "commit"])
-def test_a_second_write_is_not_passed_over_when_a_later_run_repeats_the_epoch(
+def test_a_second_write_is_not_passed_over_when_a_later_run_repeats_the_batch(
     kind: str, found_by: str, tmp_path: Path
 ) -> None:
     """A kill came between the two. The first is found there by its tasks, or by the commit of what they wrote."""
     table = make(kind, tmp_path, partition_columns=("day",))
-    commit(table, written(table, [1], epoch=7, write="first"))
+    commit(table, written(table, [1], batch_id=7, write="first"))
     again = Identity(OWNER, "run2", 7, 0)
     for _ in range(2):
         if found_by == "tasks":
             table.note_repeat(again, "first again")
         else:
-            commit(table, written(table, [1], epoch=7, run="run2", write="first again"))
+            commit(table, written(table, [1], batch_id=7, run="run2", write="first again"))
     other = table.committed(OWNER, "run3")
     assert other == (7, "run1", "first"), "who put it there is known as before"
-    with pytest.raises(SameEpochTwice, match="let the first keep its name"):
+    with pytest.raises(SameBatchTwice, match="keep the name of the first"):
         is_repeat(table.committed(OWNER, "run2"), again, "second")  # as a task asks
-    with pytest.raises(SameEpochTwice, match="let the first keep its name"):
-        commit(table, written(table, [2], epoch=7, run="run2", write="second"))
-    commit(table, written(table, [1], epoch=7, run="run3", write="first once more"))
-    commit(table, written(table, [3], epoch=8, run="run3"))
+    with pytest.raises(SameBatchTwice, match="keep the name of the first"):
+        commit(table, written(table, [2], batch_id=7, run="run2", write="second"))
+    commit(table, written(table, [1], batch_id=7, run="run3", write="first once more"))
+    commit(table, written(table, [3], batch_id=8, run="run3"))
     assert numbers(kind, tmp_path) == [1, 3]
     if kind == "parquet":
-        assert [path.name for path in (tmp_path / OWN_FOLDER / "epochs" / OWNER).iterdir()] == ["8.json"]
+        assert [path.name for path in (tmp_path / OWN_FOLDER / "batches" / OWNER).iterdir()] == ["8.json"]
 
 
-def test_runs_that_repeat_an_epoch_without_end_take_no_more_room(tmp_path: Path) -> None:
+def test_runs_that_repeat_a_batch_without_end_take_no_more_room(tmp_path: Path) -> None:
     table = make("parquet", tmp_path, partition_columns=("day",))
-    commit(table, written(table, [1], epoch=7))
+    commit(table, written(table, [1], batch_id=7))
     for number in range(parquet.REPEATS_MAX + 5):
         table.note_repeat(Identity(OWNER, f"again-{number}", 7, 0), f"write-{number}")
-    (listing,) = (tmp_path / OWN_FOLDER / "epochs" / OWNER).iterdir()
+    (listing,) = (tmp_path / OWN_FOLDER / "batches" / OWNER).iterdir()
     repeats = json.loads(listing.read_text())["repeats"]
     assert list(repeats) == [f"again-{number}" for number in range(5, parquet.REPEATS_MAX + 5)]
     assert table.committed(OWNER, "again-104") == (7, "again-104", "write-104")
@@ -142,12 +144,12 @@ def test_runs_that_repeat_an_epoch_without_end_take_no_more_room(tmp_path: Path)
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
 def test_what_is_not_committed_is_not_seen(kind: str, tmp_path: Path) -> None:
     table = make(kind, tmp_path, partition_columns=("day",))
-    commit(table, written(table, [1], epoch=0))
-    lost = written(table, [2], epoch=1)
+    commit(table, written(table, [1], batch_id=0))
+    lost = written(table, [2], batch_id=1)
     assert numbers(kind, tmp_path) == [1]
     table.discard([lost])
     table.discard([lost])
-    commit(table, written(table, [3], epoch=1, run="run2"))
+    commit(table, written(table, [3], batch_id=1, run="run2"))
     assert numbers(kind, tmp_path) == [1, 3]
     assert list(tmp_path.rglob(Path(lost.files[0].path).name)) == []
 
@@ -157,8 +159,8 @@ def test_a_driver_killed_among_the_moves_is_completed_by_the_next(
     moved: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make("parquet", tmp_path, partition_columns=("day",))
-    commit(table, written(table, [1], epoch=0))
-    report = written(table, [2, 3, 4], epoch=1)
+    commit(table, written(table, [1], batch_id=0))
+    report = written(table, [2, 3, 4], batch_id=1)
     assert len(report.files) == 2
     left = moved
 
@@ -178,9 +180,9 @@ def test_a_driver_killed_among_the_moves_is_completed_by_the_next(
     found = next_driver.committed(OWNER)
     assert found is not None
     assert found.batch_id == 1
-    next_driver.settle(Identity(OWNER, "run2", 1, 0))
+    next_driver.finish_commit(Identity(OWNER, "run2", 1, 0))
     assert numbers("parquet", tmp_path) == [1, 2, 3, 4]
-    commit(next_driver, written(next_driver, [5], epoch=2, run="run2"))
+    commit(next_driver, written(next_driver, [5], batch_id=2, run="run2"))
     assert numbers("parquet", tmp_path) == [1, 2, 3, 4, 5]
 
 
@@ -195,28 +197,28 @@ def test_a_driver_killed_before_its_list_is_there_is_repeated_by_the_next(
     with monkeypatch.context() as patched:
         patched.setattr(parquet.os, "link", link)
         with pytest.raises(Killed):
-            commit(table, written(table, [1, 2], epoch=0))
+            commit(table, written(table, [1, 2], batch_id=0))
     assert table.committed(OWNER) is None
-    commit(table, written(table, [1, 2], epoch=0, run="run2"))
+    commit(table, written(table, [1, 2], batch_id=0, run="run2"))
     assert numbers("parquet", tmp_path) == [1, 2]
 
 
 def test_a_parquet_folder_keeps_no_litter(tmp_path: Path) -> None:
     table = make("parquet", tmp_path, partition_columns=("day",))
-    for epoch in range(5):
-        written(table, [100], epoch=epoch, run="killed")
-        commit(table, written(table, [epoch], epoch=epoch))
+    for batch_id in range(5):
+        written(table, [100], batch_id=batch_id, run="killed")
+        commit(table, written(table, [batch_id], batch_id=batch_id))
     own = [path.relative_to(tmp_path / OWN_FOLDER) for path in (tmp_path / OWN_FOLDER).rglob("*") if path.is_file()]
-    assert [str(path) for path in own] == [f"epochs/{OWNER}/4.json"]
+    assert [str(path) for path in own] == [f"batches/{OWNER}/4.json"]
     assert numbers("parquet", tmp_path) == [0, 1, 2, 3, 4]
 
 
 def test_delta_commits_that_meet_are_decided_one_after_the_other(tmp_path: Path) -> None:
     """Two drivers of one query, and others that write to the same table in between."""
     first, second = (make("delta", tmp_path, partition_columns=("day",)) for _ in range(2))
-    commit(first, written(first, [1], epoch=0))
-    ours = written(first, [2], epoch=1, run="run1")
-    theirs = written(second, [2], epoch=1, run="run2")
+    commit(first, written(first, [1], batch_id=0))
+    ours = written(first, [2], batch_id=1, run="run1")
+    theirs = written(second, [2], batch_id=1, run="run2")
     loaded = first._load()  # type: ignore[attr-defined]
     reads = iter([loaded])
     reload = first._load  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from headrace.spark.option_names import OptionError
-from headrace.spark.sink.tables.epochs import FileReport
+from headrace.spark.sink.tables.batch_commits import FileReport
 from headrace.spark.sink.tables.files import RollingFiles
 from headrace.spark.sink.tables.folder_columns import FolderColumns
 from headrace.spark.sink.tables.options import TableOptions

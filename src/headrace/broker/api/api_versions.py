@@ -6,8 +6,8 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.api.registry import SERVED
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import (
-    EPOCH_VERSION,
-    EPOCH_VERSION_LATEST,
+    BATCH_VERSION,
+    BATCH_VERSION_LATEST,
     GROUP_VERSION,
     GROUP_VERSION_LATEST,
     METADATA_VERSION,
@@ -62,7 +62,7 @@ def _served(image: MetadataImage, error: ErrorCode) -> ApiVersionsResponse:
             ApiVersionsResponseSupportedFeature(
                 name=TRANSACTION_VERSION, min_version=0, max_version=TRANSACTION_VERSION_LATEST
             ),
-            ApiVersionsResponseSupportedFeature(name=EPOCH_VERSION, min_version=0, max_version=EPOCH_VERSION_LATEST),
+            ApiVersionsResponseSupportedFeature(name=BATCH_VERSION, min_version=0, max_version=BATCH_VERSION_LATEST),
             ApiVersionsResponseSupportedFeature(name=SCAN_VERSION, min_version=0, max_version=SCAN_VERSION_LATEST),
         ),
         finalized_features_epoch=image.version,

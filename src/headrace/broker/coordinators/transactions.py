@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
-from headrace.broker.coordinators.epoch_syncs import ROWS_NOT_SYNCED, EpochSyncs
+from headrace.broker.coordinators.batch_syncs import ROWS_NOT_SYNCED, BatchSyncs
 from headrace.broker.coordinators.host import CoordinatorHost, Decide, Runtime
 from headrace.broker.coordinators.markers import MarkerSender, TransactionMarker
 from headrace.broker.coordinators.topic import CoordinatedTopic
@@ -22,6 +22,13 @@ from headrace.broker.services import CoordinatorServices
 from headrace.core.controller.commands import NewTopic
 from headrace.core.controller.records import TRANSACTION_VERSION
 from headrace.core.coordination.machine import Now, Producer, Ticket
+from headrace.core.transactions.batch_commands import (
+    AbortBatch,
+    BatchResult,
+    BeginBatchWriter,
+    CommitBatch,
+    DescribedBatches,
+)
 from headrace.core.transactions.commands import (
     EPOCH_BUMPED_FROM,
     AddPartitions,
@@ -32,14 +39,7 @@ from headrace.core.transactions.commands import (
     ProducerResult,
 )
 from headrace.core.transactions.coordinator import TransactionCoordinator, TransactionDecision
-from headrace.core.transactions.epoch_commands import (
-    AbortEpoch,
-    BeginMember,
-    CommitEpoch,
-    DescribedEpochs,
-    EpochResult,
-)
-from headrace.core.transactions.names import is_member, owner_of
+from headrace.core.transactions.names import is_pooled, owner_of
 from headrace.core.transactions.records import CoordinatorRecord, Partition, TransactionRecords
 from headrace.core.transactions.settings import IDS_PER_SLICE, TransactionSettings
 from headrace.core.transactions.states import AT_REST, TransactionState
@@ -73,13 +73,13 @@ class Transactions:
         self._timers = runtime.timers
         self._settings = replace(TransactionSettings.of(services.config), boot_id=services.disk.boot_id())
         self.markers = MarkerSender(services, runtime)
-        self._syncs = EpochSyncs(services.partitions)
+        self._syncs = BatchSyncs(services.partitions)
         self._marked: set[tuple[str, Producer, int]] = set()
         """Endings whose markers are on their way."""
         self._entering: dict[str, str] = {}
         """Owners whose newest run is not known to be synced, with that run; each has a request that waits for it."""
         self.timed_out = 0
-        self.epochs_committed = 0
+        self.batches_committed = 0
         self.topic: CoordinatedTopic[TransactionCoordinator, CoordinatorRecord] = CoordinatedTopic(
             TRANSACTIONS_TOPIC,
             services,
@@ -173,7 +173,7 @@ class Transactions:
         added = self.propose(
             transactional_id, lambda machine, ticket, now: machine.add_partitions(command, ticket, now)
         )
-        return self._held(transactional_id, added) if is_member(transactional_id) else added
+        return self._held(transactional_id, added) if is_pooled(transactional_id) else added
 
     def _held(self, transactional_id: str, proposal: Proposal[Any]) -> Proposal[Any]:
         """The outcome of the proposal, once the coordinator's records are synced."""
@@ -195,14 +195,14 @@ class Transactions:
 
         return self._with_producer_id(command.transactional_id, decide)
 
-    def begin_member(self, command: BeginMember) -> Proposal[EpochResult]:
+    def begin_batch_writer(self, command: BeginBatchWriter) -> Proposal[BatchResult]:
         def decide(
             fresh: ProducerId | None, machine: TransactionCoordinator, ticket: Ticket, now: Now
         ) -> TransactionDecision:
-            return machine.epochs.begin(_with_fresh_id(command, fresh), ticket, now)
+            return machine.batch_commits.begin(_with_fresh_id(command, fresh), ticket, now)
 
         host = self.topic.host_of(command.owner)
-        owner = None if host is None or host.machine is None else host.machine.epochs.owners.get(command.owner)
+        owner = None if host is None or host.machine is None else host.machine.batch_commits.owners.get(command.owner)
         if owner is None or owner.run != command.run:
             self._entering[command.owner] = command.run
         begun = self._with_producer_id(command.owner, decide)
@@ -210,11 +210,11 @@ class Transactions:
             return begun
         return self._entered(command, self._held(command.owner, begun))
 
-    def _entered(self, command: BeginMember, begun: Proposal[EpochResult]) -> Proposal[EpochResult]:
-        """A run is entered when that is synced: until then all of its members wait, and the run before is not over."""
-        answered: Proposal[EpochResult] = Proposal()
+    def _entered(self, command: BeginBatchWriter, begun: Proposal[BatchResult]) -> Proposal[BatchResult]:
+        """Complete when the record of the new run is synced: until then its writers wait, and the old run may go on."""
+        answered: Proposal[BatchResult] = Proposal()
 
-        def known(outcome: EpochResult | ProposalFailed) -> None:
+        def known(outcome: BatchResult | ProposalFailed) -> None:
             if self._entering.get(command.owner) == command.run:
                 del self._entering[command.owner]
             answered.complete(outcome)
@@ -222,12 +222,12 @@ class Transactions:
         begun.then(known)
         return answered
 
-    def commit_epoch(self, command: CommitEpoch) -> Proposal[EpochResult]:
-        """Sync the rows of the members, commit, sync the commit, answer."""
+    def commit_batch(self, command: CommitBatch) -> Proposal[BatchResult]:
+        """Sync the rows of the writers, commit, sync the commit, then complete."""
 
-        def count(result: EpochResult | ProposalFailed) -> None:
-            committed = isinstance(result, EpochResult) and result == EpochResult(ErrorCode.NONE)
-            self.epochs_committed += committed
+        def count(result: BatchResult | ProposalFailed) -> None:
+            committed = isinstance(result, BatchResult) and result == BatchResult(ErrorCode.NONE)
+            self.batches_committed += committed
             answered.complete(result)
 
         def rows_synced(ok: bool) -> None:
@@ -235,26 +235,28 @@ class Transactions:
                 answered.complete(ROWS_NOT_SYNCED)
                 return
             committed = self.propose(
-                command.owner, lambda machine, ticket, now: machine.epochs.commit(command, ticket, now)
+                command.owner, lambda machine, ticket, now: machine.batch_commits.commit(command, ticket, now)
             )
             self._held(command.owner, committed).then(count)
 
-        answered: Proposal[EpochResult] = Proposal()
+        answered: Proposal[BatchResult] = Proposal()
         self._syncs.sync_partitions(self._written_by(command), rows_synced)
         return answered
 
-    def _written_by(self, command: CommitEpoch) -> set[Partition]:
-        """The partitions that the named members have written to."""
+    def _written_by(self, command: CommitBatch) -> set[Partition]:
+        """Return the partitions that the named writers have written to."""
         host = self.topic.host_of(command.owner)
         known = {} if host is None or host.machine is None else host.machine.transactions
-        found = (known.get(named.transactional_id) for named in command.members)
+        found = (known.get(named.transactional_id) for named in command.writers)
         return {partition for transaction in found if transaction is not None for partition in transaction.partitions}
 
-    def abort_epoch(self, command: AbortEpoch) -> Proposal[EpochResult]:
-        return self.propose(command.owner, lambda machine, ticket, now: machine.epochs.abort(command, ticket, now))
+    def abort_batch(self, command: AbortBatch) -> Proposal[BatchResult]:
+        return self.propose(
+            command.owner, lambda machine, ticket, now: machine.batch_commits.abort(command, ticket, now)
+        )
 
-    def describe_epochs(self, owner: str) -> Proposal[DescribedEpochs]:
-        return self.propose(owner, lambda machine, ticket, _now: machine.epochs.describe(owner, ticket))
+    def describe_batches(self, owner: str) -> Proposal[DescribedBatches]:
+        return self.propose(owner, lambda machine, ticket, _now: machine.batch_commits.describe(owner, ticket))
 
     def end(self, command: EndTransaction) -> Proposal[ProducerResult]:
         def decide(
@@ -306,20 +308,20 @@ class Transactions:
                 # The answer may have held endings: they are asked for anew.
                 self._timers.after(ENDINGS_RETRY_MS, lambda: self._await_endings(host, machine, again=True))
                 return
-            self._send_markers(host, [ending for ending in outcome if not is_member(ending.transactional_id)])
-            self._send_markers_of_members(host, [ending for ending in outcome if is_member(ending.transactional_id)])
+            self._send_markers(host, [ending for ending in outcome if not is_pooled(ending.transactional_id)])
+            self._send_markers_of_writers(host, [ending for ending in outcome if is_pooled(ending.transactional_id)])
             self._timers.next_turn(lambda: self._await_endings(host, machine, again=False))
 
         host.propose(lambda machine, ticket, _now: machine.next_endings(ticket, again=again)).then(known)
 
-    def _send_markers_of_members(self, host: TransactionHost, endings: list[Ending]) -> None:
+    def _send_markers_of_writers(self, host: TransactionHost, endings: list[Ending]) -> None:
         """Send them when their outcome is synced: a marker must not outlive the record that asked for it."""
 
         def synced(ok: bool) -> None:
             if ok:
                 self._send_markers(host, endings)
             elif not host.lost:
-                self._timers.after(ENDINGS_RETRY_MS, lambda: self._send_markers_of_members(host, endings))
+                self._timers.after(ENDINGS_RETRY_MS, lambda: self._send_markers_of_writers(host, endings))
 
         if endings:
             self._syncs.sync_coordinator(host, synced)
@@ -338,17 +340,17 @@ class Transactions:
                 ending.client_version,
                 ending.partitions,
             )
-            end = self._complete_member if is_member(ending.transactional_id) else self._complete
+            end = self._complete_writer if is_pooled(ending.transactional_id) else self._complete
             self.markers.send(marker, partial(end, ending))
 
-    def _complete_member(self, ending: Ending) -> None:
+    def _complete_writer(self, ending: Ending) -> None:
         """Every partition has its marker: the id goes back to its pool when these are synced."""
 
         def synced(ok: bool) -> None:
             if ok:
                 self._complete(ending)
             else:
-                self._timers.after(ENDINGS_RETRY_MS, lambda: self._complete_member(ending))
+                self._timers.after(ENDINGS_RETRY_MS, lambda: self._complete_writer(ending))
 
         self._syncs.sync_partitions(ending.partitions, synced)
 
@@ -401,7 +403,7 @@ class Transactions:
             "Transactions aborted because their time was up.",
             (((), self.timed_out),),
         )
-        yield from self._epoch_families()
+        yield from self._batch_families()
         yield Family(
             "headrace_transaction_markers_unwritten",
             "gauge",
@@ -409,29 +411,29 @@ class Transactions:
             (((), self.markers.unwritten),),
         )
 
-    def _epoch_families(self) -> Iterator[Family]:
+    def _batch_families(self) -> Iterator[Family]:
         machines = [host.machine for host in self.topic if host.machine is not None]
-        pools = [pool for machine in machines for pool in tuple(machine.epochs.pools.by_owner.values())]
+        pools = [pool for machine in machines for pool in tuple(machine.batch_commits.pools.by_owner.values())]
         yield Family(
-            "headrace_epoch_owners",
+            "headrace_batch_owners",
             "gauge",
-            "Owners of epochs that are known: sinks of queries, each with the last batch it has committed.",
-            (((), sum(len(machine.epochs.owners) for machine in machines)),),
+            "Known owners of batch commits, such as the sinks of Spark queries.",
+            (((), sum(len(machine.batch_commits.owners) for machine in machines)),),
         )
         yield Family(
-            "headrace_epoch_members",
+            "headrace_batch_writers",
             "gauge",
-            "Transactional ids of the owners' pools: lent and not ended yet, and all.",
+            "Transactional ids of the owners' pools: those of open writers, and all.",
             (
                 ((("state", "open"),), sum(len(pool.open) for pool in pools)),
                 ((("state", "all"),), sum(len(pool.slots) for pool in pools)),
             ),
         )
         yield Family(
-            "headrace_epochs_committed_total",
+            "headrace_batch_commits_total",
             "counter",
-            "Batches that were committed as one.",
-            (((), self.epochs_committed),),
+            "Batches that CommitBatch has committed.",
+            (((), self.batches_committed),),
         )
 
     def _states(self) -> tuple[dict[TransactionState, int], int | None]:
@@ -452,7 +454,7 @@ def _key(ending: Ending) -> tuple[str, Producer, int]:
     return ending.transactional_id, ending.producer, ending.decided_at_ms
 
 
-Command = TypeVar("Command", InitProducer, EndTransaction, BeginMember)
+Command = TypeVar("Command", InitProducer, EndTransaction, BeginBatchWriter)
 
 
 def _with_fresh_id(command: Command, fresh: ProducerId | None) -> Command:

@@ -1,4 +1,4 @@
-"""One transaction as a `with` block: committed at its end, aborted by an exception."""
+"""A transaction as a `with` block: committed at its end, aborted by an exception."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 class Transaction:
-    """Everything sent while it is open is seen by read_committed consumers together, or never."""
+    """A transaction, whose records become visible to read_committed consumers together or not at all."""
 
     def __init__(self, producer: "Producer") -> None:
         self._producer = producer
         self._is_open = True
 
     def commit_offsets(self, offsets: Mapping[Place, int | OffsetAndMetadata], group: GroupIdentity | str) -> None:
-        """Let these offsets of a group be committed with the transaction; give `consumer.group_identity()`."""
+        """Commit these offsets of a group with the transaction; pass `consumer.group_identity()`."""
         self._check_open()
         identity = GroupIdentity(group) if isinstance(group, str) else group
         self._producer.add_transaction_offsets(as_offsets(offsets), identity)
 
     def commit(self) -> None:
-        """Before the end of the block; nothing more can be sent in it then."""
+        """Commit before the end of the block; no further record can be sent in it."""
         self._check_open()
         self._producer.end_transaction(commit=True)
         self._is_open = False
@@ -36,13 +36,13 @@ class Transaction:
         try:
             self._producer.end_transaction(commit=False)
         except ClientError as error:
-            if not isinstance(error, InvalidArgument):  # a call that is refused leaves it as it was
+            if not isinstance(error, InvalidArgument):  # a refused call leaves the transaction as it is
                 self._is_open = False
             raise
         self._is_open = False
 
     def hand_over(self) -> PreparedTransaction:
-        """Leave it open, all delivered, for `Admin.end_transaction`; the producer can only be closed then."""
+        """Deliver all records and leave the end to `Admin.end_transaction`; the producer can then only be closed."""
         self._check_open()
         prepared = self._producer.hand_over_transaction()
         self._is_open = False
@@ -50,7 +50,7 @@ class Transaction:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise InvalidArgument("this transaction is over: begin another with `producer.transaction()`")
+            raise InvalidArgument("this transaction has ended: begin another with `producer.transaction()`")
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
-"""What coordinators are asked about a transaction, in the versions that go with the cluster's transaction.version.
+"""Requests of a transaction to its coordinators, in the versions that match the cluster's transaction.version.
 
-At level 2 (KIP-890) the leaders add partitions and groups to the transaction, and its end brings the next epoch. Below
-it the producer adds them, and requests of newer versions would be taken for those of such a producer.
+At level 2 (KIP-890) the leaders add partitions and groups to the transaction, and the response to its end has the next
+producer epoch. Below level 2 the producer adds them, and newer request versions would tell the coordinator otherwise.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from headrace.wire.messages import add_offsets_to_txn, add_partitions_to_txn, en
 _FEATURE = "transaction.version"
 _IMPLICIT_FROM_LEVEL = 2
 _IMPLICIT_FROM_VERSION = 5
-"""Of EndTxn and TxnOffsetCommit."""
+"""The first such version of EndTxn and TxnOffsetCommit."""
 
 _CLIENTS_ADD_PARTITIONS_MAX_VERSION = 3
 _CLIENTS_ADD_OFFSETS_MAX_VERSION = 3
@@ -29,7 +29,7 @@ def is_implicit(cluster: Cluster) -> bool:
 
 
 def end_call(prepared: PreparedTransaction, *, commit: bool, is_implicit: bool) -> Call:
-    """EndTxn, for the coordinator; with `is_implicit` it answers with the next epoch."""
+    """Return EndTxn; with `is_implicit`, its response has the next producer epoch."""
     request = end_txn.EndTxnRequest(
         transactional_id=prepared.transactional_id,
         producer_id=prepared.producer_id,
@@ -77,7 +77,7 @@ def offsets_call(
     *,
     is_implicit: bool,
 ) -> Call:
-    """TxnOffsetCommit, for the group's coordinator."""
+    """Return TxnOffsetCommit, which goes to the group coordinator."""
     request = txn_offset_commit.TxnOffsetCommitRequest(
         transactional_id=prepared.transactional_id,
         group_id=group.group_id,

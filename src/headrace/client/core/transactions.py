@@ -1,8 +1,8 @@
-"""A producer's transactions: its identity from the coordinator, the partitions in them, offsets, and their end.
+"""The transactions of a producer: its identity, their partitions and offsets, and their ends.
 
-The rules of KIP-98: an epoch fences whoever used the same transactional id before. Where the cluster has
-transaction.version 2 (KIP-890), the leaders add partitions to the transaction, and its end brings the next epoch;
-elsewhere a partition is added before its first batch is sent. What goes wrong is either temporary, or ends the
+By KIP-98, a producer epoch fences earlier producers of the transactional id. On clusters with transaction.version 2
+(KIP-890), the leaders add partitions to the transaction, and the response to its end has the next producer epoch. On
+others, the producer adds a partition before it sends the first batch to it. An error is temporary, or ends the
 transaction (abort it and begin another), or ends the producer (make a new one).
 """
 
@@ -32,7 +32,7 @@ from headrace.wire.messages import (
 )
 
 ATTEMPTS_MAX = 1_000
-"""A deadline ends the attempts before that."""
+"""A safety limit; the deadline of the call ends the attempts earlier."""
 
 _FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 _FATAL = frozenset(
@@ -51,9 +51,9 @@ class State(Enum):
     READY = "ready"
     OPEN = "open"
     DOOMED = "doomed"
-    """Something in it failed: it can only be aborted."""
+    """A part of the transaction has failed: it can only be aborted."""
     AWAY = "handed over"
-    """Somebody else ends it; the producer is of no more use, for its next identity would abort it."""
+    """Another process ends the transaction. The producer cannot continue: its next identity would abort it."""
     BROKEN = "broken"
 
 
@@ -62,7 +62,7 @@ class Transactions:
         self.state = State.NEW
         self.producer_id = self.producer_epoch = -1
         self.error: ClientError | None = None
-        """Why it is doomed or broken."""
+        """The reason why the transaction is doomed or the producer broken."""
         self.transactional_id = transactional_id
         self._cluster = cluster
         self._timeout_ms = timeout_ms
@@ -77,52 +77,56 @@ class Transactions:
         self._has_offsets = False
         self._needs_new_epoch = False
         self._is_sealed = False
-        """All of it is delivered, and it is being ended: a record that came now would be in no transaction."""
+        """Whether all records are delivered and the end has begun: a further record would be in no transaction."""
         self._under_way = 0
         self.is_ending = False
-        """What ends it is under way, perhaps without anybody who waits for that any more."""
+        """Whether its end is in progress, possibly after its caller has stopped waiting."""
         self.is_implicit = False
         """Whether the leaders add the partitions of this transaction (KIP-890)."""
 
     @property
     def is_new(self) -> bool:
-        """Whether it has no identity yet."""
+        """Whether the producer has no identity yet."""
         return self.state == State.NEW
 
     @property
     def is_busy(self) -> bool:
-        """Whether an identity or offsets are asked for, perhaps without anybody who waits for that any more."""
+        """Whether a request for an identity or offsets is in progress; its caller may have stopped waiting."""
         return self._under_way > 0
 
     @property
     def is_begun(self) -> bool:
-        """Whether there is one to be committed or aborted."""
+        """Whether there is a transaction to commit or abort."""
         return self.state in (State.OPEN, State.DOOMED)
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing that is still to be sent can ever be committed."""
+        """Whether unsent records can no longer be committed."""
         return self.state in (State.DOOMED, State.BROKEN)
 
     def begin(self) -> None:
         if self.state == State.BROKEN:
             raise self._broken()
         if self.state == State.AWAY:
-            raise InvalidArgument("the producer's transaction was handed over: make another producer, with another id")
+            raise InvalidArgument(
+                "the producer's transaction was handed over: make another producer with another transactional id"
+            )
         if self.state != State.READY:
             raise InvalidArgument("a transaction is open already: commit or abort it first")
         self.state, self.error, self._is_sealed = State.OPEN, None, False
         self.is_implicit = is_implicit(self._cluster)
 
     def adopt(self, prepared: PreparedTransaction) -> Operation[None]:
-        """Write in a transaction that somebody else opened, and in which nothing is written yet."""
+        """Continue a transaction that another process has begun and in which nothing is written yet."""
         if self.state != State.NEW:
             raise InvalidArgument("only a new producer can adopt a transaction: make another one")
         if prepared.transactional_id != self.transactional_id:
-            raise InvalidArgument(f"the transaction is of {prepared.transactional_id!r}, not {self.transactional_id!r}")
+            raise InvalidArgument(
+                f"the transaction belongs to {prepared.transactional_id!r}, not to {self.transactional_id!r}"
+            )
         if prepared.partitions:
-            raise InvalidArgument("the numbers of what is written in the transaction are not known: adopt an empty one")
-        yield from self._coordinator.find()  # With its answer comes what the cluster can do.
+            raise InvalidArgument("the transaction has records, whose sequences are unknown: adopt an empty one")
+        yield from self._coordinator.find()  # The connection also learns the features of the cluster.
         self.producer_id, self.producer_epoch = prepared.producer_id, prepared.producer_epoch
         self._has_offsets = prepared.has_offsets
         self.state = State.READY
@@ -142,16 +146,16 @@ class Transactions:
             raise InvalidArgument("a transactional producer sends within `with producer.transaction():`")
 
     def seal(self) -> None:
-        """Take nothing more; all batches are settled when this is called, and `end` follows."""
+        """Accept no further records. The caller has awaited the delivery of all batches, and calls `end` next."""
         if self.is_ending:
             raise InvalidArgument("the transaction is being ended already: wait for that, or make another producer")
         self._is_sealed = self.is_ending = True
 
     def _broken(self) -> ClientError:
-        return self.error or ProducerFenced("the producer cannot go on: make a new one")
+        return self.error or ProducerFenced("the producer cannot continue: make a new one")
 
     def hand_over(self) -> PreparedTransaction:
-        """Leave the transaction to somebody else; all batches are settled before this is called."""
+        """Hand the open transaction over to another process. The caller has awaited the delivery of all batches."""
         self.check_may_commit()
         self.state = State.AWAY
         return self._identified()
@@ -166,7 +170,7 @@ class Transactions:
         )
 
     def includes(self, partition: TopicPartition) -> bool:
-        """Whether batches may be sent there; a new partition is added first."""
+        """Return whether batches may be sent to the partition; a new partition is added first."""
         if self.is_implicit:
             self._added.add(partition)
         if partition in self._added:
@@ -175,13 +179,13 @@ class Transactions:
         return False
 
     def batch_failed(self, error: ClientError, *, is_numbered: bool) -> None:
-        """A batch of the transaction was given up; one that had its numbers leaves a gap."""
+        """Note that a batch has failed; one that had sequences leaves a gap."""
         if self.state in (State.OPEN, State.DOOMED):
             self._fail(error)
             self._needs_new_epoch = self._needs_new_epoch or is_numbered
 
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
-        """The call that adds the partitions of waiting batches."""
+        """Return the call that adds the partitions of waiting batches."""
         if not self._to_add or self._adds or self.state != State.OPEN:
             return [], float("inf")
         calls, wakeup_ms = self._coordinator.poll(now_ms)
@@ -236,7 +240,7 @@ class Transactions:
         return counted()
 
     def initialize(self) -> Operation[None]:
-        """Become the one producer of this transactional id: others are fenced, their open transaction is aborted."""
+        """Take the transactional id over: the coordinator fences other producers and aborts their open transaction."""
         return self._counted(self._initialize())
 
     def _initialize(self) -> Operation[None]:
@@ -249,7 +253,7 @@ class Transactions:
         self.state = State.READY
 
     def end(self, *, commit: bool) -> Operation[None]:
-        """Commit or abort what was sent; it is sealed before this is called."""
+        """Commit or abort the transaction, after `seal`."""
         try:
             yield from self._end(commit=commit)
         finally:
@@ -273,10 +277,10 @@ class Transactions:
         self._has_offsets = False
         self.state, self.error = State.READY, None
         if self._needs_new_epoch:
-            yield from self._initialize()  # Numbers were left out: they begin again under another epoch (KIP-360).
+            yield from self._initialize()  # After a gap, sequences restart under a new producer epoch (KIP-360).
 
     def add_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupIdentity) -> Operation[None]:
-        """Commit a group's offsets with the transaction: they count if and only if it is committed."""
+        """Commit a group's offsets with the transaction: they take effect only if it is committed."""
         return self._counted(self._add_offsets(offsets, group))
 
     def _add_offsets(
@@ -291,10 +295,10 @@ class Transactions:
             CoordinatorKind.GROUP, group.group_id, self._cluster, retry_pause_ms=self._retry_pause_ms
         )
         commit = offsets_call(self._identified(), offsets, group, is_implicit=self.is_implicit)
-        yield from self._ask(commit, "the offsets are not in the transaction", coordinator=coordinator)
+        yield from self._ask(commit, "the offsets could not be added to the transaction", coordinator=coordinator)
 
     def _ask(self, call: Call, what: str, *, coordinator: Coordinator | None = None) -> Operation[Any]:
-        """The answer of a coordinator that has no error; others doom the transaction or break the producer."""
+        """Send the call until a response has no error; a fatal error dooms the transaction or breaks the producer."""
         coordinator = coordinator or self._coordinator
         trouble: ClientError | None = None
         for _ in range(ATTEMPTS_MAX):

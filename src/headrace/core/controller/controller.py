@@ -21,8 +21,8 @@ from headrace.core.controller.commands import (
 )
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import (
-    EPOCH_VERSION,
-    EPOCH_VERSION_LATEST,
+    BATCH_VERSION,
+    BATCH_VERSION_LATEST,
     GROUP_VERSION,
     GROUP_VERSION_LATEST,
     METADATA_VERSION,
@@ -48,7 +48,7 @@ _FEATURES = (
     (METADATA_VERSION, METADATA_VERSION_LATEST),
     (GROUP_VERSION, GROUP_VERSION_LATEST),
     (TRANSACTION_VERSION, TRANSACTION_VERSION_LATEST),
-    (EPOCH_VERSION, EPOCH_VERSION_LATEST),
+    (BATCH_VERSION, BATCH_VERSION_LATEST),
     (SCAN_VERSION, SCAN_VERSION_LATEST),
 )
 """What a cluster begins with, and what one of an earlier release gets at its next start."""

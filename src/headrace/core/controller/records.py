@@ -31,10 +31,13 @@ TRANSACTION_VERSION = "transaction.version"
 
 TRANSACTION_VERSION_LATEST = 2
 
-EPOCH_VERSION = "headrace.epoch.version"
-"""The feature that tells clients of epochs: BeginEpochMember and what belongs to it."""
+BATCH_VERSION = "headrace.batch.version"
+"""The feature that tells clients of batch commits: BeginBatchWriter and the requests that belong to it."""
 
-EPOCH_VERSION_LATEST = 1
+BATCH_VERSION_LATEST = 1
+
+RENAMED_FEATURES: Mapping[str, str] = {"headrace.epoch.version": BATCH_VERSION}
+"""Names of features in the metadata logs of earlier releases, which `decode_record` replaces."""
 
 SCAN_VERSION = "headrace.scan.version"
 """The feature that tells clients of manifests of segments: ScanManifest and ScanRelease."""
@@ -253,6 +256,9 @@ def encode_record(record: Record, metadata_version: int = METADATA_VERSION_LATES
 
 
 def decode_record(encoded: bytes | memoryview) -> Record:
+    """Read a stored record. This is the only place where names of earlier releases become current ones."""
     record = _CODEC.decode(encoded)
     assert isinstance(record, Record)
+    if isinstance(record, FeatureLevelRecord) and record.name in RENAMED_FEATURES:
+        return FeatureLevelRecord(RENAMED_FEATURES[record.name], record.level)
     return record

@@ -1,4 +1,4 @@
-"""Transactions: which producer may write under a transactional id, and how each of its transactions ends.
+"""The transaction coordinator: decides which producer may write under a transactional id, and ends its transactions.
 
-A pure machine: nothing here knows a clock, a socket, a file or a random number.
+A pure state machine: nothing here reads a clock, a socket, a file or a random number.
 """

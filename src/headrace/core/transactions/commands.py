@@ -1,4 +1,4 @@
-"""What a transaction coordinator can be asked, and what it answers: plain values."""
+"""Commands to a transaction coordinator and their results, as plain values."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,10 +10,10 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 EPOCH_BUMPED_FROM = 2
-"""From this level of transaction.version on, the end of every transaction bumps the epoch (KIP-890)."""
+"""From this level of transaction.version on, the end of every transaction bumps the producer epoch (KIP-890)."""
 
 
-NOBODY = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+NO_PRODUCER = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +21,9 @@ class InitProducer:
     transactional_id: str
     timeout_ms: int
     expected: Producer | None
-    """What a producer that goes on after an error believes to be (KIP-360); None takes the id over."""
+    """The identity that a producer has when it continues after an error (KIP-360); None takes the id over."""
     fresh_producer_id: int | None = None
-    """One that nobody has; it is asked for when it is needed."""
+    """An unused producer id. The coordinator returns ProducerIdNeeded where it needs one and has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class AddPartitions:
     partitions: Partitions
     client_version: int
     waits: bool = False
-    """While the transaction before is still ending, for a while: whoever asks cannot come again by itself."""
+    """Wait a short time while the previous transaction is still ending; set by callers that cannot retry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,33 +43,33 @@ class EndTransaction:
     commit: bool
     client_version: int
     fresh_producer_id: int | None = None
-    """One that nobody has; it is asked for when it is needed."""
+    """An unused producer id. The coordinator returns ProducerIdNeeded where it needs one and has none."""
 
 
 class ProducerResult(NamedTuple):
-    """To whoever initializes or ends: what to go on as."""
+    """The result of InitProducer and EndTransaction: the identity with which the producer continues."""
 
     error: ErrorCode
-    producer: Producer = NOBODY
+    producer: Producer = NO_PRODUCER
 
 
 class ProducerIdNeeded(NamedTuple):
-    """The answer needs a fresh producer id: ask again with one."""
+    """The command needs an unused producer id: repeat it with one."""
 
 
 class Ending(NamedTuple):
-    """A transaction whose outcome is committed, and whose partitions must be told."""
+    """A transaction whose outcome is committed, and whose partitions must receive their markers."""
 
     transactional_id: str
     producer: Producer
-    """As the markers carry it."""
+    """The identity that the markers carry."""
     commit: bool
     partitions: Partitions
     client_version: int
     decided_at_ms: int
-    """Tells it from others of the same producer: not every transaction has an epoch of its own."""
+    """Distinguishes it from other transactions of the producer: they may share a producer epoch."""
     timed_out: bool
-    """Its time was up; not known any more once the coordinator was loaded again."""
+    """Whether it was aborted by its timeout; False after the coordinator was reloaded, which does not know it."""
 
 
 class ListedTransaction(NamedTuple):
@@ -85,5 +85,5 @@ class DescribedTransaction(NamedTuple):
     state: str = ""
     timeout_ms: int = 0
     started_at_ms: int = 0
-    producer: Producer = NOBODY
+    producer: Producer = NO_PRODUCER
     partitions: tuple[tuple[str, int], ...] = ()

@@ -1,4 +1,4 @@
-"""The machine behind one partition of `__transaction_state`: its transactional ids, and what they are asked."""
+"""The transaction coordinator of one partition of `__transaction_state`: its transactional ids and their commands."""
 
 from collections.abc import Iterable
 from enum import IntEnum
@@ -9,6 +9,7 @@ from headrace.core.coordination.deadlines import Deadlines
 from headrace.core.coordination.machine import Decision, Now, Outcome, Producer, Ticket
 from headrace.core.coordination.uptime import UPTIME_CHECKPOINT_MS, Uptime
 from headrace.core.transactions import steps
+from headrace.core.transactions.batch_commits import BatchCommits, Effects
 from headrace.core.transactions.commands import (
     EPOCH_BUMPED_FROM,
     AddPartitions,
@@ -21,7 +22,6 @@ from headrace.core.transactions.commands import (
     ProducerResult,
 )
 from headrace.core.transactions.ends import bumping_end_error, plain_end_error
-from headrace.core.transactions.epochs import Effects, Epochs
 from headrace.core.transactions.names import owner_of
 from headrace.core.transactions.owner_records import OwnerRecord
 from headrace.core.transactions.records import (
@@ -35,7 +35,7 @@ from headrace.core.transactions.records import (
 from headrace.core.transactions.settings import (
     COMPLETION_WAIT_MS_MAX,
     DEADLINES_PER_TURN,
-    ENDINGS_PER_ANSWER,
+    ENDINGS_PER_RESULT,
     IDS_PER_SLICE,
     PARTITIONS_PER_TRANSACTION_MAX,
     SLICE_PAUSE_MS,
@@ -55,13 +55,13 @@ TransactionDecision = Decision[CoordinatorRecord]
 
 class Wait(IntEnum):
     TIMEOUT = 0
-    """For the producer to end its transaction."""
+    """The timeout of a transaction."""
     EXPIRY = 1
-    """For the next look at ids that nobody uses any more."""
+    """The next search for expired ids."""
     COMPLETION = 2
-    """For the end of a transaction, of those who want to begin the next one."""
+    """The end of a transaction, for requests that begin the next one."""
     UPTIME = 3
-    """For the next checkpoint of the uptime."""
+    """The next checkpoint of the uptime."""
 
 
 class Waiting(NamedTuple):
@@ -75,15 +75,15 @@ class TransactionCoordinator:
         self.transactions: dict[str, Transaction] = {}
         self._deadlines: Deadlines[Waiting] = Deadlines()
         self._endings: dict[str, bool] = {}
-        """Ids whose markers were not asked for yet, in the order of their decisions: whether their time was up."""
+        """Ids whose endings were not handed out yet, in the order of decision, with whether they timed out."""
         self._marking: Ticket | None = None
-        """Whoever sends markers, while there are none to send."""
-        self._next_ones: dict[str, list[tuple[AddPartitions, Ticket]]] = {}
-        """Who waits for the end of a transaction, to begin the next one."""
-        self._to_look_at: list[str] = []
-        """Ids that the round of expiry that is under way has not looked at yet."""
+        """The ticket of the sender of markers, while there are none to send."""
+        self._waiting_adds: dict[str, list[tuple[AddPartitions, Ticket]]] = {}
+        """Requests that wait for the end of a transaction, to begin the next one."""
+        self._unexamined: list[str] = []
+        """Names that the current search for expired ids has not examined yet."""
         self.uptime = Uptime()
-        self.epochs = Epochs(self)
+        self.batch_commits = BatchCommits(self)
 
     # Records
 
@@ -92,11 +92,11 @@ class TransactionCoordinator:
             self.uptime.replayed(record.uptime_ms)
             return
         if isinstance(record, OwnerRecord):
-            self.epochs.apply(record)
+            self.batch_commits.apply(record)
             return
         transactional_id, after = record
         before = self.transactions.get(transactional_id)
-        self.epochs.pools.follow(transactional_id, before, after)
+        self.batch_commits.pools.follow(transactional_id, before, after)
         if after is None:
             self.transactions.pop(transactional_id, None)
         else:
@@ -104,7 +104,7 @@ class TransactionCoordinator:
             self.uptime.replayed(after.updated_uptime_ms)
 
     def write(self, out: Effects, transactional_id: str, transaction: Transaction, now: Now) -> None:
-        """Write the transaction with the uptime of this moment."""
+        """Write the transaction's record with the current uptime."""
         uptime_ms = self.uptime.at(now)
         before = self.transactions.get(transactional_id)
         began = transaction.state is _ONGOING and (before is None or before.state is not _ONGOING)
@@ -116,10 +116,10 @@ class TransactionCoordinator:
 
     def loaded(self, now: Now) -> None:
         self.uptime.loaded(now)
-        self.epochs.loaded(now)
+        self.batch_commits.loaded(now)
         for transactional_id, transaction in self.transactions.items():
-            if steps.is_open_member(transaction):
-                wait_ms = 0 if self.epochs.may_have_lost_rows(transaction) else transaction.timeout_ms
+            if steps.is_open_writer(transaction):
+                wait_ms = 0 if self.batch_commits.may_have_lost_rows(transaction) else transaction.timeout_ms
                 self.await_end(transactional_id, wait_ms, now)
             elif transaction.state is _ONGOING:
                 spent_ms = min(self.uptime.at(now) - transaction.started_uptime_ms, transaction.timeout_ms)
@@ -141,62 +141,62 @@ class TransactionCoordinator:
         out = self.outcome()
         for waiting in self._deadlines.take_due(now.monotonic_ms, DEADLINES_PER_TURN):
             if waiting.wait is Wait.EXPIRY:
-                self._look_at_expiry(out, now)
+                self._expire_ids(out, now)
                 continue
             if waiting.wait is Wait.COMPLETION:
-                self._begin_next_ones(waiting.transactional_id, out, now)
+                self._retry_waiting_adds(waiting.transactional_id, out, now)
                 continue
             if waiting.wait is Wait.UPTIME:
                 self._checkpoint_uptime(out, now)
                 continue
-            self._time_is_up(waiting.transactional_id, out, now)
+            self._time_out(waiting.transactional_id, out, now)
         return out.decision()
 
-    def _time_is_up(self, transactional_id: str, out: Effects, now: Now) -> None:
+    def _time_out(self, transactional_id: str, out: Effects, now: Now) -> None:
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             return
-        if steps.is_open_member(transaction):
-            left_ms = self.epochs.left_ms(owner_of(transactional_id), transaction, now)
-            if left_ms > 0 and not self.epochs.may_have_lost_rows(transaction):
+        if steps.is_open_writer(transaction):
+            left_ms = self.batch_commits.left_ms(owner_of(transactional_id), transaction, now)
+            if left_ms > 0 and not self.batch_commits.may_have_lost_rows(transaction):
                 self.await_end(transactional_id, left_ms, now)
                 return
         elif transaction.state is not _ONGOING:
             return
-        is_member = transaction.member is not None
-        self._fence(transactional_id, transaction, out, now, for_good=is_member, timed_out=True)
+        is_writer = transaction.writer is not None
+        self._fence(transactional_id, transaction, out, now, for_good=is_writer, timed_out=True)
 
-    def _look_at_expiry(self, out: Effects, now: Now) -> None:
-        """Some ids of this round; the next ones in the next turn, and the next round after the interval."""
-        if not self._to_look_at:
-            self._to_look_at = [*reversed(self.epochs.owners), *reversed(self.transactions)]
-        for _ in range(min(IDS_PER_SLICE, len(self._to_look_at))):
-            name = self._to_look_at.pop()
-            if name in self.epochs.owners and self.epochs.is_forgotten(name, now):
+    def _expire_ids(self, out: Effects, now: Now) -> None:
+        """Examine a slice of the ids; a later turn continues, and the next search begins after the interval."""
+        if not self._unexamined:
+            self._unexamined = [*reversed(self.batch_commits.owners), *reversed(self.transactions)]
+        for _ in range(min(IDS_PER_SLICE, len(self._unexamined))):
+            name = self._unexamined.pop()
+            if name in self.batch_commits.owners and self.batch_commits.has_expired(name, now):
                 out.write(OwnerRecord(name, None))
             transactional_id = name
             transaction = self.transactions.get(transactional_id)
-            if transaction is None or transaction.state not in AT_REST or steps.is_open_member(transaction):
+            if transaction is None or transaction.state not in AT_REST or steps.is_open_writer(transaction):
                 continue
             if self.is_unused_for_long(transaction.updated_at_ms, transaction.updated_uptime_ms, now):
                 out.write(TransactionRecord(transactional_id, None))
-        wait_ms = SLICE_PAUSE_MS if self._to_look_at else self.settings.expiry_interval_ms
+        wait_ms = SLICE_PAUSE_MS if self._unexamined else self.settings.expiry_interval_ms
         self._deadlines.set(Waiting(Wait.EXPIRY), now.monotonic_ms + wait_ms)
 
     def is_unused_for_long(self, updated_at_ms: int, updated_uptime_ms: int, now: Now) -> bool:
-        """Whether an id has expired: by the wall clock, and by the uptime, which a jump of the wall clock leaves."""
+        """Return whether an id has expired by the wall clock and by the uptime, which has no jumps."""
         limit_ms = self.settings.id_expiration_ms
         return now.wall_ms - updated_at_ms >= limit_ms and self.uptime.at(now) - updated_uptime_ms >= limit_ms
 
     def _checkpoint_uptime(self, out: Effects, now: Now) -> None:
-        if self.transactions or self.epochs.owners:
+        if self.transactions or self.batch_commits.owners:
             out.write(UptimeRecord(self.uptime.at(now)))
         self._deadlines.set(Waiting(Wait.UPTIME), now.monotonic_ms + UPTIME_CHECKPOINT_MS)
 
     # Producers
 
     def init_producer(self, command: InitProducer, ticket: Ticket, now: Now) -> TransactionDecision:
-        """Answered with a ProducerResult, or with ProducerIdNeeded."""
+        """Complete the ticket with a ProducerResult, or with ProducerIdNeeded."""
         out = self.outcome()
         out.answer(ticket, self._init_producer(command, out, now))
         return out.decision()
@@ -213,8 +213,10 @@ class TransactionCoordinator:
             return ProducerResult(ErrorCode.CONCURRENT_TRANSACTIONS)
         if before.state is _ONGOING:
             if command.expected is not None and command.expected.producer_epoch != before.producer_epoch:
-                return ProducerResult(ErrorCode.PRODUCER_FENCED)  # a zombie must not abort what is not its own
-            # Its epoch is given to nobody: the producer asks again, and gets the next one when this one is over.
+                return ProducerResult(
+                    ErrorCode.PRODUCER_FENCED
+                )  # a zombie must not abort the transaction of its successor
+            # No producer gets this producer epoch: the retry gets the next one, when the transaction has ended.
             self._fence(command.transactional_id, before, out, now, for_good=command.expected is None)
             return ProducerResult(ErrorCode.CONCURRENT_TRANSACTIONS)
         return self._reinitialize(before, command, out, now)
@@ -254,7 +256,7 @@ class TransactionCoordinator:
     # Partitions
 
     def add_partitions(self, command: AddPartitions, ticket: Ticket, now: Now) -> TransactionDecision:
-        """Answered with an ErrorCode, for all of them."""
+        """Complete the ticket with one ErrorCode for all partitions."""
         out = self.outcome()
         error = self._add_partitions(command, out, now)
         if error is not ErrorCode.CONCURRENT_TRANSACTIONS or not self._awaits_completion(command, ticket, now):
@@ -262,7 +264,7 @@ class TransactionCoordinator:
         return out.decision()
 
     def _awaits_completion(self, command: AddPartitions, ticket: Ticket, now: Now) -> bool:
-        waiting = self._next_ones.setdefault(command.transactional_id, []) if command.waits else []
+        waiting = self._waiting_adds.setdefault(command.transactional_id, []) if command.waits else []
         if not command.waits or len(waiting) >= WAITING_PER_ID_MAX:
             return False
         if not waiting:
@@ -271,10 +273,10 @@ class TransactionCoordinator:
         waiting.append((command, ticket))
         return True
 
-    def _begin_next_ones(self, transactional_id: str, out: Effects, now: Now) -> None:
-        """The transaction has ended, or was waited for long enough."""
+    def _retry_waiting_adds(self, transactional_id: str, out: Effects, now: Now) -> None:
+        """Repeat the requests that waited: the transaction has ended, or the wait is over."""
         self._deadlines.drop(Waiting(Wait.COMPLETION, transactional_id))
-        for command, ticket in self._next_ones.pop(transactional_id, ()):
+        for command, ticket in self._waiting_adds.pop(transactional_id, ()):
             out.answer(ticket, self._add_partitions(command, out, now))
 
     def _add_partitions(self, command: AddPartitions, out: Effects, now: Now) -> ErrorCode:
@@ -282,19 +284,21 @@ class TransactionCoordinator:
         error = _refusal(before, command.producer)
         if before is None or error is not _NONE:
             return error
-        if before.member is not None and self.epochs.may_have_lost_rows(before):
+        if before.writer is not None and self.batch_commits.may_have_lost_rows(before):
             return ErrorCode.PRODUCER_FENCED
-        if before.member is not None:
-            self.epochs.heard_of(owner_of(command.transactional_id), now)
+        if before.writer is not None:
+            self.batch_commits.heard_of(owner_of(command.transactional_id), now)
         if before.state is _ONGOING and command.partitions <= before.partitions:
             return _NONE
         after = steps.with_partitions(
             before, command.partitions, client_version=command.client_version, now_ms=now.wall_ms
         )
         more = len(after.partitions) - len(before.partitions)
-        is_full = before.member is not None and not self.epochs.has_room(owner_of(command.transactional_id), more)
+        is_full = before.writer is not None and not self.batch_commits.has_room(
+            owner_of(command.transactional_id), more
+        )
         if is_full or len(after.partitions) > PARTITIONS_PER_TRANSACTION_MAX:
-            return ErrorCode.UNKNOWN_SERVER_ERROR  # what Kafka makes of a record that is too large
+            return ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka's error for a record that is too large
         if before.state is not _ONGOING:
             self.await_end(command.transactional_id, after.timeout_ms, now)
         self.write(out, command.transactional_id, after, now)
@@ -303,7 +307,7 @@ class TransactionCoordinator:
     def verify_partitions(
         self, transactional_id: str, producer: Producer, partitions: Iterable[Partition], ticket: Ticket
     ) -> TransactionDecision:
-        """Answered with an ErrorCode for each: NONE if it is part of the transaction."""
+        """Complete the ticket with an ErrorCode for each partition: NONE if it is part of the transaction."""
         out = self.outcome()
         transaction = self.transactions.get(transactional_id)
         error = _refusal(transaction, producer)
@@ -317,7 +321,7 @@ class TransactionCoordinator:
     # Ends
 
     def end(self, command: EndTransaction, ticket: Ticket, now: Now) -> TransactionDecision:
-        """Answered with a ProducerResult, or with ProducerIdNeeded."""
+        """Complete the ticket with a ProducerResult, or with ProducerIdNeeded."""
         out = self.outcome()
         out.answer(ticket, self._end(command, out, now))
         return out.decision()
@@ -326,8 +330,10 @@ class TransactionCoordinator:
         before = self.transactions.get(command.transactional_id)
         if before is None:
             return ProducerResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        if command.commit and steps.is_open_member(before):
-            return ProducerResult(ErrorCode.INVALID_TXN_STATE)  # its owner commits, with the others of the batch
+        if command.commit and steps.is_open_writer(before):
+            return ProducerResult(
+                ErrorCode.INVALID_TXN_STATE
+            )  # the owner commits it, with the other writers of the batch
         if command.client_version < EPOCH_BUMPED_FROM:
             error = plain_end_error(before, command)
             if error is _NONE and before.state is _ONGOING:
@@ -389,7 +395,7 @@ class TransactionCoordinator:
         self._hand_out_if_awaited(out)
 
     def begin_ends(self, ended: Iterable[tuple[str, Transaction]], out: Effects, now: Now) -> None:
-        """Of many at once."""
+        """Begin the ends of many transactions at once."""
         for transactional_id, after in ended:
             self._enlist_end(transactional_id, after, out, now)
         self._hand_out_if_awaited(out)
@@ -409,9 +415,9 @@ class TransactionCoordinator:
     # Markers
 
     def next_endings(self, ticket: Ticket, *, again: bool) -> TransactionDecision:
-        """Answered with a list of Ending, at least one, when there is one.
+        """Complete the ticket with a list of at least one Ending, as soon as there is one.
 
-        Only one may wait here. `again` gives all that are not completed, also those that were given before.
+        Only one ticket may wait. `again` returns all endings that are not completed, including earlier ones.
         """
         out = self.outcome()
         if again:
@@ -425,7 +431,7 @@ class TransactionCoordinator:
         return out.decision()
 
     def _hand_out_endings(self, ticket: Ticket, out: Effects) -> None:
-        taken = list(self._endings.items())[:ENDINGS_PER_ANSWER]
+        taken = list(self._endings.items())[:ENDINGS_PER_RESULT]
         for transactional_id, _ in taken:
             del self._endings[transactional_id]
         out.answer(ticket, [self._ending(*each) for each in taken])
@@ -444,12 +450,12 @@ class TransactionCoordinator:
         )
 
     def complete(self, ending: Ending, fresh_producer_id: int | None, ticket: Ticket, now: Now) -> TransactionDecision:
-        """Every partition has its marker. Answered with an ErrorCode, or with ProducerIdNeeded."""
+        """Note that every partition has its marker. Complete the ticket with an ErrorCode, or with ProducerIdNeeded."""
         out = self.outcome()
         transactional_id = ending.transactional_id
         before = self.transactions.get(transactional_id)
         if before is None or not _is_the_end_of(before, ending):
-            out.answer(ticket, ErrorCode.INVALID_TXN_STATE)  # it was told before
+            out.answer(ticket, ErrorCode.INVALID_TXN_STATE)  # a repetition: it is completed already
         elif steps.needs_fresh_id(before) and fresh_producer_id is None:
             out.answer(ticket, ProducerIdNeeded())
         else:
@@ -458,14 +464,14 @@ class TransactionCoordinator:
             completed = steps.completed(before, now_ms=now.wall_ms, fresh_producer_id=fresh)
             self.write(out, transactional_id, completed, now)
             out.answer(ticket, _NONE)
-            if transactional_id in self._next_ones:
-                self._begin_next_ones(transactional_id, out, now)
+            if transactional_id in self._waiting_adds:
+                self._retry_waiting_adds(transactional_id, out, now)
         return out.decision()
 
-    # Looking
+    # Descriptions
 
     def describe(self, transactional_id: str, ticket: Ticket) -> TransactionDecision:
-        """Answered with a DescribedTransaction."""
+        """Complete the ticket with a DescribedTransaction."""
         out = self.outcome()
         found = self.transactions.get(transactional_id)
         if found is None:
@@ -486,7 +492,7 @@ class TransactionCoordinator:
         return out.decision()
 
     def list_transactions(self, transactional_ids: Iterable[str], ticket: Ticket) -> TransactionDecision:
-        """Answered with a ListedTransaction for each of these ids that is known."""
+        """Complete the ticket with a ListedTransaction for each of these ids that exists."""
         out = self.outcome()
         listed = []
         for transactional_id in transactional_ids:
@@ -510,20 +516,20 @@ def _is_the_end_of(transaction: Transaction, ending: Ending) -> bool:
 
 
 def _may_resume(before: Transaction, expected: Producer) -> bool:
-    """Its id is the current one, or the one before if that had run out of epochs: then the answer was lost."""
+    """Return whether the producer has the current id, or the exhausted one before it: then the response was lost."""
     if expected.producer_id == before.producer_id or steps.awaits(before, expected):
         return True
     return expected.producer_id == before.previous_producer_id and steps.is_exhausted(expected.producer_epoch)
 
 
 def _refusal(transaction: Transaction | None, producer: Producer) -> ErrorCode:
-    """NONE if the producer may write under its transactional id now."""
+    """Return NONE if the producer may write under its transactional id now."""
     if transaction is not None and steps.awaits(transaction, producer):
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if transaction is None or transaction.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.producer_epoch != producer.producer_epoch:
         return ErrorCode.PRODUCER_FENCED
-    if transaction.member == IN_POOL and transaction.state in AT_REST:
-        return ErrorCode.PRODUCER_FENCED  # its batch is over: the pool lends it to another task
+    if transaction.writer == IN_POOL and transaction.state in AT_REST:
+        return ErrorCode.PRODUCER_FENCED  # its batch has ended: the pool lends the id to another task
     return ErrorCode.CONCURRENT_TRANSACTIONS if transaction.state in ENDING else _NONE

@@ -1,7 +1,7 @@
-"""Whether a producer may end its transaction, and whether it asks for the second time.
+"""Checks of EndTxn: whether the producer may end its transaction, and whether the request is a retry.
 
-Before transaction.version 2 the state alone tells a retry from a mistake. Since then the epoch does (KIP-890): a retry
-still has the one from before the bump.
+Before transaction.version 2 the state alone distinguishes a retry from a mistake. Since then the producer epoch does
+(KIP-890): a retry carries the one before the bump.
 """
 
 from headrace.core.coordination.machine import Producer
@@ -16,7 +16,7 @@ _ONGOING = TransactionState.ONGOING
 
 
 def plain_end_error(before: Transaction, command: EndTransaction) -> ErrorCode:
-    """NONE if it may be ended now, or was ended so before."""
+    """Return NONE if the transaction may end now, or has ended with the same outcome."""
     if before.producer_id != command.producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if before.producer_epoch != command.producer.producer_epoch:
@@ -33,22 +33,22 @@ def _undecided(before: Transaction, command: EndTransaction) -> ErrorCode:
 
 
 def _agrees(before: Transaction, command: EndTransaction) -> bool:
-    """The transaction ended, or is about to, as the command wants."""
+    """Return whether the transaction has ended, or is ending, with the outcome of the command."""
     if command.commit:
         return before.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
     return before.state in (TransactionState.PREPARE_ABORT, TransactionState.COMPLETE_ABORT)
 
 
 def _was_bumped_from(before: Transaction, producer: Producer) -> bool:
-    """Whether the last end took the epoch of this producer: an epoch one below may be that of a fenced one, too."""
+    """Return whether the last end bumped this producer's epoch; a fenced producer may be one epoch below, too."""
     is_bumped = before.client_version >= EPOCH_BUMPED_FROM
     return is_bumped and before.last_producer_epoch == producer.producer_epoch
 
 
 def bumping_end_error(before: Transaction, command: EndTransaction) -> tuple[ErrorCode, bool]:
-    """The error, and whether it is a retry of the end that was decided last.
+    """Return the error, and whether the request is a retry of the last end.
 
-    With the current epoch a producer may abort what it has not begun yet, or believes to have begun.
+    With the current producer epoch, a producer may abort a transaction whose first write has not arrived.
     """
     producer = command.producer
     overflowed = (
@@ -65,7 +65,7 @@ def bumping_end_error(before: Transaction, command: EndTransaction) -> tuple[Err
     if before.producer_id != producer.producer_id and not overflowed:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING, False
     if before.state in ENDING and is_current:
-        # Its producer has begun the next one, which has written nothing yet: Kafka calls that fenced, by a race.
+        # The producer has begun its next transaction and written nothing yet. By a race, Kafka calls it fenced.
         return ErrorCode.CONCURRENT_TRANSACTIONS, False
     if before.state in ENDING:
         valid = is_retry and not overflowed

@@ -1,22 +1,22 @@
-"""Which transactional ids belong together."""
+"""Names of transactional ids: those of one owner's pool are `<owner>#<slot>`."""
 
 SLOT_MARK = "#"
-"""What stands behind it tells members of one owner apart; they share a coordinator, one decision can end them all."""
+"""Separates the owner from the slot. All ids of an owner share a coordinator, so one decision can end all of them."""
 
 
 def owner_of(transactional_id: str) -> str:
     return transactional_id.partition(SLOT_MARK)[0]
 
 
-def is_member(transactional_id: str) -> bool:
-    """Whether the id may be one of a pool."""
+def is_pooled(transactional_id: str) -> bool:
+    """Return whether the id has the form of an id of a pool."""
     return SLOT_MARK in transactional_id
 
 
-def member_id(owner: str, slot: int) -> str:
+def pooled_id(owner: str, slot: int) -> str:
     return f"{owner}{SLOT_MARK}{slot}"
 
 
 def slot_of(transactional_id: str) -> int:
-    """Of an id that `member_id` made."""
+    """Return the slot of an id that `pooled_id` made."""
     return int(transactional_id.partition(SLOT_MARK)[2])

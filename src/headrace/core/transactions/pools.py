@@ -1,12 +1,12 @@
-"""The transactional ids that each owner's pool has: which may be lent, and which are at work.
+"""The pools of transactional ids that owners lend to their tasks: the free ids and the borrowed ones.
 
-It follows from the records of the ids alone.
+A pool is derived from the records of its ids alone.
 """
 
-from headrace.core.transactions.names import member_id, owner_of, slot_of
-from headrace.core.transactions.records import IN_POOL, Member, Transaction
+from headrace.core.transactions.names import owner_of, pooled_id, slot_of
+from headrace.core.transactions.records import IN_POOL, BatchWriter, Transaction
 from headrace.core.transactions.states import AT_REST
-from headrace.core.transactions.steps import is_open_member
+from headrace.core.transactions.steps import is_open_writer
 
 
 class Pool:
@@ -15,13 +15,13 @@ class Pool:
     def __init__(self) -> None:
         self.slots: set[int] = set()
         self.free: set[int] = set()
-        """At rest, lent to nobody."""
-        self.open: dict[int, Member] = {}
-        """Lent, and not ending."""
-        self.attempts: dict[Member, int] = {}
-        """The same by who has it."""
+        """Slots at rest, which may be lent."""
+        self.open: dict[int, BatchWriter] = {}
+        """Slots that a writer has borrowed and whose end is not decided."""
+        self.attempts: dict[BatchWriter, int] = {}
+        """The slot of each open writer."""
         self.partition_count = 0
-        """Of all of these together."""
+        """The sum of the partitions of all open writers."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pool) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
@@ -37,41 +37,41 @@ class Pools:
         self.by_owner: dict[str, Pool] = {}
 
     def of(self, owner: str) -> Pool:
-        """Only to be looked at."""
+        """Return the owner's pool, which the caller must not change."""
         return self.by_owner.get(owner, _EMPTY)
 
     def follow(self, transactional_id: str, before: Transaction | None, after: Transaction | None) -> None:
-        """An id has changed from one to the other."""
-        was_pooled = before is not None and before.member is not None
-        if not was_pooled and (after is None or after.member is None):
+        """Update the pool after the record of one id."""
+        was_pooled = before is not None and before.writer is not None
+        if not was_pooled and (after is None or after.writer is None):
             return
         owner, slot = owner_of(transactional_id), slot_of(transactional_id)
         pool = self.by_owner.setdefault(owner, Pool())
-        held_by = pool.open.pop(slot, None)
-        if held_by is not None:
+        borrower = pool.open.pop(slot, None)
+        if borrower is not None:
             assert before is not None
-            del pool.attempts[held_by]
+            del pool.attempts[borrower]
             pool.partition_count -= len(before.partitions)
         pool.free.discard(slot)
-        if after is None or after.member is None:
+        if after is None or after.writer is None:
             pool.slots.discard(slot)
             if not pool.slots:
                 del self.by_owner[owner]
             return
         pool.slots.add(slot)
-        if is_open_member(after):
+        if is_open_writer(after):
             pool.partition_count += len(after.partitions)
-            pool.open[slot] = after.member
-            pool.attempts[after.member] = slot
-        elif after.state in AT_REST and after.member == IN_POOL:
+            pool.open[slot] = after.writer
+            pool.attempts[after.writer] = slot
+        elif after.state in AT_REST and after.writer == IN_POOL:
             pool.free.add(slot)
 
     def vacant_slot(self, owner: str, transactions: dict[str, Transaction]) -> int:
-        """One that is free, the lowest, so that a pool does not wander; else the next that nobody has."""
+        """Return the lowest free slot, so that a pool stays small, or the next unused one."""
         pool = self.of(owner)
         if pool.free:
             return min(pool.free)
         slot = len(pool.slots)
-        while member_id(owner, slot) in transactions:
+        while pooled_id(owner, slot) in transactions:
             slot += 1
         return slot

@@ -1,8 +1,8 @@
-"""The records of `__transaction_state`, in Kafka's own formats, so that tools which read that topic understand them.
+"""The records of `__transaction_state`, in Kafka's formats, so that Kafka's tools can read the topic.
 
-A key holds the transactional id; a missing value is a tombstone. Both versions of the value are read. Which one is
-written depends on transaction.version: from level 1 on, the flexible one. What is ours alone travels in tags, and in
-keys of a version that other readers pass over.
+A key holds the transactional id; a null value is a tombstone. Both versions of the value are read. The written version
+depends on transaction.version: the flexible one from level 1 on. Headrace's own fields are tags, and its own records
+have key versions that Kafka's readers skip.
 """
 
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ from headrace.wire.primitives.writers import (
 
 KEY_VERSION = 0
 UPTIME_KEY_VERSION = 10_001
-"""Kafka's readers pass over keys whose version they do not know."""
+"""Kafka's readers skip keys of unknown versions."""
 _UPTIME_VALUE_VERSION = 0
 PLAIN_VALUE_VERSION = 0
 FLEXIBLE_VALUE_VERSION = 1
@@ -49,9 +49,9 @@ _PREVIOUS_PRODUCER_ID_TAG = 0
 _NEXT_PRODUCER_ID_TAG = 1
 _CLIENT_VERSION_TAG = 2
 _LAST_EPOCH_TAG = 10_000
-"""Our own, far from Kafka's: readers pass over tags they do not know."""
+"""The first of Headrace's own tags, far above Kafka's: readers skip unknown tags."""
 
-_MEMBER_TAG = 10_001
+_WRITER_TAG = 10_001
 _UPTIME_TAG = 10_002
 _BOOT_TAG = 10_003
 
@@ -63,20 +63,20 @@ Partition = tuple[str, int]
 Partitions = frozenset[Partition]
 
 
-class Member(NamedTuple):
-    """Who writes under an id of a pool: one attempt of one task, for one batch of one run."""
+class BatchWriter(NamedTuple):
+    """The borrower of an id of a pool: one attempt of one task, for one batch of one run."""
 
     run: str
     batch_id: int
     task_attempt_id: int
 
 
-IN_POOL = Member("", NO_BATCH, NO_BATCH)
-"""Lent to nobody."""
+IN_POOL = BatchWriter("", NO_BATCH, NO_BATCH)
+"""Marks an id of a pool that no writer has borrowed."""
 
 
 class Transaction(NamedTuple):
-    """All that is known of a transactional id."""
+    """The state of a transactional id."""
 
     producer_id: int
     producer_epoch: int
@@ -86,27 +86,27 @@ class Transaction(NamedTuple):
     started_at_ms: int
     updated_at_ms: int
     previous_producer_id: int = NO_PRODUCER_ID
-    """Before the last change; a retry of a request from before a new id is known by it."""
+    """The producer id before the last change, by which the coordinator recognises a retry from before it."""
     next_producer_id: int = NO_PRODUCER_ID
-    """Its producer was told to go on with this one: it has run out of epochs."""
+    """The producer id with which the producer continues after this transaction; its own has no epochs left."""
     last_producer_epoch: int = NO_PRODUCER_EPOCH
-    """The epoch before the last bump that its own producer asked for: a retry of that request still comes with it."""
+    """The producer epoch before the last bump that the producer requested; a retry of that request carries it."""
     client_version: int = 0
-    """The transaction.version that the producer's last request went by."""
-    member: Member | None = None
-    """Whom an owner's pool has lent the id to; None for an id of a producer of its own."""
+    """The transaction.version of the producer's last request."""
+    writer: BatchWriter | None = None
+    """The borrower of an id of an owner's pool; None for an id that is not in a pool."""
     updated_uptime_ms: int = 0
-    """The coordinator's uptime at `updated_at_ms`; 0 in records of releases that did not write it."""
+    """The coordinator's uptime at `updated_at_ms`; 0 in records of releases without it."""
     started_uptime_ms: int = 0
     """The coordinator's uptime at the start of the ongoing transaction."""
     boot_id: str = ""
-    """The run of the operating system in which a member was lent the id."""
+    """The boot of the operating system in which the writer borrowed the id."""
 
 
 class TransactionRecord(NamedTuple):
     transactional_id: str
     transaction: Transaction | None
-    """None forgets the id."""
+    """None removes the id."""
 
 
 class UptimeRecord(NamedTuple):
@@ -144,11 +144,11 @@ class TransactionRecords:
             if version == UPTIME_KEY_VERSION:
                 return _read_uptime(value)
             if version != KEY_VERSION:
-                return None  # of a later release: Kafka passes over them too
+                return None  # written by a later release; Kafka skips such keys as well
             transactional_id, _ = read_string(key, position)
             return TransactionRecord(transactional_id, None if value is None else _read_value(value))
         except (ProtocolError, *MALFORMED) as error:
-            raise RecordRefused(f"a transaction's record that cannot be read: {error}") from error
+            raise RecordRefused(f"a record of __transaction_state cannot be read: {error}") from error
 
 
 def _read_uptime(value: bytes | None) -> UptimeRecord | None:
@@ -156,12 +156,12 @@ def _read_uptime(value: bytes | None) -> UptimeRecord | None:
         return None
     version, position = read_number(value, 0, INT16)
     if version != _UPTIME_VALUE_VERSION:
-        raise RecordRefused(f"an uptime record of the unknown version {version}")
+        raise RecordRefused(f"an uptime record has the unknown version {version}")
     return UptimeRecord(read_number(value, position, INT64)[0])
 
 
 def _by_topic(transaction: Transaction) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
-    """None for a transactional id without a transaction, as Kafka writes it."""
+    """Return the partitions by topic; None for an id without a transaction, as Kafka writes it."""
     if transaction.state is TransactionState.EMPTY:
         return None
     grouped: dict[str, list[int]] = {}
@@ -208,8 +208,8 @@ def _flexible_value(transaction: Transaction) -> bytes:
         tags.append((_CLIENT_VERSION_TAG, INT16.pack(transaction.client_version)))
     if transaction.last_producer_epoch != NO_PRODUCER_EPOCH:
         tags.append((_LAST_EPOCH_TAG, INT16.pack(transaction.last_producer_epoch)))
-    if transaction.member is not None:
-        tags.append((_MEMBER_TAG, _member_value(transaction.member)))
+    if transaction.writer is not None:
+        tags.append((_WRITER_TAG, _writer_value(transaction.writer)))
     if transaction.updated_uptime_ms or transaction.started_uptime_ms:
         uptimes = INT64.pack(transaction.updated_uptime_ms) + INT64.pack(transaction.started_uptime_ms)
         tags.append((_UPTIME_TAG, uptimes))
@@ -225,17 +225,17 @@ def _boot_value(boot_id: str) -> bytes:
     return b"".join(value)
 
 
-def _member_value(member: Member) -> bytes:
+def _writer_value(writer: BatchWriter) -> bytes:
     value: list[Buffer] = []
-    write_compact_string(value.append, member.run)
-    return b"".join((*value, INT64.pack(member.batch_id), INT64.pack(member.task_attempt_id)))
+    write_compact_string(value.append, writer.run)
+    return b"".join((*value, INT64.pack(writer.batch_id), INT64.pack(writer.task_attempt_id)))
 
 
-def _read_member(value: bytes, position: int) -> Member:
+def _read_writer(value: bytes, position: int) -> BatchWriter:
     run, position = read_compact_string(value, position)
     batch_id, position = read_number(value, position, INT64)
     task_attempt_id, position = read_number(value, position, INT64)
-    return Member(run, batch_id, task_attempt_id)
+    return BatchWriter(run, batch_id, task_attempt_id)
 
 
 def _write_flexible_topic(write: Write, topic: tuple[str, tuple[int, ...]]) -> None:
@@ -247,7 +247,7 @@ def _write_flexible_topic(write: Write, topic: tuple[str, tuple[int, ...]]) -> N
 def _read_value(value: bytes) -> Transaction:
     version, position = read_number(value, 0, INT16)
     if version not in (PLAIN_VALUE_VERSION, FLEXIBLE_VALUE_VERSION):
-        raise RecordRefused(f"a transaction's record of the unknown version {version}")
+        raise RecordRefused(f"a transaction record has the unknown version {version}")
     producer_id, position = read_number(value, position, INT64)
     producer_epoch, position = read_number(value, position, INT16)
     timeout_ms, position = read_number(value, position, INT32)
@@ -295,8 +295,8 @@ def _with_tags(transaction: Transaction, value: bytes, position: int) -> Transac
             transaction = transaction._replace(client_version=read_number(value, start, INT16)[0])
         elif tag == _LAST_EPOCH_TAG:
             transaction = transaction._replace(last_producer_epoch=read_number(value, start, INT16)[0])
-        elif tag == _MEMBER_TAG:
-            transaction = transaction._replace(member=_read_member(value, start))
+        elif tag == _WRITER_TAG:
+            transaction = transaction._replace(writer=_read_writer(value, start))
         elif tag == _UPTIME_TAG:
             updated_ms, start = read_number(value, start, INT64)
             started_ms, _ = read_number(value, start, INT64)

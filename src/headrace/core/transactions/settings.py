@@ -1,4 +1,4 @@
-"""What the operator chose that transactions must know, and the limits that nobody can choose."""
+"""Settings of the transaction coordinator: those of the operator, and fixed limits."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -6,43 +6,43 @@ from typing import Self
 from headrace.model.configs import BrokerConfig
 
 PARTITIONS_PER_TRANSACTION_MAX = 10_000
-"""They are written as one record whenever one of them is added."""
+"""All partitions are written in one record whenever one is added."""
 
 TRANSACTIONAL_IDS_MAX = 1_000_000
-"""Of one coordinator: one partition of the transaction topic."""
+"""Per coordinator, that is per partition of `__transaction_state`."""
 
 DEADLINES_PER_TURN = 50
 IDS_PER_SLICE = 500
-"""Transactional ids looked at in one turn where all of them must be."""
+"""Transactional ids that one turn examines, where all of them must be examined."""
 
 SLICE_PAUSE_MS = 1
-"""Until the next slice of such work: not in the same turn."""
+"""The pause before the next slice of such work, so that it runs in a later turn."""
 
 COMPLETION_WAIT_MS_MAX = 100
-"""How long a partition that is added to the next transaction waits for the end of the one before."""
+"""How long the addition of a partition waits for the end of the previous transaction."""
 
 WAITING_PER_ID_MAX = 1_000
-"""Who may wait for that at once."""
+"""Additions that may wait for that at once."""
 
-ENDINGS_PER_ANSWER = 100
-"""Transactions whose markers are asked for at once."""
+ENDINGS_PER_RESULT = 100
+"""Ended transactions that one result hands to the sender of markers."""
 
 OWNERS_MAX = 100_000
-"""Owners of epochs, of one coordinator."""
+"""Owners of batch commits per coordinator."""
 
-EPOCH_MEMBERS_MAX = 10_000
-"""Members that an owner has open at once; a commit ends them all in one batch of records."""
+BATCH_WRITERS_MAX = 10_000
+"""Open writers of one owner; a commit ends all of them in one record batch."""
 
-EPOCH_PARTITIONS_MAX = 200_000
-"""Of the open members of one owner together, each counted once for every member that writes to it."""
+BATCH_PARTITIONS_MAX = 200_000
+"""Partitions of all open writers of one owner; a partition counts once for each of its writers."""
 
 OLDER_RUNS_MAX = 32
-"""Runs of an owner that are known to be over; one from before these would be taken for a new one."""
+"""Fenced runs that an owner remembers; the coordinator would take an older one for a new run."""
 
-MEMBER_TIMEOUT_MS_DEFAULT = 900_000
-"""How long nothing is heard of an owner's run before its open members are aborted, unless a member asks for another."""
+WRITER_TIMEOUT_MS_DEFAULT = 900_000
+"""The time without a request of a run after which its open writers are aborted, unless a writer sets another."""
 
-MEMBER_TIMEOUT_MS_MAX = 24 * 3_600_000
+WRITER_TIMEOUT_MS_MAX = 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +50,12 @@ class TransactionSettings:
     timeout_ms_max: int = 900_000
     id_expiration_ms: int = 7 * 24 * 3_600_000
     abort_interval_ms: int = 10_000
-    """Timeouts are rounded up to it, so that many of them are one piece of work."""
+    """Timeouts are rounded up to a multiple of it, so that many of them expire together."""
     expiry_interval_ms: int = 3_600_000
     boot_id: str = ""
-    """The run of the operating system: when another one begins, rows that were not synced may be lost."""
+    """The boot of the operating system: rows of an earlier boot that were not synced may be lost."""
     server_version: int = 2
-    """The level of transaction.version: what the coordinator goes by when it ends a transaction of its own accord."""
+    """The level of transaction.version that applies when the coordinator itself ends a transaction."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Self:

@@ -1,23 +1,23 @@
-"""The states of a transactional id and what may follow each, as a table."""
+"""The states of a transactional id and their transitions, as a table."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 
 
 class TransactionState(StrEnum):
-    """With the names that clients and tools know."""
+    """The states, with Kafka's names for them."""
 
     EMPTY = "Empty"
-    """A producer is known, it has not begun a transaction yet."""
+    """A producer has the id and has not begun a transaction."""
     ONGOING = "Ongoing"
     PREPARE_COMMIT = "PrepareCommit"
-    """The transaction is committed; not every partition knows it yet."""
+    """The transaction is committed; some partitions do not have their marker yet."""
     PREPARE_ABORT = "PrepareAbort"
     COMPLETE_COMMIT = "CompleteCommit"
     """Every partition has its marker."""
     COMPLETE_ABORT = "CompleteAbort"
     DEAD = "Dead"
-    """The id is being forgotten; nothing is in this state for longer than a decision."""
+    """The id is being removed; no id stays in this state after a decision."""
 
 
 _EMPTY, _ONGOING = TransactionState.EMPTY, TransactionState.ONGOING
@@ -30,7 +30,7 @@ STATE_NUMBERS: Mapping[TransactionState, int] = {
         (_EMPTY, _ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT, _COMPLETE_COMMIT, _COMPLETE_ABORT, TransactionState.DEAD)
     )
 }
-"""As they are written to the log."""
+"""The numbers that the log stores."""
 
 NUMBERED_STATES: Mapping[int, TransactionState] = {number: state for state, number in STATE_NUMBERS.items()}
 
@@ -38,10 +38,10 @@ AT_REST = frozenset({_EMPTY, _COMPLETE_COMMIT, _COMPLETE_ABORT})
 """No transaction is open."""
 
 ENDING = frozenset({_PREPARE_COMMIT, _PREPARE_ABORT})
-"""The outcome is decided, markers are on their way."""
+"""The outcome is decided and the markers are being written."""
 
 OPEN = frozenset({_EMPTY, _ONGOING})
-"""Where a producer that was given the id may write."""
+"""States in which the producer that has the id may write."""
 
 PRECEDING: Mapping[TransactionState, frozenset[TransactionState]] = {
     _EMPTY: AT_REST,
@@ -53,4 +53,4 @@ PRECEDING: Mapping[TransactionState, frozenset[TransactionState]] = {
     _COMPLETE_ABORT: frozenset({_PREPARE_ABORT}),
     TransactionState.DEAD: AT_REST,
 }
-"""For every state, those it may follow."""
+"""For every state, the states that may precede it."""

@@ -1,12 +1,12 @@
-"""From one state of a transactional id to the next: pure functions of what was known before.
+"""Transitions of a transactional id: pure functions from one state to the next.
 
-Epochs are 16 bits. The last one is never given to a producer: a coordinator can always fence, once more, whoever has
-the one before. Then the id is used up and the transactional id goes on with a fresh one.
+Producer epochs have 16 bits. No producer gets the last one, so that the coordinator can always fence the producer that
+has the one before. Then the producer id is exhausted and the transactional id continues with an unused one.
 """
 
 from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.commands import EPOCH_BUMPED_FROM
-from headrace.core.transactions.records import IN_POOL, Member, Partitions, Transaction
+from headrace.core.transactions.records import IN_POOL, BatchWriter, Partitions, Transaction
 from headrace.core.transactions.states import AT_REST, ENDING, OPEN, PRECEDING, TransactionState
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 
@@ -21,7 +21,7 @@ def is_exhausted(epoch: int) -> bool:
 
 
 def created(producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
-    """Nothing was ever written under this id; its first epoch is 0."""
+    """Return a new id, with the producer epoch 0."""
     return Transaction(
         producer_id,
         0,
@@ -37,7 +37,7 @@ def created(producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
 def reinitialized(
     before: Transaction, *, producer: Producer, last_epoch: int, timeout_ms: int, now_ms: int
 ) -> Transaction:
-    """A producer took the id over, or goes on with it after an error."""
+    """Return the id after a producer took it over, or continued with it after an error."""
     return _follow(
         before,
         producer_id=producer.producer_id,
@@ -48,37 +48,37 @@ def reinitialized(
         partitions=_NO_PARTITIONS,
         started_at_ms=NO_TIMESTAMP,
         updated_at_ms=now_ms,
-        member=_back_in_pool(before),
+        writer=_back_in_pool(before),
     )
 
 
-def created_in_pool(producer_id: int, member: Member, timeout_ms: int, now_ms: int) -> Transaction:
-    return created(producer_id, timeout_ms, now_ms)._replace(member=member)
+def created_in_pool(producer_id: int, writer: BatchWriter, timeout_ms: int, now_ms: int) -> Transaction:
+    return created(producer_id, timeout_ms, now_ms)._replace(writer=writer)
 
 
 def lent(
-    before: Transaction, *, fresh_producer_id: int | None, member: Member, timeout_ms: int, now_ms: int
+    before: Transaction, *, fresh_producer_id: int | None, writer: BatchWriter, timeout_ms: int, now_ms: int
 ) -> Transaction:
-    """An id of the pool at rest, under an epoch that nobody ever had."""
+    """Lend an id of the pool under an unused producer epoch."""
     if fresh_producer_id is not None:
         producer = Producer(fresh_producer_id, 0)
     else:
         producer = Producer(before.producer_id, before.producer_epoch + 1)
     taken = reinitialized(before, producer=producer, last_epoch=NO_PRODUCER_EPOCH, timeout_ms=timeout_ms, now_ms=now_ms)
-    return taken._replace(member=member)
+    return taken._replace(writer=writer)
 
 
-def is_open_member(transaction: Transaction) -> bool:
-    """Lent, and its end is not decided."""
-    return transaction.member not in (None, IN_POOL) and transaction.state in OPEN
+def is_open_writer(transaction: Transaction) -> bool:
+    """Return whether a writer has borrowed the id and its end is not decided."""
+    return transaction.writer not in (None, IN_POOL) and transaction.state in OPEN
 
 
-def _back_in_pool(before: Transaction) -> Member | None:
-    return None if before.member is None else IN_POOL
+def _back_in_pool(before: Transaction) -> BatchWriter | None:
+    return None if before.writer is None else IN_POOL
 
 
 def with_partitions(before: Transaction, partitions: Partitions, *, client_version: int, now_ms: int) -> Transaction:
-    """The first partitions begin the transaction."""
+    """Add partitions; the first ones begin the transaction."""
     return _follow(
         before,
         state=TransactionState.ONGOING,
@@ -97,7 +97,7 @@ def prepared(
     now_ms: int,
     next_producer_id: int = NO_PRODUCER_ID,
 ) -> Transaction:
-    """The outcome is decided. From transaction.version 2 on, whatever the producer sends next has a new epoch."""
+    """Decide the outcome. From transaction.version 2 on, the producer continues with a new producer epoch."""
     bumped = client_version >= EPOCH_BUMPED_FROM
     return _follow(
         before,
@@ -112,10 +112,10 @@ def prepared(
 
 
 def fenced(before: Transaction, *, server_version: int, now_ms: int, for_good: bool) -> Transaction:
-    """Abort what the producer did not ask to abort, and end its epoch.
+    """Abort the transaction without a request of its producer, and end its producer epoch.
 
-    With `for_good`, another producer takes over: nothing that this one asks counts as a retry from now on. Otherwise it
-    may abort and go on.
+    With `for_good`, another producer takes over: no later request of this one counts as a retry. Otherwise the producer
+    may abort and continue.
     """
     aborted = prepared(before, commit=False, client_version=server_version, now_ms=now_ms)
     if server_version < EPOCH_BUMPED_FROM:
@@ -125,17 +125,17 @@ def fenced(before: Transaction, *, server_version: int, now_ms: int, for_good: b
 
 
 def awaits(ending: Transaction, producer: Producer) -> bool:
-    """The producer was told to go on as this one, which it is from the end of the transaction on."""
+    """Return whether this is the identity with which the producer continues when the transaction has ended."""
     return ending.state in ENDING and producer == Producer(ending.next_producer_id, 0)
 
 
 def needs_fresh_id(ending: Transaction) -> bool:
-    """The abort that fenced it took the last epoch."""
+    """Return whether the abort that fenced the producer took the last producer epoch."""
     return ending.producer_epoch >= EPOCH_MAX and ending.next_producer_id == NO_PRODUCER_ID
 
 
 def completed(before: Transaction, *, now_ms: int, fresh_producer_id: int | None = None) -> Transaction:
-    """Every partition knows the outcome."""
+    """Return the id when every partition has its marker."""
     assert before.state in ENDING
     next_producer_id = before.next_producer_id if before.next_producer_id != NO_PRODUCER_ID else fresh_producer_id
     rotates = next_producer_id is not None
@@ -149,7 +149,7 @@ def completed(before: Transaction, *, now_ms: int, fresh_producer_id: int | None
         next_producer_id=NO_PRODUCER_ID,
         partitions=_NO_PARTITIONS,
         updated_at_ms=now_ms,
-        member=_back_in_pool(before),
+        writer=_back_in_pool(before),
     )
 
 

@@ -1,4 +1,4 @@
-"""Which transactional ids somebody wants to see."""
+"""The filter of ListTransactions: states, producer ids, duration and a pattern."""
 
 from collections.abc import Iterable
 from string import punctuation
@@ -9,7 +9,7 @@ from headrace.core.transactions.states import TransactionState
 
 
 class TransactionFilter:
-    """None for what makes no difference. PatternRefused for an expression that is wrong or too costly."""
+    """Selects transactions. None matches everything; a pattern that is wrong or too costly raises PatternRefused."""
 
     def __init__(
         self,
@@ -25,14 +25,14 @@ class TransactionFilter:
         self._pattern = None if pattern is None else TopicPattern(pattern, more_letters=punctuation + " ")
 
     def of(self, listed: Iterable[ListedTransaction], now_ms: int) -> list[ListedTransaction]:
-        """Those of them that are wanted."""
-        found = [each for each in listed if self._is_wanted(each, now_ms)]
+        """Return the transactions that match."""
+        found = [each for each in listed if self._matches(each, now_ms)]
         if self._pattern is None:
             return found
         matching = set(self._pattern.matching(each.transactional_id for each in found))
         return [each for each in found if each.transactional_id in matching]
 
-    def _is_wanted(self, listed: ListedTransaction, now_ms: int) -> bool:
+    def _matches(self, listed: ListedTransaction, now_ms: int) -> bool:
         if self._states is not None and listed.state not in self._states:
             return False
         if self._producer_ids is not None and listed.producer_id not in self._producer_ids:

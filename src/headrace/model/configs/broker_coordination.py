@@ -63,7 +63,7 @@ _TRANSACTIONS = (
     row("producer.id.expiration.ms", INT, DAY_MS, "How long an idle idempotent producer is remembered.", low=1, scope=CLUSTER),
     row("producer.id.expiration.check.interval.ms", INT, 10 * MINUTE_MS, "How often idle producers are looked for.", low=1, honoured=False),
     row("transaction.max.timeout.ms", INT, 15 * MINUTE_MS, "The longest transaction a producer may ask for.", low=1),
-    row("transactional.id.expiration.ms", INT, 7 * DAY_MS, "How long an unused transactional id is remembered, and the last epoch of a Spark sink.", low=1),
+    row("transactional.id.expiration.ms", INT, 7 * DAY_MS, "How long an unused transactional id is remembered, and the last batch commit of a Spark sink.", low=1),
     row("transaction.state.log.num.partitions", INT, 50, "How many partitions the transaction topic has.", low=1),
     row("transaction.state.log.replication.factor", SHORT, 3, "How many replicas the transaction topic has.", low=1),
     row("transaction.state.log.min.isr", INT, 2, "The min.insync.replicas of the transaction topic.", low=1),

@@ -38,7 +38,7 @@ class CoordinatorChecks:
             self._check_owners(node)
         if self._turns % REPLAY_CHECK_TURNS == 0:
             self.check_replays(node)
-            self.check_epoch_replays(node)
+            self.check_transaction_replays(node)
 
     def _note_delay(self, host: CoordinatorHost[Any, Any]) -> None:
         held = host._held
@@ -68,15 +68,15 @@ class CoordinatorChecks:
                 if told[name] != value:
                     raise Violation(REPLAYS, f"{log.topic_partition}: {name} are {value}, the log tells {told[name]}")
 
-    def check_epoch_replays(self, node: Node) -> None:
-        """Of transactions and epochs."""
+    def check_transaction_replays(self, node: Node) -> None:
+        """Check the transactions and batch commits of every coordinator against a replay of its log."""
         for host in node.broker.transactions.topic:
             log = host.partition.log
             if host.machine is None or host.partition.offline or log.staged_end_offset != log.end_offset:
                 continue
             replayed = host._new_machine()
             self._replay(host, _Applied(replayed, host._format))
-            for name in ("transactions", "epochs"):
+            for name in ("transactions", "batch commits"):
                 live, told = (_transactions(machine)[name] for machine in (host.machine, replayed))
                 if live != told:
                     raise Violation(REPLAYS, f"{log.topic_partition}: {name} are {live}, the log tells {told}")
@@ -128,7 +128,7 @@ def _durable(machine: GroupCoordinator) -> dict[str, object]:
 def _transactions(machine: TransactionCoordinator) -> dict[str, object]:
     return {
         "transactions": machine.transactions,
-        "epochs": (machine.epochs.owners, machine.epochs.pools.by_owner),
+        "batch commits": (machine.batch_commits.owners, machine.batch_commits.pools.by_owner),
     }
 
 

@@ -1,20 +1,20 @@
-"""A query that writes batch after batch, each by several tasks and committed as one, as a streaming sink does it.
+"""A query that writes batches like a streaming sink: several tasks write each batch, and one request commits it.
 
-It fails now and then, at any step, and starts anew as another run with the batch that it does not know to be committed;
-what the run before left comes late, as a zombie. Some tasks have a second attempt, whose work must never be seen if
-the driver does not name it.
+It crashes at any step and restarts as a new run, with the first batch that is not in its checkpoint. Requests of
+the run before arrive late, as those of a zombie. Some tasks have a second attempt, whose records must never be visible
+unless the driver names it.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from headrace.model.errors import ErrorCode
-from headrace.sim.checkers.epochs import FENCED_RUN, KNOWN_COMMIT, CommittedBatch
+from headrace.sim.checkers.batch_commits import FENCED_RUN, KNOWN_COMMIT, CommittedBatch
 from headrace.sim.checkers.history import PartitionHistory, Producer, SentBatch
 from headrace.sim.checkers.transactions import Transaction
 from headrace.sim.checkers.violation import Violation, require
 from headrace.sim.context import RunContext
-from headrace.sim.workloads import epoch_requests as epochs
+from headrace.sim.workloads import batch_requests
 from headrace.sim.workloads import transaction_requests as requests
 from headrace.sim.workloads.batches import BatchMaker
 from headrace.sim.workloads.producers import HONEST_ERRORS
@@ -26,17 +26,17 @@ TASKS_MAX, WRITES_MAX = 3, 2
 PAUSE_MS_MAX, RETRY_MS_MAX = 300, 300
 SPECULATION_ONE_IN = 3
 CRASH_ONE_IN = 10
-"""At any step."""
+"""The chance of a crash at each step."""
 REPLAY_ONE_IN = 6
-"""The driver dies after its commit and before it has written that down."""
+"""The chance that the driver dies after its commit and before its checkpoint."""
 ABORT_ONE_IN = 8
-OTHER_MEMBERS_ONE_IN = 6
+OTHER_WRITERS_ONE_IN = 6
 SLEEP_ONE_IN = 40
 ZOMBIE_ONE_IN = 2
 
 
 class Attempt:
-    """One attempt of a task: what it was lent, and what it wrote."""
+    """One attempt of a task: its writer and its records."""
 
     def __init__(self, number: int, work: Transaction) -> None:
         self.number = number
@@ -47,7 +47,7 @@ class Attempt:
 
 
 class Zombie:
-    """What is left of a run that was replaced."""
+    """The remains of a run that was fenced."""
 
     def __init__(self, run: str, batch: CommittedBatch, batch_id: int, attempts: list[Attempt]) -> None:
         self.run = run
@@ -67,7 +67,7 @@ class Query(SteppingClient):
         self._named: list[Attempt] = []
         self._zombie: Zombie | None = None
         self._entered = False
-        """Whether the coordinator has answered this run: from then on the one before is fenced."""
+        """Whether the coordinator has responded to this run: from then on the run before is fenced."""
         self.batches: list[CommittedBatch] = []
 
     def go_on(self) -> None:
@@ -94,7 +94,7 @@ class Query(SteppingClient):
         return self.batches[self._batch_id]
 
     def _restart(self) -> None:
-        """The driver is gone, and another one goes on from what it wrote down."""
+        """Replace the driver by one that continues from the checkpoint."""
         if self._entered:
             self._zombie = Zombie(self._run, self._batch, self._batch_id, self._attempts)
         self._runs += 1
@@ -126,12 +126,12 @@ class Query(SteppingClient):
         return attempt
 
     def _done(self, error_code: int, what: str) -> bool:
-        """Whether a step is done; what comes again stays the next one."""
+        """Return whether a step is done; a step that must be repeated stays the next one."""
         error = ErrorCode(error_code)
         if error is ErrorCode.NONE:
             self._steps.pop(0)
             if self.entropy.one_in(SLEEP_ONE_IN) and not self._hurries:
-                self._rest(2 * epochs.TIMEOUT_MS)
+                self._rest(2 * batch_requests.TIMEOUT_MS)
             return True
         if error in COMES_AGAIN:
             self._rest(RETRY_MS_MAX)
@@ -157,20 +157,20 @@ class Query(SteppingClient):
             attempt.producer = Producer(response.producer_id, response.producer_epoch)
 
         self._request(
-            ApiKey.BEGIN_EPOCH_MEMBER,
-            epochs.VERSION,
-            epochs.begin(self.name, self._run, self._batch_id, attempt.number),
+            ApiKey.BEGIN_BATCH_WRITER,
+            batch_requests.VERSION,
+            batch_requests.begin(self.name, self._run, self._batch_id, attempt.number),
             begun,
         )
 
     def _skip(self) -> None:
-        """An earlier run has committed it: nothing is written, and the commit has no members."""
+        """Skip a batch that an earlier run has committed: the commit has no writers."""
         self._batch.committed = True
         self._steps = [self._commit]
         self._named = []
 
     def _writing(self, attempt: Attempt, partition: PartitionHistory) -> Step:
-        """The same record batch as often as it takes."""
+        """Return the step that writes a record batch, the same one at every repetition."""
         made: list[SentBatch] = []
 
         def write() -> None:
@@ -185,9 +185,9 @@ class Query(SteppingClient):
             self._send(attempt, made[0], written)
 
         def written(response: Any) -> None:
-            answer = response.responses[0].partition_responses[0]
-            if self._done(answer.error_code, str(made[0])):
-                self.context.histories.acknowledge(made[0], answer.base_offset)
+            partition_response = response.responses[0].partition_responses[0]
+            if self._done(partition_response.error_code, str(made[0])):
+                self.context.histories.acknowledge(made[0], partition_response.base_offset)
                 attempt.work.acknowledged.append(made[0])
 
         return write
@@ -198,7 +198,7 @@ class Query(SteppingClient):
         )
         self._request(ApiKey.PRODUCE, requests.PRODUCE[requests.SECOND], message, handle)
 
-    def _members(self, attempts: list[Attempt]) -> list[tuple[str, Producer]]:
+    def _writers(self, attempts: list[Attempt]) -> list[tuple[str, Producer]]:
         return [(attempt.transactional_id, attempt.producer) for attempt in attempts if attempt.producer is not None]
 
     def _commit(self) -> None:
@@ -213,31 +213,31 @@ class Query(SteppingClient):
                 return
             self._entered = batch.committed = True
             self.committed += 1
-            if named and self.entropy.one_in(OTHER_MEMBERS_ONE_IN):
+            if named and self.entropy.one_in(OTHER_WRITERS_ONE_IN):
                 self._steps.append(self._commit_others)
             else:
-                self._written_down()
+                self._checkpoint()
 
-        message = epochs.commit(self.name, self._run, self._batch_id, self._members(named))
-        self._request(ApiKey.COMMIT_EPOCH, epochs.VERSION, message, committed)
+        message = batch_requests.commit(self.name, self._run, self._batch_id, self._writers(named))
+        self._request(ApiKey.COMMIT_BATCH, batch_requests.VERSION, message, committed)
 
     def _commit_others(self) -> None:
-        """A second write in the same batch that nobody gave an owner of its own: it must not be dropped unnoticed."""
+        """Commit a second write of the batch under the same owner: the broker must refuse it, not skip it."""
 
-        def answered(response: Any) -> None:
+        def responded(response: Any) -> None:
             error = ErrorCode(response.error_code)
             if error in COMES_AGAIN:
                 self._rest(RETRY_MS_MAX)
                 return
-            detail = f"{error.name} for a second commit of {self._batch.name} by other members"
+            detail = f"{error.name} for a second commit of {self._batch.name} by other writers"
             require(error is ErrorCode.INVALID_TXN_STATE, HONEST_ERRORS, detail)
             self._steps.pop(0)
-            self._written_down()
+            self._checkpoint()
 
-        message = epochs.commit(self.name, self._run, self._batch_id, [(f"{self.name}#99", Producer(1, 1))])
-        self._request(ApiKey.COMMIT_EPOCH, epochs.VERSION, message, answered)
+        message = batch_requests.commit(self.name, self._run, self._batch_id, [(f"{self.name}#99", Producer(1, 1))])
+        self._request(ApiKey.COMMIT_BATCH, batch_requests.VERSION, message, responded)
 
-    def _written_down(self) -> None:
+    def _checkpoint(self) -> None:
         if not self._hurries and self.entropy.one_in(REPLAY_ONE_IN):
             self._restart()
         else:
@@ -247,15 +247,24 @@ class Query(SteppingClient):
     def _abort(self) -> None:
         def aborted(response: Any) -> None:
             if self._done(response.error_code, f"the abort of {self._batch.name}"):
-                told = response.already_committed
-                require(told == self._batch.committed, KNOWN_COMMIT, f"{self._batch.name}: {told} after its abort")
+                is_committed = response.already_committed
+                require(
+                    is_committed == self._batch.committed,
+                    KNOWN_COMMIT,
+                    f"{self._batch.name}: {is_committed} after its abort",
+                )
 
-        self._request(ApiKey.ABORT_EPOCH, epochs.VERSION, epochs.abort(self.name, self._run, self._batch_id), aborted)
+        self._request(
+            ApiKey.ABORT_BATCH,
+            batch_requests.VERSION,
+            batch_requests.abort(self.name, self._run, self._batch_id),
+            aborted,
+        )
 
     # Zombies
 
     def _come_late(self, zombie: Zombie) -> None:
-        """A newer run was answered: nothing of what the older one does may count."""
+        """Send requests of the older run, which must have no effect after a response to the newer one."""
         self._zombie = None
         alive = [attempt for attempt in zombie.attempts if attempt.sequences]
         if alive and self.entropy.below(2):
@@ -269,8 +278,8 @@ class Query(SteppingClient):
         work = Transaction(f"late work of {attempt.work}")
         batch = self._maker.make(partition, producer=attempt.producer, sequence=sequence, transaction=work)
 
-        def answered(response: Any) -> None:
-            """It is taken while its marker is on its way, which then hides it, unless its batch was committed."""
+        def responded(response: Any) -> None:
+            """Check the result. Until the marker is written the batch is accepted; an abort marker then hides it."""
             error = ErrorCode(response.responses[0].partition_responses[0].error_code)
             require(
                 error in (ErrorCode.NONE, *FENCED, *COMES_AGAIN), HONEST_ERRORS, f"{error.name} for {batch} of a zombie"
@@ -278,13 +287,13 @@ class Query(SteppingClient):
             work.commit_asked = attempt.work.commit_asked
 
         work.commit_asked = attempt.work.commit_asked
-        self._send(attempt, batch, answered)
+        self._send(attempt, batch, responded)
 
     def _commit_late(self, zombie: Zombie) -> None:
-        members = self._members(zombie.attempts)
+        writers = self._writers(zombie.attempts)
         zombie.batch.ask(frozenset(attempt.work for attempt in zombie.attempts if attempt.producer is not None))
 
-        def answered(response: Any) -> None:
+        def responded(response: Any) -> None:
             error = ErrorCode(response.error_code)
             if error is ErrorCode.NONE and not response.already_committed:
                 raise Violation(FENCED_RUN, f"{zombie.run} of {self.name} has committed {zombie.batch.name}")
@@ -292,8 +301,8 @@ class Query(SteppingClient):
             require(error in fenced, HONEST_ERRORS, f"{error.name} for the late commit of {zombie.batch.name}")
 
         self._request(
-            ApiKey.COMMIT_EPOCH,
-            epochs.VERSION,
-            epochs.commit(self.name, zombie.run, zombie.batch_id, members),
-            answered,
+            ApiKey.COMMIT_BATCH,
+            batch_requests.VERSION,
+            batch_requests.commit(self.name, zombie.run, zombie.batch_id, writers),
+            responded,
         )

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.client import LATEST, Admin
-from headrace.spark.pipelines.batch_writer import BatchWriter
 from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointError, CheckpointInUse, Vector
 from headrace.spark.pipelines.compiler import compile_pipeline
 from headrace.spark.pipelines.definition import Pipeline, ReadAs, Source
 from headrace.spark.pipelines.failpoints import Failpoint, reach
+from headrace.spark.pipelines.micro_batch_writer import MicroBatchWriter
 from headrace.spark.pipelines.rewind import partitions_of, vector_at
 from headrace.spark.pipelines.topics import FORMAT, needs_headers, source_options, stream_of
 
@@ -126,11 +126,11 @@ def run_backfill(
 ) -> Backfill:
     """Bring in what is left of it; the caller holds the lock of backfills."""
     cuts = _cuts(planned.begins, planned.ends, planned.chunk_records)
-    writer = BatchWriter(
+    writer = MicroBatchWriter(
         pipeline=pipeline,
         bootstrap=bootstrap,
         generation=planned.generation,
-        epoch_key=f"{pipeline.name}.backfill.{planned.name}",
+        batch_key=f"{pipeline.name}.backfill.{planned.name}",
     )
     current = planned
     for number in range(planned.done, planned.chunks):

@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from headrace.spark.pipelines.batch_writer import StoppedAtBoundary
 from headrace.spark.pipelines.definition import Pipeline
+from headrace.spark.pipelines.micro_batch_writer import StoppedAtBoundary
 from headrace.spark.pipelines.user_code import row_problem
 
 _ANNOUNCED = re.compile(r"terminated with exception: (?P<rest>.*)", re.DOTALL)
@@ -24,7 +24,7 @@ that is not there (42P01) may come back."""
 FINAL_KINDS = frozenset(
     (
         "DataLost", "OptionError", "CheckpointError", "RowError", "RowTooLarge", "BadRecord", "TooManyRows",
-        "SameEpochTwice", "SameLaneTwice", "LanesMixed", "ParseException",
+        "SameBatchTwice", "SameLaneTwice", "LanesMixed", "ParseException", "WrittenByEarlierRelease",
     )
 )  # fmt: skip
 """Errors, by their classes, that the same data and definition give again."""

@@ -1,6 +1,6 @@
 """What becomes of each row at the end: the records it is in topics, and itself for tables, decided row by row.
 
-Good rows, rows kept back by an expectation and dead letters leave the query together, so that one write and one epoch
+Good rows, rows kept back by an expectation and dead letters leave the query together, so that one write and one batch
 has them all or none of them.
 """
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.client import Admin
 from headrace.client.errors import ClientError
-from headrace.spark.pipelines.batch_writer import BatchWriter
 from headrace.spark.pipelines.checkpoints import Checkpoint, Note
 from headrace.spark.pipelines.claims import Claim, Outcome, new_run, run_claimed
 from headrace.spark.pipelines.compiler import Compiled, compile_pipeline
@@ -22,6 +21,7 @@ from headrace.spark.pipelines.failpoints import Failpoint, reach
 from headrace.spark.pipelines.failures import failure_of, is_stop
 from headrace.spark.pipelines.identity import digest, identity_of, incompatibilities
 from headrace.spark.pipelines.lag import find_lags, summary
+from headrace.spark.pipelines.micro_batch_writer import MicroBatchWriter
 from headrace.spark.pipelines.problems import DefinitionError
 from headrace.spark.pipelines.progress import batch_report
 from headrace.spark.pipelines.records import RunRecord, State
@@ -129,7 +129,7 @@ class Runner:
         compiled = self._compile(spark, checkpoint, note)
         note = self._settle(checkpoint, claim, note, compiled)
         while True:
-            writer = BatchWriter(
+            writer = MicroBatchWriter(
                 pipeline=self.pipeline, bootstrap=self.bootstrap, generation=note.generation, stop=self.stop
             )
             query = self._start(compiled, writer, checkpoint.spark_folder(note.generation).as_posix())
@@ -199,7 +199,7 @@ class Runner:
             checkpoint.write_note(fresh)
         return fresh
 
-    def _start(self, compiled: Compiled, writer: BatchWriter, folder: str) -> "StreamingQuery":
+    def _start(self, compiled: Compiled, writer: MicroBatchWriter, folder: str) -> "StreamingQuery":
         from pyspark.errors import AnalysisException
 
         stream = compiled.output.writeStream.foreachBatch(writer).outputMode("append")

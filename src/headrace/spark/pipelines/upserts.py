@@ -21,7 +21,7 @@ class TooManyRows(RuntimeError):
     """A batch has more rows than the driver merges at once."""
 
 
-def upsert(rows: "DataFrame", path: str, sink: DeltaSink, *, owner: str, epoch: int) -> None:
+def upsert(rows: "DataFrame", path: str, sink: DeltaSink, *, owner: str, batch_id: int) -> None:
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
     from deltalake.exceptions import CommitFailedError
 
@@ -32,13 +32,13 @@ def upsert(rows: "DataFrame", path: str, sink: DeltaSink, *, owner: str, epoch: 
         )
     if not DeltaTable.is_deltatable(path):
         write_deltalake(path, newest.schema.empty_table(), mode="ignore", partition_by=list(sink.partition_by) or None)
-    noted = CommitProperties(app_transactions=[Transaction(app_id=owner, version=epoch)])
+    noted = CommitProperties(app_transactions=[Transaction(app_id=owner, version=batch_id)])
     same = " AND ".join(_same_key(key, newest.column(key).null_count) for key in sink.keys)
     newer = f"target.`{sink.order_by}` IS NULL OR source.`{sink.order_by}` >= target.`{sink.order_by}`"
     for attempt in range(1, MERGE_ATTEMPTS_MAX + 1):
         table = DeltaTable(path)
         done = table.transaction_version(owner)
-        if done is not None and done >= epoch:
+        if done is not None and done >= batch_id:
             return
         try:
             merge = table.merge(newest, same, source_alias="source", target_alias="target", commit_properties=noted)

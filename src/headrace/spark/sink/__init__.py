@@ -1,1 +1,1 @@
-"""Rows of a DataFrame into topics: encoded column by column, at least once or exactly once."""
+"""The sink: writes rows of a DataFrame to topics, encoded column by column, at least once or exactly once."""

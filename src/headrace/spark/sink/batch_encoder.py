@@ -1,8 +1,8 @@
-"""From columns of keys, values and headers to whole record batches, without an object for any row.
+"""Encoder of whole record batches from columns of keys, values and headers, without an object per row.
 
-The numbers of all records (their lengths, places and sizes) are made into varints together, by numpy. Arrow then joins
-number, key, number, value and headers of each row. What it gives is one buffer with the records one behind the other,
-of which every batch is a slice.
+Numpy encodes the numbers of all records (lengths, offset deltas and sizes) as varints at once. Arrow then joins number,
+key, number, value and headers of each row. The result is one buffer of consecutive records, of which every batch is a
+slice.
 """
 
 from collections.abc import Iterator
@@ -20,17 +20,17 @@ from headrace.wire.records.compression import Compression, compress
 from headrace.wire.records.header import CRC_AT, CURRENT_MAGIC, HEADER, HEADER_SIZE, LOG_OVERHEAD, checksum
 
 RECORD_OVERHEAD_BYTES_MAX = 36
-"""The lengths, deltas and counts of one record at their largest."""
+"""The largest size of the lengths, deltas and counts of one record."""
 
 ENCODED_BYTES_MAX = 2**31 - 1
-"""Arrow counts the bytes of a column with 31 bits."""
+"""The limit of Arrow's binary columns, whose offsets have 31 bits."""
 
 _CRC = Struct(">I")
 _NO_HEADERS = pa.scalar(b"\x00", pa.binary())
 
 
 class RowTooLarge(ValueError):
-    """A row that does not fit into a request."""
+    """A row that is larger than a request may be."""
 
     def __init__(self, row: int, size: int) -> None:
         super().__init__(f"row {row} takes {size} bytes")
@@ -39,7 +39,7 @@ class RowTooLarge(ValueError):
 
 
 class RecordColumns(NamedTuple):
-    """Columns of one length: keys and values are binary, headers as `encoded_headers` gives them."""
+    """Columns of equal length: keys and values are binary, headers are as `encoded_headers` returns them."""
 
     keys: "Column | None"
     values: Column
@@ -52,29 +52,29 @@ class RecordColumns(NamedTuple):
 
 class EncodedBatch(NamedTuple):
     group: int
-    """Which of the groups it belongs to."""
+    """The group, that is the partition, of all its rows."""
     records: int
     batch: bytearray
-    """With its header and checksum, but without a producer's identity."""
+    """The batch with its header and checksum, but without the identity of a producer."""
 
 
 def encoded_headers(column: Any) -> Column:
-    """A column of lists of (key, value) as the bytes that end each record."""
+    """Encode a column of lists of (key, value) as the last bytes of each record."""
     names, contents = (as_binary(part) for part in column.flatten().flatten())
     if names.null_count:
-        raise ValueError("a header has no key: filter the headers, or give them a key each")
+        raise ValueError("a header has no key: remove such headers, or give each of them a key")
     together = joined(_varint_column(lengths_of(names)), names, _varint_column(lengths_of(contents)), contents)
     counts = np.nan_to_num(pc.list_value_length(column).to_numpy(zero_copy_only=False)).astype(np.int64)
-    places = np.zeros(len(column) + 1, dtype=np.int64)
-    np.cumsum(counts, out=places[1:])
+    ends_of_rows = np.zeros(len(column) + 1, dtype=np.int64)
+    np.cumsum(counts, out=ends_of_rows[1:])
     offsets, _ = binary_parts(together)
-    ends = offsets[places] if len(together) else np.zeros(len(places), dtype=np.int32)
+    ends = offsets[ends_of_rows] if len(together) else np.zeros(len(ends_of_rows), dtype=np.int32)
     rows = binary_column(ends.astype(np.int32), together.buffers()[2] or b"")
     return joined(_varint_column(counts), rows)
 
 
 def row_sizes_bound(columns: RecordColumns) -> NDArray[np.int64]:
-    """At most how many bytes each row takes in a batch."""
+    """Return an upper limit of the size of each row in a batch."""
     sizes = np.full(len(columns.values), RECORD_OVERHEAD_BYTES_MAX, dtype=np.int64)
     for column in columns:
         if column is not None:
@@ -83,7 +83,7 @@ def row_sizes_bound(columns: RecordColumns) -> NDArray[np.int64]:
 
 
 def batch_starts(groups: NDArray[Any], sizes: NDArray[np.int64], *, batch_bytes_max: int) -> NDArray[np.int64]:
-    """At which rows batches begin: where the group changes, and where no further row has room."""
+    """Return the first row of each batch: where the group changes, and where the next row does not fit."""
     if len(sizes) == 0:
         return np.zeros(0, dtype=np.int64)
     ends = np.cumsum(sizes)
@@ -107,7 +107,7 @@ def encode(
     request_bytes_max: int,
     compression: Compression = Compression.NONE,
 ) -> Iterator[EncodedBatch]:
-    """Batches of rows that follow each other and have one group; their order is that of the rows."""
+    """Encode consecutive rows of the same group as batches, in the order of the rows."""
     sizes = row_sizes_bound(columns)
     largest = int(sizes.argmax()) if len(sizes) else 0
     if len(sizes) and sizes[largest] + HEADER_SIZE > request_bytes_max:
@@ -127,7 +127,7 @@ def encode(
 
 
 def _records(columns: RecordColumns, starts: NDArray[np.int64]) -> Column:
-    """Every record whole, its place in the batch counted from the start before it."""
+    """Encode every record, with its offset delta from the start of its batch."""
     count = len(columns.values)
     deltas = np.arange(count, dtype=np.int64)
     deltas -= np.repeat(starts, np.diff(np.append(starts, count)))
@@ -170,17 +170,17 @@ def _with_header(body: memoryview, count: int, *, timestamp_ms: int, compression
 
 
 class Varints(NamedTuple):
-    """Numbers as bytes, a line each."""
+    """Encoded numbers, one line of bytes each."""
 
     lines: NDArray[np.uint8]
     counted: NDArray[np.bool_] | None
-    """Which bytes of the lines count; None: all of them."""
+    """The bytes of the lines that are used; None means all of them."""
     sizes: NDArray[np.int64]
-    """How many bytes of each line count."""
+    """The number of used bytes of each line."""
 
 
 def _varints(numbers: NDArray[np.int64]) -> Varints:
-    """The zigzag encodings. Where all are equal, as the lengths of many columns, it is made once."""
+    """Encode numbers as zigzag varints. Equal numbers, such as the lengths in many columns, are encoded once."""
     is_one = len(numbers) > 1 and numbers.min() == numbers.max()
     folded = (numbers[:1] if is_one else numbers).astype(np.int64)
     folded = ((folded << 1) ^ (folded >> 63)).view(np.uint64)
@@ -189,13 +189,13 @@ def _varints(numbers: NDArray[np.int64]) -> Varints:
     lines = np.empty((len(folded), width), dtype=np.uint8)
     counted = np.ones((len(folded), width), dtype=np.bool_)
     sizes = np.ones(len(folded), dtype=np.int64)
-    for place in range(width):
+    for position in range(width):
         low = folded.astype(np.uint8) & np.uint8(0x7F)
         folded = folded >> np.uint64(7)
         more = folded != 0
-        lines[:, place] = low | (more.view(np.uint8) << np.uint8(7))
-        if place + 1 < width:
-            counted[:, place + 1] = more
+        lines[:, position] = low | (more.view(np.uint8) << np.uint8(7))
+        if position + 1 < width:
+            counted[:, position + 1] = more
             sizes += more
     if is_one:
         return Varints(np.repeat(lines, len(numbers), axis=0), None, np.full(len(numbers), width, dtype=np.int64))
@@ -207,7 +207,7 @@ def _zeros(count: int, width: int) -> Varints:
 
 
 def _packed(*numbers: Varints) -> Column:
-    """The bytes that count of each line, side by side, as a binary column."""
+    """Join the used bytes of each line to one row of a binary column."""
     lines = np.concatenate([each.lines for each in numbers], axis=1)
     sizes = numbers[0].sizes if len(numbers) == 1 else np.sum([each.sizes for each in numbers], axis=0)
     offsets = np.zeros(len(lines) + 1, dtype=np.int32)
@@ -215,12 +215,12 @@ def _packed(*numbers: Varints) -> Column:
     if offsets[-1] == lines.size:
         return binary_column(offsets, lines.reshape(-1))
     every = np.ones_like(lines, dtype=np.bool_)
-    place = 0
+    position = 0
     for each in numbers:
         width = each.lines.shape[1]
         if each.counted is not None:
-            every[:, place : place + width] = each.counted
-        place += width
+            every[:, position : position + width] = each.counted
+        position += width
     return binary_column(offsets, lines[every])
 
 

@@ -1,4 +1,4 @@
-"""The driver's part: one request commits what all tasks of an epoch have written, or gives it up."""
+"""The driver's part of a batch commit: one request commits or aborts the rows of all tasks."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,79 +14,77 @@ from headrace.spark.sink.reports import TaskReport
 from headrace.spark.workers import freeze_imports
 
 ABORT_MS_MAX = 10_000
-"""The query has failed already: nobody is to wait long for what time does too."""
+"""Short, since the query has failed already and the coordinator aborts the writers after their timeout anyway."""
 
 
-class EpochNotCommitted(RuntimeError):
-    """The rows of an epoch are not in the topics; the query writes them again when it is restarted."""
+class BatchNotCommitted(RuntimeError):
+    """The rows of a batch are not in the topics; the query writes them again after a restart."""
 
 
 def commit(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
-    """Everything that the tasks wrote, together; once committed, a repeat of it changes nothing."""
+    """Commit the rows of all tasks together. A repetition after the commit changes nothing."""
     freeze_imports()
     identity = _identity(reports)
     if identity is None:
         return
-    members = [report.member for report in reports if report.member is not None]
-    epochs = connections.kept_epochs(options)
+    writers = [report.writer for report in reports if report.writer is not None]
+    batch_commits = connections.kept_batch_commits(options)
     try:
         connections.retry_until_deadline(
             options,
-            lambda: epochs.commit_epoch(
+            lambda: batch_commits.commit_batch(
                 identity.owner,
                 run=identity.run,
                 batch_id=identity.batch_id,
-                members=members,
+                writers=writers,
                 write_id=identity.write_id,
             ),
         )
     except BrokerError as error:
-        connections.drop("epochs", options.client)
-        raise EpochNotCommitted(_explained(error, identity)) from error
+        connections.drop("batch commits", options.client)
+        raise BatchNotCommitted(_explained(error, identity)) from error
     except (ClientError, BrokersAway):
-        connections.drop("epochs", options.client)
+        connections.drop("batch commits", options.client)
         raise
-    if not members:
-        say(
-            f"nothing was written: epoch {identity.batch_id} of {identity.owner}, or one above it, was committed before"
-        )
+    if not writers:
+        say(f"nothing was written: batch {identity.batch_id} of {identity.owner}, or a later one, is committed already")
 
 
 def _explained(error: BrokerError, identity: Identity) -> str:
     if error.code == ErrorCode.INVALID_TXN_STATE:
         return (
-            f"another write of this run has epoch {identity.batch_id} of {identity.owner}, so whether these rows are "
-            f"in the topics cannot be known: {NAME_EACH_WRITE}"
+            f"another write of this run has written batch {identity.batch_id} of {identity.owner}, so it is unknown "
+            f"whether these rows are in the topics: {NAME_EACH_WRITE}"
         )
     if error.code == ErrorCode.TRANSACTION_ABORTABLE:
         return (
-            f"a part of epoch {identity.batch_id} of {identity.owner} was given up before the commit, by a newer run "
-            "or because the epoch took longer than kafka.transaction.timeout.ms: nothing of it is in the topics; "
-            "restart the query, and raise that option if it was the time"
+            f"a writer of batch {identity.batch_id} of {identity.owner} was aborted before the commit, by a newer run "
+            "or because the batch took longer than kafka.transaction.timeout.ms. No row of the batch is in the topics: "
+            "restart the query, and raise that option if the batch took too long"
         )
-    return f"epoch {identity.batch_id} of {identity.owner} is not committed: {error}"
+    return f"batch {identity.batch_id} of {identity.owner} is not committed: {error}"
 
 
 def abort(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
-    """Give the rows up now rather than when the next run or the coordinator's clock does. Never raises.
+    """Abort the writers now, rather than by the next run or by their timeout. Never raises.
 
-    Spark also calls this after a commit that raised. A commit that took effect all the same stands.
+    Spark also calls this after a commit that raised. A commit that took effect in spite of the error stands.
     """
     identity = _identity(reports)
     if identity is None:
         return
-    from headrace.client.blocking.epochs import Epochs
+    from headrace.client.blocking.batch_commits import BatchCommits
 
     config = replace(options.admin_config(), timeout_ms=min(ABORT_MS_MAX, int(options.patience_ms)))
     try:
-        with Epochs(config=config) as epochs:
-            epochs.abort_epoch(identity.owner, run=identity.run, batch_id=identity.batch_id)
+        with BatchCommits(config=config) as batch_commits:
+            batch_commits.abort_batch(identity.owner, run=identity.run, batch_id=identity.batch_id)
     except ClientError as error:
-        log_once(f"epoch {identity.batch_id} of {identity.owner} is left to its time-out: {error}")
+        log_once(f"batch {identity.batch_id} of {identity.owner} is left to its timeout: {error}")
 
 
 def _identity(reports: Sequence[TaskReport]) -> Identity | None:
-    """Whose epoch it is. All tasks of a write belong to one."""
+    """Return the owner, run and batch of the write, which are the same for all of its tasks."""
     identities = {report.identity._replace(task_attempt_id=0) for report in reports if report.identity is not None}
-    assert len(identities) <= 1, f"tasks of one write report different epochs: {identities}"
+    assert len(identities) <= 1, f"tasks of one write report different batches: {identities}"
     return identities.pop() if identities else None

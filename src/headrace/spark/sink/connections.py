@@ -1,4 +1,4 @@
-"""Connections that a Python worker keeps from task to task, since Spark uses its workers again."""
+"""Connections that a Python worker keeps from task to task, since Spark reuses its workers."""
 
 import atexit
 import os
@@ -11,10 +11,10 @@ from headrace.spark.broker_wait import Patience
 from headrace.spark.sink.options import SinkOptions
 
 if TYPE_CHECKING:
-    from headrace.client.blocking.epochs import Epochs
+    from headrace.client.blocking.batch_commits import BatchCommits
 
 KEPT_MAX = 4
-"""Of each kind: as many clusters as one worker writes to in turn."""
+"""Per kind of client, that is the number of clusters that one worker writes to alternately."""
 
 TOPIC_LIMIT = "max.message.bytes"
 
@@ -30,7 +30,7 @@ _kept: dict[tuple[int, str, Any], Any] = {}
 
 
 def kept(kind: str, settings: Any, make: Callable[[], K]) -> K:
-    """The one of this kind with these settings; a forked worker makes its own."""
+    """Return the kept client of this kind with these settings; a forked worker makes its own."""
     key = (os.getpid(), kind, settings)
     found: K | None = _kept.get(key)
     if found is None:
@@ -42,31 +42,31 @@ def kept(kind: str, settings: Any, make: Callable[[], K]) -> K:
 
 
 def drop(kind: str, settings: Any) -> None:
-    """After a failure: the next task begins with a new one."""
+    """Close a kept client after a failure, so that the next task makes a new one."""
     found = _kept.pop((os.getpid(), kind, settings), None)
     if found is not None:
         try:
             found.close()
         except ClientError:
-            pass  # it failed before, which is why it is dropped
+            pass  # it is dropped because it has failed already
 
 
 @atexit.register
 def drop_all() -> None:
-    """This process ends; what was kept by the one that it was forked from is not its to close."""
+    """Close the clients of this process at its end; those of the process that it was forked from are not its own."""
     for process_id, kind, settings in tuple(_kept):
         if process_id == os.getpid():
             drop(kind, settings)
 
 
-def kept_epochs(options: SinkOptions) -> "Epochs":
-    from headrace.client.blocking.epochs import Epochs
+def kept_batch_commits(options: SinkOptions) -> "BatchCommits":
+    from headrace.client.blocking.batch_commits import BatchCommits
 
-    return kept("epochs", options.client, lambda: Epochs(config=options.admin_config()))
+    return kept("batch commits", options.client, lambda: BatchCommits(config=options.admin_config()))
 
 
 def retry_until_deadline(options: SinkOptions, ask: Callable[[], T]) -> T:
-    """An answer, waited for as long as rows may wait for theirs."""
+    """Call `ask`, and repeat it while no broker can be reached, up to kafka.delivery.timeout.ms."""
     config = options.producer_config()
     patience = Patience(
         servers=config.servers(), option="kafka.delivery.timeout.ms", limit_ms=config.delivery_timeout_ms
@@ -75,7 +75,7 @@ def retry_until_deadline(options: SinkOptions, ask: Callable[[], T]) -> T:
 
 
 def topic_batch_bytes_max(options: SinkOptions, topic: str) -> int:
-    """How large a batch may be: as it is set here, and no larger than the topic takes, if the broker tells."""
+    """Return the size limit of record batches: kafka.batch.size, and at most the topic's own limit if it is known."""
     from headrace.client.blocking.admin import Admin
 
     config = options.producer_config()

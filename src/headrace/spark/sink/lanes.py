@@ -1,9 +1,10 @@
-"""Exactly once on any broker that speaks Kafka's protocol: rows are dealt out to lanes, each a producer of its own.
+"""Lanes: exactly-once writes to any broker of Kafka's protocol, with one transactional producer per lane.
 
-A row's lane follows from the row, so a replay puts it into the same one. One transaction holds the rows that a lane
-has in a micro-batch, and an offset that says which micro-batch that was. Whoever writes a lane next takes its
-transactional id over, which ends what others have begun under it, then reads that offset, and skips what is done.
-The price: the rows are shuffled, lanes become visible one by one, and a replay must give the same rows.
+The lane of a row is computed from the row, so that a replay assigns the same one. One transaction holds the rows of a
+lane in a micro-batch, and a committed offset that names the micro-batch. The next task of the lane takes its
+transactional id over, which ends the transactions of its predecessors, then reads that offset and skips a micro-batch
+that is written. The price: the rows are shuffled, lanes become visible one by one, and a replay must produce the same
+rows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,20 +31,19 @@ if TYPE_CHECKING:
 
 LANES_DEFAULT = 4
 TRANSACTION_MS = 900_000
-"""How long a lane may write in one micro-batch unless kafka.transaction.timeout.ms says otherwise: the most that
-brokers allow by default."""
+"""The timeout of a lane's transaction unless kafka.transaction.timeout.ms is set: the default limit of brokers."""
 
 
 class LanesMixed(RuntimeError):
-    """Rows of one lane are in several tasks: only one of these would be written."""
+    """Rows of one lane are in several tasks, of which only one would be written."""
 
 
 class SameLaneTwice(RuntimeError):
-    """Two writes of one run have one name: the rows of the second would be taken for a repeat."""
+    """Two writes of one run share a name, so that the second would be mistaken for a repetition."""
 
 
 class LaneNote(NamedTuple):
-    """What the offset of a lane says beside the epoch that comes next: of which write it is."""
+    """The metadata of a lane's committed offset: the number of lanes, and the run and write that committed it."""
 
     lanes: str
     run: str = ""
@@ -54,7 +54,10 @@ class LaneNote(NamedTuple):
 
 
 def write_lanes(rows: "DataFrame", *, lanes: int = LANES_DEFAULT) -> "DataFrameWriter | DataStreamWriter":
-    """The writer of these rows, for `.option(...)`, then `.start()` or `.save()`. At most as many as partitions."""
+    """Return a writer of these rows, for `.option(...)`, then `.start()` or `.save()`.
+
+    There are at most as many lanes as the topic has partitions.
+    """
     from pyspark.sql import functions
 
     if type(lanes) is not int or not 1 <= lanes <= LANES_MAX:
@@ -72,11 +75,13 @@ def write_lanes(rows: "DataFrame", *, lanes: int = LANES_DEFAULT) -> "DataFrameW
 
 
 def write_lane(batches: Iterable[Any], options: SinkOptions, identity: Identity | None) -> TaskReport:
-    """The rows of one task, which is one lane."""
+    """Write the rows of one task, which is one lane."""
     task = TaskContext.get()
     assert task is not None, "a writer writes within a task"
     if identity is None:
-        raise OptionError("write_lanes in a batch job needs the option idempotenceKey: a name that lasts")
+        raise OptionError(
+            "write_lanes in a batch job needs the option idempotenceKey: a name that every run of the job shares"
+        )
     return write_rows_of_lane(batches, options, identity, task.partitionId())
 
 
@@ -86,65 +91,71 @@ def write_rows_of_lane(batches: Iterable[Any], options: SinkOptions, identity: I
     pieces = chunks(_checked(batches, lane, options.lanes))
     first = next(pieces, None)
     if first is None:
-        return TaskReport(identity=None, member=None, records=0, batch_bytes=0)
+        return TaskReport(identity=None, writer=None, records=0, batch_bytes=0)
     assert options.topic is not None, "the options were checked"
     log_once(f"rows are written exactly once in {options.lanes} lanes of {identity.owner}")
-    place = TopicPartition(options.topic, lane)
+    lane_partition = TopicPartition(options.topic, lane)
     timeout_ms = dict(options.client).get("transaction_timeout_ms", TRANSACTION_MS)
     config = options.producer_config(transactional_id=f"{identity.owner}.{lane}", transaction_timeout_ms=timeout_ms)
     with Producer(config=config) as producer:
-        partitions = connections.retry_until_deadline(options, lambda: producer.partition_count(place.topic))
+        partitions = connections.retry_until_deadline(options, lambda: producer.partition_count(lane_partition.topic))
         if partitions < options.lanes:
             raise OptionError(f'topic "{options.topic}" has {partitions} partitions: write_lanes takes at most as many')
         with connections.retry_until_deadline(options, producer.transaction) as transaction:
             sending = Sending(options, producer)
-            next_epoch, noted = connections.retry_until_deadline(
-                options, lambda: _next_epoch(options, identity.owner, place, partitions)
+            next_batch_id, noted = connections.retry_until_deadline(
+                options, lambda: _next_batch_id(options, identity.owner, lane_partition, partitions)
             )
-            if next_epoch > identity.batch_id:
+            if next_batch_id > identity.batch_id:
                 for _ in pieces:
-                    pass  # operators before the sink count on their rows being taken
+                    pass  # operators before the sink rely on all rows being consumed
             else:
                 for rows in chain((first,), pieces):
                     sending.send(rows)
-            if next_epoch <= identity.batch_id or _is_first_repeat(identity, next_epoch, noted):
+            if next_batch_id <= identity.batch_id or _is_first_repeat(identity, next_batch_id, noted):
                 own = LaneNote(str(options.lanes), identity.run, identity.write_id)
-                done = OffsetAndMetadata(max(next_epoch, identity.batch_id + 1), metadata=own.text())
-                transaction.commit_offsets({place: done}, GroupIdentity(identity.owner))
+                done = OffsetAndMetadata(max(next_batch_id, identity.batch_id + 1), metadata=own.text())
+                transaction.commit_offsets({lane_partition: done}, GroupIdentity(identity.owner))
                 transaction.commit()
             else:
                 transaction.abort()
-    return TaskReport(identity=None, member=None, records=sending.records, batch_bytes=sending.batch_bytes)
+    return TaskReport(identity=None, writer=None, records=sending.records, batch_bytes=sending.batch_bytes)
 
 
-def _is_first_repeat(identity: Identity, next_epoch: int, noted: LaneNote) -> bool:
-    """Whether a later run finds the epoch written, and is to note by which of its writes."""
-    if next_epoch != identity.batch_id + 1 or not identity.write_id:
+def _is_first_repeat(identity: Identity, next_batch_id: int, noted: LaneNote) -> bool:
+    """Return whether this is the first write of a later run that repeats the batch, which is to be noted."""
+    if next_batch_id != identity.batch_id + 1 or not identity.write_id:
         return False
     if noted.run == identity.run and noted.write_id not in ("", identity.write_id):
         raise SameLaneTwice(
-            f"another write of this run has epoch {identity.batch_id} of {identity.owner}, so whether these rows are "
-            f"in the topic cannot be known: {NAME_EACH_WRITE}"
+            f"another write of this run has written batch {identity.batch_id} of {identity.owner}, so it is unknown "
+            f"whether these rows are in the topic: {NAME_EACH_WRITE}"
         )
     return noted.run != identity.run
 
 
-def _next_epoch(options: SinkOptions, group: str, place: TopicPartition, partitions: int) -> tuple[int, LaneNote]:
-    """The micro-batch that the lane has not written yet. Transactions that are being ended are waited for."""
+def _next_batch_id(
+    options: SinkOptions, group: str, lane_partition: TopicPartition, partitions: int
+) -> tuple[int, LaneNote]:
+    """Return the next micro-batch of the lane and the note of the last one, after all ending transactions."""
     from headrace.client.blocking.consumer import Consumer
     from headrace.client.config import ConsumerConfig
 
     config = ConsumerConfig(group_id=group, enable_auto_commit=False, **options.connection())
     with Consumer(config=config) as consumer:
-        found = consumer.committed([TopicPartition(place.topic, number) for number in range(partitions)])
+        found = consumer.committed([TopicPartition(lane_partition.topic, number) for number in range(partitions)])
     notes = {each: _note(offset.metadata or "") for each, offset in found.items()}
     others = {each.lanes for each in notes.values()} - {str(options.lanes)}
     if others:
         raise OptionError(
             f"{group} was written with lanes={others.pop()} before, not with {options.lanes}: rows would be lost or "
-            "repeated; keep the number of lanes, or begin anew with another sinkName"
+            "repeated; keep the number of lanes, or start again with another sinkName"
         )
-    return (found[place].offset, notes[place]) if place in found else (0, LaneNote(str(options.lanes)))
+    return (
+        (found[lane_partition].offset, notes[lane_partition])
+        if lane_partition in found
+        else (0, LaneNote(str(options.lanes)))
+    )
 
 
 def _note(text: str) -> LaneNote:
@@ -152,7 +163,7 @@ def _note(text: str) -> LaneNote:
 
 
 def _checked(batches: Iterable[Any], lane: int, lanes: int) -> Iterator[Any]:
-    """Every row is in the task of its lane, or nothing is written: a lane in two tasks would lose the rows of one."""
+    """Check that every row is in the task of its lane: a lane in two tasks would lose the rows of one."""
     for batch in batches:
         column = batch.column(LANE_COLUMN).to_numpy()
         if lane >= lanes or (column != lane).any():

@@ -1,4 +1,4 @@
-"""The options of a write, checked before anything is written: every error names the option and what to do."""
+"""The options of the sink of topics, checked before anything is written."""
 
 import re
 from collections.abc import Mapping
@@ -13,39 +13,39 @@ from headrace.wire.records.compression import Compression
 Delivery = Literal["exactly-once", "at-least-once", "lanes"]
 DELIVERIES: tuple[Delivery, ...] = ("exactly-once", "at-least-once")
 LANES: Delivery = "lanes"
-"""Set by `write_lanes` only, since the rows must be dealt out to tasks for it."""
+"""Set by `write_lanes` only, which distributes the rows to the tasks."""
 
 LANES_MAX = 1_000
 
 SINK_NAME_DEFAULT = "sink"
 NAME_LENGTH_MAX = 100
-EPOCH_MAX = 2**62
+BATCH_ID_MAX = 2**62
 BATCH_BYTES_DEFAULT = 512 * 1024
-"""How large a batch grows unless kafka.batch.size says otherwise: all rows are there, there is nothing to wait for."""
+"""The default of kafka.batch.size. It is large, since all rows are available and batches need not wait for more."""
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _OWN_BUSINESS = {
-    "transactional.id": "the sink makes its own, see delivery",
+    "transactional.id": "the sink chooses its own, see delivery",
     "partitioner.class": "give the rows a column `partition`",
     "enable.idempotence": "the sink always writes idempotently with kafka.acks=all",
-    "sasl.oauth.token": "it is not given as text",
+    "sasl.oauth.token": "a token cannot be given as text",
 }
-"""Names that a producer has and a sink does not take, and what to do instead."""
+"""Settings of a producer that the sink refuses, and what to do instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
-    """What a write was told. Small and picklable: it travels to every task."""
+    """The parsed options; small and picklable, since every task receives them."""
 
     topic: str | None = None
     delivery: Delivery | None = None
-    """None: exactly once where the broker can, else at least once with a warning."""
+    """None means exactly once where the brokers support it, else at least once with a warning."""
     sink_name: str = SINK_NAME_DEFAULT
     idempotence_key: str | None = None
-    idempotence_epoch: int | None = None
-    """Of the writes under one key, one is done for each epoch, and epochs grow. None: the batch of the query, or 0."""
+    idempotence_batch_id: int | None = None
+    """Of the writes under one key, one is made per batch id; batch ids increase. None: the micro-batch, or 0."""
     lanes: int = 0
-    """How many, with delivery by lanes."""
+    """The number of lanes, with delivery by lanes."""
     client: tuple[tuple[str, Any], ...] = ()
     """The settings of the producer, by the names of ProducerConfig."""
 
@@ -54,24 +54,24 @@ class SinkOptions:
         return self.delivery == "at-least-once"
 
     def producer_config(self, **changes: Any) -> ProducerConfig:
-        """Where nothing else is said, a task that cannot send waits as long as the rows it has sent."""
+        """Return the producer's config; max.block.ms is kafka.delivery.timeout.ms unless it is set."""
         config = ProducerConfig(**{**dict(self.client), **changes})
         return (
             config if "max_block_ms" in dict(self.client) else replace(config, max_block_ms=config.delivery_timeout_ms)
         )
 
     def admin_config(self) -> AdminConfig:
-        """The same brokers and the same security, for questions."""
+        """Return the config of an admin client of the same brokers."""
         usual_ms = AdminConfig().timeout_ms
         return AdminConfig(**self.connection(), timeout_ms=min(usual_ms, int(self.patience_ms)))
 
     @property
     def patience_ms(self) -> float:
-        """How long brokers may be away before a write fails: kafka.delivery.timeout.ms."""
+        """The time without a broker after which a write fails: kafka.delivery.timeout.ms."""
         return self.producer_config().delivery_timeout_ms
 
     def connection(self) -> dict[str, Any]:
-        """Brokers and security, as every kind of client takes them."""
+        """Return the settings that all kinds of clients share: brokers and security."""
         shared = {field.name for field in fields(ClientConfig)}
         return {name: value for name, value in self.client if name in shared}
 
@@ -81,28 +81,30 @@ class SinkOptions:
 
 
 def is_sink(options: Mapping[str, str]) -> bool:
-    """Whether these options say how to write."""
+    """Return whether there are options of the sink."""
     names = {name.lower() for name in SINK_NAMES}
     return any(name.lower() in names for name in options)
 
 
 def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
-    """From the options as Spark gives them: names in lower case, with Spark's own among them."""
+    """Parse the options as Spark passes them: in lower case, and with options of Spark itself."""
     refuse_names(options, (*SOURCE_NAMES, *OWN_SOURCE_NAMES), "is for reading: a write does not take it")
     lower = {name.lower(): value for name, value in options.items()}
     topic = lower["topic"].strip() if "topic" in lower else None
     if topic == "":
-        raise OptionError('option "topic" is empty: name a topic, or leave it out and give every row a column `topic`')
+        raise OptionError(
+            'option "topic" is empty: name a topic, or leave the option out and give every row a column `topic`'
+        )
     key = lower.get("idempotencekey")
-    if key is None and "idempotenceepoch" in lower:
-        raise OptionError('option "idempotenceEpoch" counts the writes of one idempotenceKey: give that too')
+    if key is None and "idempotencebatchid" in lower:
+        raise OptionError('option "idempotenceBatchId" numbers the writes of one idempotenceKey: set that too')
     client = _client_settings(options)
     return SinkOptions(
         topic=topic,
         delivery=_delivery(lower, client),
         sink_name=checked_name("sinkName", lower.get("sinkname", SINK_NAME_DEFAULT)),
         idempotence_key=None if key is None else checked_name("idempotenceKey", key),
-        idempotence_epoch=checked_epoch(lower.get("idempotenceepoch")),
+        idempotence_batch_id=checked_batch_id(lower.get("idempotencebatchid")),
         lanes=_lanes(lower),
         client=tuple(sorted(client.items())),
     )
@@ -115,7 +117,9 @@ def _delivery(lower: Mapping[str, str], client: Mapping[str, Any]) -> Delivery |
     if delivery == "at-least-once" and "idempotencekey" in lower:
         raise OptionError('option "idempotenceKey" is for delivery=exactly-once: leave one of the two out')
     if delivery == LANES and "topic" not in lower:
-        raise OptionError('write_lanes needs the option "topic": what is done is noted with its partitions')
+        raise OptionError(
+            'write_lanes needs the option "topic": it notes its progress with the partitions of the topic'
+        )
     if str(client.get("acks", "all")) in ("all", "-1"):
         return delivery
     if delivery in ("exactly-once", LANES) or "idempotencekey" in lower:
@@ -140,16 +144,16 @@ def checked_name(option: str, text: str) -> str:
     return text
 
 
-def checked_epoch(text: str | None) -> int | None:
+def checked_batch_id(text: str | None) -> int | None:
     if text is None:
         return None
-    if not re.fullmatch(r"\d{1,19}", text) or int(text) > EPOCH_MAX:
-        raise OptionError(f'option "idempotenceEpoch" is a whole number from 0 to {EPOCH_MAX}, not {text!r}')
+    if not re.fullmatch(r"\d{1,19}", text) or int(text) > BATCH_ID_MAX:
+        raise OptionError(f'option "idempotenceBatchId" is a whole number from 0 to {BATCH_ID_MAX}, not {text!r}')
     return int(text)
 
 
 def _client_settings(options: Mapping[str, str]) -> dict[str, Any]:
-    """The producer's settings among the options, by its own names, after it has checked them."""
+    """Return the settings of the producer among the options, checked, by the names of ProducerConfig."""
     names = {"batch.size": str(BATCH_BYTES_DEFAULT), **client_settings(options)}
     for name in names:
         if name in _OWN_BUSINESS:

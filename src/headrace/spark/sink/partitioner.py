@@ -1,7 +1,7 @@
-"""Which partition each row of a column belongs to: the Java client's murmur2 of its key, all keys at once.
+"""Partitioner of columns: the Java client's murmur2 of all keys at once.
 
-The words of all keys are mixed together, one pass per word position, longest keys first: each pass works on the rows
-that still have a word there. Rows without a key go to one partition after the other in runs, so that a batch is full.
+There is one pass per word position, with the longest keys first: each pass works on the rows that have a word at that
+position. Rows without a key go to one partition after the other, in runs, so that batches are full.
 """
 
 import numpy as np
@@ -11,10 +11,10 @@ from headrace.client.core.partitioners import murmur2
 from headrace.spark.sink.columns import Column, binary_parts
 
 LONG_KEY_BYTES = 4096
-"""Longer keys are hashed one by one: a pass over a few rows costs more than it does."""
+"""Longer keys are hashed one by one, which is cheaper than a pass over few rows."""
 
 RUN_BYTES_MIN = 16 * 1024
-"""How much goes to one partition at a time at least, of rows without a key: the batch size of the Java client."""
+"""The smallest run of rows without a key to one partition: the batch size of the Java client."""
 
 _SEED = np.uint32(0x9747B28C)
 _MULTIPLIER = np.uint32(0x5BD1E995)
@@ -22,7 +22,7 @@ _POSITIVE = np.uint32(0x7FFFFFFF)
 
 
 def murmur2_column(keys: Column) -> NDArray[np.uint32]:
-    """The hash of every key; what stands in the place of a null means nothing."""
+    """Return the hash of every key; the hash of a null has no meaning."""
     if len(keys) == 0:
         return np.zeros(0, dtype=np.uint32)
     offsets, content = binary_parts(keys)
@@ -39,7 +39,7 @@ def murmur2_column(keys: Column) -> NDArray[np.uint32]:
 
 
 def _mixed(content: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Of keys in the order of their lengths, longest first."""
+    """Hash keys that are sorted by length, longest first."""
     padded = np.concatenate((content, np.zeros(4, dtype=np.uint8)))
     words_at = np.ndarray(
         len(padded) - 3, dtype="<u4", buffer=padded, strides=(1,)
@@ -63,14 +63,14 @@ def _mixed(content: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArr
 
 
 def partitions_for_keys(keys: Column, partition_count: int) -> NDArray[np.int32]:
-    """Where every client of a topic puts these keys."""
+    """Return the partitions of these keys, as all of Kafka's clients compute them."""
     return ((murmur2_column(keys) & _POSITIVE) % np.uint32(partition_count)).astype(np.int32)
 
 
 def partitions_in_runs(
     sizes: NDArray[np.int64], partition_count: int, *, first: int, run_bytes_max: int
 ) -> NDArray[np.int32]:
-    """Rows without a key, as evenly as runs of a sensible size allow, beginning at `first`."""
+    """Return partitions of rows without a key: runs of a useful size, distributed evenly, beginning at `first`."""
     total = int(sizes.sum())
     run_bytes = max(RUN_BYTES_MIN, min(run_bytes_max, -(-total // partition_count)))
     runs = (np.cumsum(sizes) - sizes) // run_bytes

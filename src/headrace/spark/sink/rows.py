@@ -1,4 +1,4 @@
-"""Which topic and partition every row goes to, and the rows of each as record batches in the order they came."""
+"""The routing of rows to topics and partitions, and their encoding as record batches in the order of the rows."""
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,14 +14,14 @@ from headrace.spark.sink.partitioner import partitions_for_keys, partitions_in_r
 from headrace.wire.records.compression import Compression
 
 CHUNK_BYTES = 8 * 1024 * 1024
-"""So many bytes of rows are encoded together: enough to fill batches of many partitions, little to hold."""
+"""Bytes of rows that are encoded together: enough to fill the batches of many partitions, and little memory."""
 
 _SHOWN_KEY_BYTES = 40
 _RADIX_SORTED_MAX = 2**15
 
 
 class RowError(ValueError):
-    """A row that cannot be written as it is."""
+    """A row that cannot be written."""
 
 
 class PartitionBatch(NamedTuple):
@@ -32,7 +32,7 @@ class PartitionBatch(NamedTuple):
 
 
 def chunks(batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-    """The same rows in pieces of about `CHUNK_BYTES`."""
+    """Split and join batches to pieces of about `CHUNK_BYTES`."""
     held: list[pa.RecordBatch] = []
     held_bytes = 0
     for batch in batches:
@@ -60,7 +60,7 @@ def _combined(held: Sequence["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
 
 
 class RowEncoder:
-    """Made for one task. `partition_count` and `batch_bytes_max` are asked once for every topic."""
+    """Encodes the rows of one task. It calls `partition_count` and `batch_bytes_max` once per topic."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class RowEncoder:
         self._next_partition: dict[str, int] = {}
 
     def encode(self, rows: "pa.RecordBatch", timestamp_ms: int) -> Iterator[PartitionBatch]:
-        """The batches of these rows; those of one partition in the order of its rows."""
+        """Encode these rows; the batches of a partition are in the order of its rows."""
         columns: dict[str, Any] = dict(zip(rows.schema.names, rows.columns, strict=True))
         keys = as_binary(columns["key"]) if "key" in columns and columns["key"].type != pa.null() else None
         headers = encoded_headers(columns["headers"]) if "headers" in columns else None
@@ -124,7 +124,7 @@ class RowEncoder:
             ) from None
 
     def _topics_of(self, columns: dict[str, Any], count: int) -> tuple[list[str], NDArray[np.int64]]:
-        """The topics of these rows, and which of them each row is for."""
+        """Return the topics of these rows, and the index of each row's topic."""
         if self._topic is not None:
             return [self._topic], np.zeros(count, dtype=np.int64)
         column = columns["topic"]
@@ -160,7 +160,7 @@ class RowEncoder:
     def _choose(
         self, records: RecordColumns, partitions: NDArray[np.int64], chosen: NDArray[np.bool_], topic: str
     ) -> None:
-        """Fill in the partitions of the chosen rows: by their keys, or in turn."""
+        """Choose the partitions of the chosen rows: by key, or one after the other."""
         count = self._partition_counts[topic]
         has_key = np.zeros(len(partitions), dtype=np.bool_)
         if records.keys is not None:
@@ -180,7 +180,7 @@ class RowEncoder:
 
 
 def _given_partitions(column: Any) -> NDArray[np.int64]:
-    """Those of the column `partition`, -1 where it is null."""
+    """Return the column `partition`, with -1 for null."""
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     numbers: NDArray[np.int64] = column.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     if np.any(numbers[valid] < 0):

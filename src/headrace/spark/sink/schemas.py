@@ -1,4 +1,4 @@
-"""Which columns a sink takes: those of Spark's Kafka connector, and others are left alone."""
+"""The columns of the sink of topics: those of Spark's Kafka connector; others are ignored."""
 
 from collections.abc import Mapping
 
@@ -18,10 +18,10 @@ HEADERS = "an array<struct<key:string,value:binary>>"
 
 
 def check_schema(schema: StructType, *, has_topic: bool, has_lanes: bool = False) -> None:
-    """Refuse rows that cannot be written, before any is."""
+    """Refuse rows that cannot be written, before any row is written."""
     types = {field.name: field.dataType for field in schema.fields}
     if has_lanes and not isinstance(types.get(LANE_COLUMN), IntegerType):
-        raise OptionError("lanes are written by headrace.spark.write_lanes(df), which deals the rows out to them")
+        raise OptionError("lanes are written by headrace.spark.write_lanes(df), which distributes the rows to them")
     if "value" not in types:
         raise OptionError(f"a column `value` is needed; the rows have {', '.join(types) or 'no columns'}")
     if not has_topic and "topic" not in types:

@@ -1,15 +1,15 @@
-"""What one task does with its rows: encodes them, sends them, and reports what must be committed.
+"""The task's part of a write: encodes and sends its rows, and reports its writer to the driver.
 
-At least once: an idempotent producer of the worker sends the rows; a task that is tried again sends them again.
-Exactly once: the coordinator lends the attempt a producer identity for the epoch; the rows are written under it and
-stay unseen until the driver commits the epoch with the names of the attempts that count.
+At least once: an idempotent producer of the worker sends the rows, and a retried task sends them again. Exactly once:
+the coordinator lends the attempt a producer identity for the batch. The rows written under it stay invisible until the
+driver commits the batch and names the attempts that count.
 """
 
 from collections.abc import Iterable
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Any
 
-from headrace.client.epochs import EpochMember
+from headrace.client.batch_commits import BatchWriter
 from headrace.client.errors import BrokerError, ClientError
 from headrace.client.types import PreparedTransaction
 from headrace.spark.log_once import log_once
@@ -24,20 +24,20 @@ from headrace.spark.workers import freeze_imports
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from headrace.client.blocking.batch_commits import BatchCommits
     from headrace.client.blocking.delivery import Delivery
-    from headrace.client.blocking.epochs import Epochs
     from headrace.client.blocking.producer import Producer
 
 RENEW_S = 120.0
-"""How often a task that writes for long tells the coordinator that it is alive."""
+"""How often a long task renews its writer."""
 
 
-class LostMember(RuntimeError):
-    """What a task has written will never count: the coordinator has given its part of the epoch up."""
+class WriterLost(RuntimeError):
+    """The coordinator has aborted the writer of a task, and its rows with it."""
 
 
 class Sending:
-    """The rows of one task on their way."""
+    """Encodes and sends the rows of one task."""
 
     def __init__(self, options: SinkOptions, producer: "Producer") -> None:
         self.records = self.batch_bytes = 0
@@ -58,55 +58,55 @@ class Sending:
         for each in self._encoder.encode(rows, time_ns() // 1_000_000):
             self.records += each.records
             self.batch_bytes += len(each.batch)
-            self._producer.send_batch(each.topic, each.partition, each.batch, on_delivery=self._settled)
+            self._producer.send_batch(each.topic, each.partition, each.batch, on_delivery=self._delivered)
             self.check()
 
     def check(self) -> None:
         if self._failure is not None:
             raise self._failure
 
-    def _settled(self, delivery: "Delivery") -> None:
+    def _delivered(self, delivery: "Delivery") -> None:
         if self._failure is None:
             self._failure = delivery.error()
 
 
 def write_rows(batches: Iterable["pa.RecordBatch"], options: SinkOptions, identity: Identity | None) -> TaskReport:
-    """All rows of a task, delivered, and what is to be committed of them."""
+    """Write all rows of a task and return its report."""
     freeze_imports()
     if options.delivery == LANES:
         from headrace.spark.sink.lanes import write_lane
 
         return write_lane(batches, options, identity)
     if options.delivery != "at-least-once":
-        epochs = _usable_epochs(options, identity)
-        if epochs is not None and identity is not None:
-            return _write_epoch(batches, options, identity, epochs)
+        batch_commits = _usable_batch_commits(options, identity)
+        if batch_commits is not None and identity is not None:
+            return _write_batch(batches, options, identity, batch_commits)
     return _write_plain(batches, options)
 
 
-def _usable_epochs(options: SinkOptions, identity: Identity | None) -> "Epochs | None":
-    """How epochs are committed there; None where nothing better than at least once can be had, which is said."""
+def _usable_batch_commits(options: SinkOptions, identity: Identity | None) -> "BatchCommits | None":
+    """Return the client of batch commits; None, with a warning, where only at least once is possible."""
     is_asked_for = options.delivery == "exactly-once"
     if identity is None:
         if is_asked_for:
             raise OptionError(
-                "delivery=exactly-once in a batch job needs the option idempotenceKey: a name that is the same when "
-                "the job is run again"
+                "delivery=exactly-once in a batch job needs the option idempotenceKey: a name that every run of the "
+                "job shares"
             )
         log_once("rows are written at least once: a batch job without the option idempotenceKey may repeat rows")
         return None
-    epochs = connections.kept_epochs(options)
-    if connections.retry_until_deadline(options, epochs.supported):
-        log_once(f"rows are written exactly once, as epochs of {identity.owner}")
-        return epochs
+    batch_commits = connections.kept_batch_commits(options)
+    if connections.retry_until_deadline(options, batch_commits.supported):
+        log_once(f"rows are written exactly once, by batch commits of {identity.owner}")
+        return batch_commits
     if is_asked_for:
         raise OptionError(
-            "delivery=exactly-once needs brokers with the feature headrace.epoch.version: use "
+            "delivery=exactly-once needs brokers with the feature headrace.batch.version: use "
             "headrace.spark.write_lanes with others, or delivery=at-least-once"
         )
     log_once(
-        "rows are written AT LEAST ONCE: the brokers have no feature headrace.epoch.version; restarts may repeat rows. "
-        "Set delivery=at-least-once if that will do, or use headrace.spark.write_lanes"
+        "rows are written AT LEAST ONCE: the brokers have no feature headrace.batch.version; restarts may repeat rows. "
+        "Set delivery=at-least-once to accept that, or use headrace.spark.write_lanes"
     )
     return None
 
@@ -122,19 +122,19 @@ def _write_plain(batches: Iterable["pa.RecordBatch"], options: SinkOptions) -> T
         producer.flush(timeout_ms=producer.config.delivery_timeout_ms)
         sending.check()
     except BaseException:
-        connections.drop("producer", options.client)  # what it still holds must not be sent by a later task
+        connections.drop("producer", options.client)  # rows that it still holds must not be sent by a later task
         raise
-    return TaskReport(identity=None, member=None, records=sending.records, batch_bytes=sending.batch_bytes)
+    return TaskReport(identity=None, writer=None, records=sending.records, batch_bytes=sending.batch_bytes)
 
 
-def _write_epoch(
-    batches: Iterable["pa.RecordBatch"], options: SinkOptions, identity: Identity, epochs: "Epochs"
+def _write_batch(
+    batches: Iterable["pa.RecordBatch"], options: SinkOptions, identity: Identity, batch_commits: "BatchCommits"
 ) -> TaskReport:
     from headrace.client.blocking.producer import Producer
 
-    member = connections.retry_until_deadline(
+    writer = connections.retry_until_deadline(
         options,
-        lambda: epochs.begin_epoch_member(
+        lambda: batch_commits.begin_batch_writer(
             identity.owner,
             run=identity.run,
             batch_id=identity.batch_id,
@@ -142,15 +142,15 @@ def _write_epoch(
             timeout_ms=dict(options.client).get("transaction_timeout_ms", 0),
         ),
     )
-    if member is None:
+    if writer is None:
         return _skip(batches, identity)
-    _say_if_forgotten(options, epochs, member)
-    config = options.producer_config(transactional_id=member.transactional_id)
+    _warn_if_expired(options, batch_commits, writer)
+    config = options.producer_config(transactional_id=writer.transactional_id)
     with Producer(config=config) as producer:
         lent = PreparedTransaction(
-            transactional_id=member.transactional_id,
-            producer_id=member.producer_id,
-            producer_epoch=member.producer_epoch,
+            transactional_id=writer.transactional_id,
+            producer_id=writer.producer_id,
+            producer_epoch=writer.producer_epoch,
             partitions=(),
             has_offsets=False,
         )
@@ -160,39 +160,41 @@ def _write_epoch(
         for rows in chunks(batches):
             sending.send(rows)
             if monotonic() - renewed_s > RENEW_S:
-                _renew(options, epochs, member)
+                _renew(options, batch_commits, writer)
                 renewed_s = monotonic()
         transaction.hand_over()
         sending.check()
-    return TaskReport(identity=identity, member=member, records=sending.records, batch_bytes=sending.batch_bytes)
+    return TaskReport(identity=identity, writer=writer, records=sending.records, batch_bytes=sending.batch_bytes)
 
 
-def _say_if_forgotten(options: SinkOptions, epochs: "Epochs", member: EpochMember) -> None:
-    """A query that is not at its beginning, and of which the brokers know nothing: a replay would not be noticed."""
-    is_first = member.transactional_id == f"{member.owner}#0" and member.producer_epoch == 0
-    if not is_first or member.batch_id == 0:
+def _warn_if_expired(options: SinkOptions, batch_commits: "BatchCommits", writer: BatchWriter) -> None:
+    """Warn if the query is not at its beginning and its owner is new: the brokers would not recognise a replay."""
+    is_first = writer.transactional_id == f"{writer.owner}#0" and writer.producer_epoch == 0
+    if not is_first or writer.batch_id == 0:
         return
     try:
-        committed = connections.retry_until_deadline(options, lambda: epochs.describe(member.owner)).committed_batch_id
+        committed = connections.retry_until_deadline(
+            options, lambda: batch_commits.describe(writer.owner)
+        ).committed_batch_id
     except BrokerError:
         return
     if committed < 0:
         log_once(
-            f"the brokers know of nothing that {member.owner} wrote before epoch {member.batch_id}. That is right for "
-            "a new sink. Else it was quiet for longer than their transactional.id.expiration.ms, and an epoch that was "
-            "committed when the query stopped, but is not in its checkpoint, is now written a second time"
+            f"the brokers have no batch of {writer.owner} from before batch {writer.batch_id}. That is correct for a "
+            "new sink. Otherwise the sink was idle for longer than transactional.id.expiration.ms of the brokers, and "
+            "a batch that was committed when the query stopped, but is not in its checkpoint, is now written again"
         )
 
 
-def _renew(options: SinkOptions, epochs: "Epochs", member: EpochMember) -> None:
-    if connections.retry_until_deadline(options, lambda: epochs.renew(member)) != member:
-        raise LostMember(
-            f"epoch {member.batch_id} of {member.owner} was committed or given up while this task wrote for it"
+def _renew(options: SinkOptions, batch_commits: "BatchCommits", writer: BatchWriter) -> None:
+    if connections.retry_until_deadline(options, lambda: batch_commits.renew(writer)) != writer:
+        raise WriterLost(
+            f"batch {writer.batch_id} of {writer.owner} was committed or aborted while this task was writing it"
         )
 
 
 def _skip(batches: Iterable[Any], identity: Identity) -> TaskReport:
-    """The epoch is there already. The rows are taken all the same: operators before the sink count on that."""
+    """Report a committed batch. The rows are consumed nevertheless: operators before the sink rely on that."""
     for _ in batches:
         pass
-    return TaskReport(identity=identity, member=None, records=0, batch_bytes=0)
+    return TaskReport(identity=identity, writer=None, records=0, batch_bytes=0)

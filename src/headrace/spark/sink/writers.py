@@ -1,4 +1,4 @@
-"""Spark's writers: made on the driver, sent to the tasks, and asked on the driver to commit what the tasks report."""
+"""Spark's writers of topics: made on the driver, pickled to the tasks, and called on the driver to commit."""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,15 +17,15 @@ from headrace.spark.sink.schemas import check_schema
 Messages = Sequence[WriterCommitMessage | None]
 
 
-def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "TopicWriter":
-    """For `df.write.format("headrace")`."""
+def topic_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "TopicWriter":
+    """Return the writer for `df.write.format("headrace")`."""
     if overwrite:
-        raise OptionError('a topic is not overwritten: use mode("append")')
+        raise OptionError('a topic cannot be overwritten: use mode("append")')
     return TopicWriter(_checked(options, schema))
 
 
-def stream_writer(options: Mapping[str, str], schema: StructType) -> "TopicStreamWriter":
-    """For `df.writeStream.format("headrace")`; what `outputMode("complete")` gives is added to the topic."""
+def topic_stream_writer(options: Mapping[str, str], schema: StructType) -> "TopicStreamWriter":
+    """Return the writer for `df.writeStream.format("headrace")`; outputMode("complete") appends its rows as well."""
     return TopicStreamWriter(_checked(options, schema))
 
 
@@ -36,7 +36,7 @@ def _checked(options: Mapping[str, str], schema: StructType) -> SinkOptions:
 
 
 def _write(iterator: Iterator[Any], options: SinkOptions, write_id: str) -> TaskReport:
-    """What rows are encoded with is imported by tasks alone: the driver only makes this writer and commits."""
+    """Write the rows of a task. Only tasks import the encoder: the driver makes this writer and commits."""
     from headrace.spark.sink.tasks import write_rows
 
     return write_rows(iterator, options, task_identity(options, write_id=write_id))
@@ -64,7 +64,7 @@ class TopicWriter(DataSourceArrowWriter):
 
 
 class TopicStreamWriter(DataSourceStreamArrowWriter):
-    """One micro-batch of a query. Spark builds it anew for the tasks and for the commit of each."""
+    """One micro-batch of a query. Spark makes a new instance for the tasks and for the commit of each."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options

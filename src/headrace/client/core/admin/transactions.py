@@ -1,4 +1,4 @@
-"""Transactions: list, describe and abort them, also those that no coordinator knows of."""
+"""Administration of transactions: list, describe and abort them, including those without a coordinator."""
 
 from collections.abc import Iterable, Sequence
 
@@ -30,7 +30,7 @@ from headrace.wire.messages import write_txn_markers as markers_api
 
 OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 FENCING_TIMEOUT_MS = 1_000
-"""The timeout that the id has until its next producer says another one."""
+"""The timeout of the id until its next producer sets another one."""
 
 _DURATION_FROM = 1
 _PATTERN_FROM = 2
@@ -44,7 +44,7 @@ def list_transactions(
     duration_ms: int | None = None,
     pattern: str | None = None,
 ) -> Operation[tuple[ListedTransaction, ...]]:
-    """The transactional ids of all brokers, by name."""
+    """Return the transactional ids of all brokers, sorted by name."""
     min_version = _PATTERN_FROM if pattern is not None else _DURATION_FROM if duration_ms is not None else 0
     request = list_api.ListTransactionsRequest(
         state_filters=tuple(states),
@@ -52,11 +52,11 @@ def list_transactions(
         duration_filter=-1 if duration_ms is None else duration_ms,
         transactional_id_pattern=pattern,
     )
-    replies = yield from ask_all_coordinators(cluster, list_api, request, min_version=min_version, what="transactions")
+    listed = yield from ask_all_coordinators(cluster, list_api, request, min_version=min_version, what="transactions")
     return tuple(
         sorted(
             ListedTransaction(each.transactional_id, each.producer_id, each.transaction_state)
-            for reply in replies
+            for reply in listed
             for each in reply.transaction_states
         )
     )
@@ -68,7 +68,7 @@ def describe_transactions(
     def call(transactional_id: str, node: int) -> Call:
         return Call(describe_api, describe_api.DescribeTransactionsRequest(transactional_ids=(transactional_id,)), node)
 
-    answers = yield from ask_coordinators(
+    replies = yield from ask_coordinators(
         cluster,
         transactional_ids,
         call=call,
@@ -77,7 +77,7 @@ def describe_transactions(
     )
     return {
         transactional_id: _description(node, reply.transaction_states[0])
-        for transactional_id, (node, reply) in answers.items()
+        for transactional_id, (node, reply) in replies.items()
     }
 
 
@@ -98,7 +98,7 @@ def _description(node: int, found: describe_api.DescribeTransactionsResponseTran
 
 
 def fence_producers(cluster: Cluster, transactional_ids: Iterable[str]) -> Operation[dict[str, Outcome]]:
-    """Take the ids over, as a new producer would: what is open is aborted, and whoever had it can write no more."""
+    """Take the ids over, as a new producer would: abort their open transactions and fence their producers."""
 
     def call(transactional_id: str, node: int) -> Call:
         request = init_api.InitProducerIdRequest(
@@ -111,10 +111,10 @@ def fence_producers(cluster: Cluster, transactional_ids: Iterable[str]) -> Opera
     for attempt in range(COORDINATOR_ATTEMPTS_MAX):
         if attempt:
             yield Pause(ATTEMPT_PAUSE_MS)
-        answers = yield from ask_coordinators(
+        replies = yield from ask_coordinators(
             cluster, left, call=call, codes=lambda reply: (reply.error_code,), kind=CoordinatorKind.TRANSACTION
         )
-        outcomes.update((key, Outcome(error_code(reply.error_code))) for key, (_, reply) in answers.items())
+        outcomes.update((key, Outcome(error_code(reply.error_code))) for key, (_, reply) in replies.items())
         left = [key for key in left if outcomes[key].error is ErrorCode.CONCURRENT_TRANSACTIONS]
         if not left:
             break
@@ -124,12 +124,12 @@ def fence_producers(cluster: Cluster, transactional_ids: Iterable[str]) -> Opera
 def end_transaction(cluster: Cluster, prepared: PreparedTransaction, *, commit: bool) -> Operation[None]:
     """End a transaction that its producer handed over."""
     if not prepared.partitions and not prepared.has_offsets:
-        return  # No broker knows of it.
+        return  # An empty transaction has no coordinator state to end.
     what = f'transaction "{prepared.transactional_id}" cannot be {"committed" if commit else "aborted"}'
     for attempt in range(COORDINATOR_ATTEMPTS_MAX):
         if attempt:
             yield Pause(ATTEMPT_PAUSE_MS)
-        answers = yield from ask_coordinators(
+        replies = yield from ask_coordinators(
             cluster,
             [prepared.transactional_id],
             call=lambda _key, node: end_call(prepared, commit=commit, is_implicit=is_implicit(cluster))._replace(
@@ -138,7 +138,7 @@ def end_transaction(cluster: Cluster, prepared: PreparedTransaction, *, commit: 
             codes=lambda reply: (reply.error_code,),
             kind=CoordinatorKind.TRANSACTION,
         )
-        code = answers[prepared.transactional_id][1].error_code
+        code = replies[prepared.transactional_id][1].error_code
         if code != ErrorCode.CONCURRENT_TRANSACTIONS:
             break
     if code:
@@ -148,7 +148,7 @@ def end_transaction(cluster: Cluster, prepared: PreparedTransaction, *, commit: 
 def hanging_transactions(
     cluster: Cluster, partitions: Iterable[TopicPartition]
 ) -> Operation[tuple[HangingTransaction, ...]]:
-    """Those open in these partitions that no coordinator will end."""
+    """Return the open transactions of these partitions that no coordinator will end."""
     asked = list(partitions)
     suspects = yield from _open_transactions(cluster, asked)
     if not suspects:
@@ -157,7 +157,7 @@ def hanging_transactions(
     suspects = {each for each in suspects if (each.producer_id, each.partition) not in owned}
     if not suspects:
         return ()
-    # One that has ended between the two questions is open in no partition any more.
+    # A transaction that has ended between the two requests is no longer open in any partition.
     still_open = yield from _open_transactions(cluster, {each.partition for each in suspects})
     known = {each[:5] for each in suspects}
     return tuple(sorted(each for each in still_open if each[:5] in known))
@@ -184,7 +184,7 @@ def _open_transactions(cluster: Cluster, partitions: Iterable[TopicPartition]) -
 
 
 def _coordinated(cluster: Cluster, producer_ids: Iterable[int]) -> Operation[set[tuple[int, TopicPartition]]]:
-    """Which partitions coordinators know to be in open transactions of these producers."""
+    """Return the partitions that coordinators have in open transactions of these producers."""
     listed = yield from list_transactions(cluster, producer_ids=sorted(producer_ids))
     described = yield from describe_transactions(cluster, (each.transactional_id for each in listed))
     return {
@@ -198,11 +198,11 @@ def _coordinated(cluster: Cluster, producer_ids: Iterable[int]) -> Operation[set
 def abort_hanging(
     cluster: Cluster, hanging: Iterable[HangingTransaction]
 ) -> Operation[dict[HangingTransaction, Outcome]]:
-    """Write the marker that no coordinator will write."""
+    """Write the abort markers that no coordinator will write."""
     outcomes = {}
     for each in hanging:
-        answered = yield from _write_abort(cluster, each)
-        outcomes[each] = answered[each.partition]
+        written = yield from _write_abort(cluster, each)
+        outcomes[each] = written[each.partition]
     return outcomes
 
 

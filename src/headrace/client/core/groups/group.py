@@ -13,8 +13,8 @@ from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore
 from headrace.client.core.groups import commits
 from headrace.client.core.groups.classic import ClassicMember
+from headrace.client.core.groups.consumer_group_member import ConsumerProtocolMember
 from headrace.client.core.groups.coordinator import MOVED_ERRORS, Coordinator, CoordinatorKind
-from headrace.client.core.groups.epochs import EpochMember
 from headrace.client.core.groups.group_logging import GroupEventLogger, Tell
 from headrace.client.core.groups.membership import GroupSettings, MemberIdentity, Membership, Notice, NoticeKind
 from headrace.client.errors import BrokerError, ClientError, UnsupportedByBroker
@@ -84,7 +84,7 @@ class GroupCore:
     def _member(self) -> Membership:
         if self._membership is None:
             if self.settings.protocol == EPOCH_PROTOCOL:
-                self._membership = EpochMember(
+                self._membership = ConsumerProtocolMember(
                     self.settings, self._cluster, self._coordinator, member_id=self._member_id
                 )
             else:

@@ -1,7 +1,7 @@
-"""A Delta table: tasks put Parquet files into its folder, the driver adds them to its log in one commit.
+"""Delta tables: tasks write Parquet files into the folder, and the driver adds them to the log in one commit.
 
-The commit carries the owner as its application id and the epoch as that application's version, as Delta means it for
-exactly this. A commit that meets another one is decided anew: the version is read again first.
+The commit carries the owner as application id and the batch id as the version of that application, which Delta has for
+this purpose. After a conflict with another commit, the version is read again before the next attempt.
 """
 
 import json
@@ -15,15 +15,23 @@ import pyarrow as pa
 
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink.identity import Identity
-from headrace.spark.sink.tables.epochs import CommittedEpoch, FileReport, is_noted, is_repeat
+from headrace.spark.sink.tables.batch_commits import (
+    BatchCommit,
+    FileReport,
+    WrittenByEarlierRelease,
+    is_noted,
+    is_repeat,
+)
 from headrace.spark.sink.tables.options import TableOptions
 from headrace.spark.sink.tables.written_files import WrittenFile, sync_folder
 
 COMMIT_ATTEMPTS_MAX = 50
 HISTORY_SEARCHED = 100
-"""Commits that are looked through for the run that wrote an epoch."""
+"""Commits that are searched for the run that wrote a batch."""
 
-_OWNER, _EPOCH, _RUN, _WRITE = "headrace.owner", "headrace.epoch", "headrace.run", "headrace.write"
+_OWNER, _BATCH, _RUN, _WRITE = "headrace.owner", "headrace.batch", "headrace.run", "headrace.write"
+_BATCH_BEFORE = "headrace.epoch"
+"""The property of the batch id in commits of earlier releases, which this release refuses."""
 
 
 class DeltaFolder:
@@ -41,8 +49,8 @@ class DeltaFolder:
         if wanted != found:
             differing = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
             raise OptionError(
-                f"the rows do not fit the Delta table {self._options.path}: other or missing are the columns "
-                f"{', '.join(differing)}; select and cast them"
+                f"the rows do not match the Delta table {self._options.path}: the columns {', '.join(differing)} "
+                "differ or are missing; select and cast them"
             )
         columns = tuple(table.metadata().partition_columns)
         if columns != self._options.partition_columns:
@@ -55,9 +63,9 @@ class DeltaFolder:
         os.makedirs(self._options.path, exist_ok=True)
         return self._options.path
 
-    def committed(self, owner: str, run: str = "") -> CommittedEpoch | None:
+    def committed(self, owner: str, run: str = "") -> BatchCommit | None:
         table = self._load()
-        return None if table is None else _committed(table, owner, run)
+        return None if table is None else self._committed(table, owner, run)
 
     def commit(self, reports: Sequence[FileReport], identity: Identity | None, write_id: str) -> None:
         files = [each for report in reports for each in report.files]
@@ -68,17 +76,17 @@ class DeltaFolder:
             self.discard(reports)
 
     def note_repeat(self, identity: Identity, write_id: str) -> None:
-        """By a commit that adds no files."""
+        """Note the repetition by a commit without files."""
         self._commit([], identity, write_id)
 
     def _commit(self, files: Sequence[WrittenFile], identity: Identity | None, write_id: str) -> bool:
-        """False if the epoch is there already, which is noted once for each run that finds it so."""
+        """Return False if the table has the batch already, which is noted once per run that repeats it."""
         from deltalake.exceptions import CommitFailedError
 
         for attempt in range(COMMIT_ATTEMPTS_MAX):
             try:
                 table = self._load() or self._create()
-                found = None if identity is None else _committed(table, identity.owner, identity.run)
+                found = None if identity is None else self._committed(table, identity.owner, identity.run)
                 is_there = identity is not None and is_repeat(found, identity, write_id)
                 if is_noted(found, identity) if is_there else not files:
                     return False
@@ -95,21 +103,41 @@ class DeltaFolder:
                     raise
         return False
 
-    def settle(self, identity: Identity) -> None:
-        """Nothing: a commit of Delta is one step."""
+    def finish_commit(self, identity: Identity) -> None:
+        """Do nothing: a Delta commit is one step."""
 
     def discard(self, reports: Sequence[FileReport]) -> None:
-        """All files but those of the table: a commit may be there although it raised. Their names are unique."""
+        """Remove the files, except those of the table: a commit that raised may have taken effect. Names are unique."""
         table = self._load()
         kept = frozenset() if table is None else {os.path.basename(uri) for uri in table.file_uris()}
         for each in (each for report in reports for each in report.files):
             if os.path.basename(each.path) not in kept:
-                with suppress(FileNotFoundError):  # another try of the same abort has removed it
+                with suppress(FileNotFoundError):  # an earlier attempt of this abort has removed it
                     os.unlink(os.path.join(self._options.path, each.path))
 
     def _sync(self, files: Sequence[WrittenFile]) -> None:
         for folder in {os.path.dirname(os.path.join(self._options.path, each.path)) for each in files}:
             sync_folder(folder)
+
+    def _committed(self, table: Any, owner: str, run: str) -> BatchCommit | None:
+        version = table.transaction_version(owner)
+        if version is None:
+            return None
+        found = BatchCommit(version, "", "")
+        for entry in table.history(HISTORY_SEARCHED):  # newest first, so that the last match is the commit itself
+            if entry.get(_OWNER) != owner:
+                continue
+            if _BATCH not in entry and _BATCH_BEFORE in entry:
+                raise WrittenByEarlierRelease(
+                    f"the Delta table {self._options.path} has batches of {owner} under the property {_BATCH_BEFORE} "
+                    "of an earlier release, which is not read: let that release finish the last batch of the query, "
+                    "then set another option sinkName, or write to another table. Nothing is written"
+                )
+            if entry.get(_BATCH) == str(version):
+                found = BatchCommit(version, entry[_RUN], entry[_WRITE])
+                if found.run == run:
+                    break
+        return found
 
     def _load(self) -> Any:
         table_class = _delta_table_class()
@@ -145,25 +173,12 @@ def _properties(identity: Identity | None, write_id: str) -> Any:
     if identity is not None:
         properties.custom_metadata = {
             _OWNER: identity.owner,
-            _EPOCH: str(identity.batch_id),
+            _BATCH: str(identity.batch_id),
             _RUN: identity.run,
             _WRITE: write_id,
         }
         properties.app_transactions = [Transaction(identity.owner, identity.batch_id)]
     return properties
-
-
-def _committed(table: Any, owner: str, run: str) -> CommittedEpoch | None:
-    version = table.transaction_version(owner)
-    if version is None:
-        return None
-    found = CommittedEpoch(version, "", "")
-    for entry in table.history(HISTORY_SEARCHED):  # the newest first: the last that is found put the epoch there
-        if entry.get(_OWNER) == owner and entry.get(_EPOCH) == str(version):
-            found = CommittedEpoch(version, entry[_RUN], entry[_WRITE])
-            if found.run == run:
-                break
-    return found
 
 
 def _add_action(each: WrittenFile) -> Any:

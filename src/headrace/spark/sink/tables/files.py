@@ -1,4 +1,4 @@
-"""Rows into Parquet files of about one size, one line of files for each combination of partition values."""
+"""Writer of Parquet files of about equal size, with separate files for each combination of partition values."""
 
 import os
 import uuid
@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from headrace.spark.sink.tables.written_files import PartitionValues, WrittenFile
 
 OPEN_FILES_MAX = 100
-"""Combinations of partition values that one task writes at once; the one that waited longest is closed for another."""
+"""Combinations of partition values that one task writes at once; the least recently used file is closed first."""
 
 _ESCAPED = {letter: f"%{letter:02X}" for letter in (*range(0x20), *b"\"#%'*/:=?\\{[]^", 0x7F)}
-"""What Spark and Hive write otherwise in the names of folders; all other letters stand for themselves."""
+"""Characters that Spark and Hive escape in the names of folders."""
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
@@ -29,7 +29,7 @@ class _OpenFile(NamedTuple):
 
 
 class RollingFiles:
-    """Files of one task in one folder; `close` gives what was written."""
+    """Writes the files of one task to one folder; `close` returns them."""
 
     def __init__(self, folder: str, *, target_bytes: int, partition_columns: tuple[str, ...], compression: str) -> None:
         self._folder = folder
@@ -59,7 +59,7 @@ class RollingFiles:
             self._open[values] = opened
 
     def _pieces(self, rows: "pa.RecordBatch") -> Iterator["pa.RecordBatch"]:
-        """None is larger than a file is to be, so that no file is twice as large."""
+        """Split rows to pieces of at most the target size, so that no file is twice as large."""
         count = max(1, rows.num_rows * self._target_bytes // max(1, rows.nbytes))
         for first in range(0, rows.num_rows, count):
             yield rows.slice(first, count)
@@ -71,9 +71,9 @@ class RollingFiles:
         return self._written
 
     def discard(self) -> None:
-        """After a failure: nothing of this task counts."""
+        """Remove all files of the task after a failure."""
         for opened in self._open.values():
-            with suppress(OSError, pa.ArrowException):  # what led here may be a full disk
+            with suppress(OSError, pa.ArrowException):  # the cause may be a full disk
                 opened.writer.close()
             with suppress(OSError):
                 opened.file.close()
@@ -119,7 +119,7 @@ class RollingFiles:
 
 
 def _text(value: Any) -> str | None:
-    """A partition value as Delta's log and the names of folders have it."""
+    """Return a partition value as Delta's log and the names of folders have it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return None if value is None or value == "" else str(value)

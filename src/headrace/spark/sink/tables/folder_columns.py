@@ -1,7 +1,6 @@
-"""Which columns the files of a Parquet folder have: one of another type would make the whole folder unreadable.
+"""The columns of a Parquet folder, noted in a file: a column of another type would make the whole folder unreadable.
 
-Parquet files know nothing of each other, so what was written is noted beside them. Columns may come and go, as readers
-of Parquet allow; their types, and the columns that are folders, stay.
+Columns may be added and left out, as readers of Parquet allow. Their types and the partition columns cannot change.
 """
 
 import fcntl
@@ -25,7 +24,7 @@ class FolderColumns:
         self._types = dict(types)
 
     def check(self) -> None:
-        """Refuse rows that do not fit the files that are there, before any is written."""
+        """Refuse rows that do not match the existing files, before any row is written."""
         noted = self._noted()
         if noted is None:
             return
@@ -33,7 +32,7 @@ class FolderColumns:
         if other:
             changes = ", ".join(f"`{name}` is {self._types[name]} and was {noted['types'][name]}" for name in other)
             raise OptionError(
-                f"the rows do not fit the files in {self._path}: {changes}; cast them, or write to another folder"
+                f"the rows do not match the files in {self._path}: {changes}; cast them, or write to another folder"
             )
         if noted["folders"] != self._folders:
             raise OptionError(
@@ -42,7 +41,7 @@ class FolderColumns:
             )
 
     def note(self) -> None:
-        """Before the first files with these columns are seen. Writers at once note theirs one after the other."""
+        """Note the columns before files with them become visible. A lock orders concurrent writers."""
         if self._is_noted():
             return
         os.makedirs(os.path.dirname(self._file), exist_ok=True)

@@ -1,19 +1,27 @@
-"""The options of a write into files, checked before anything is written."""
+"""The options of the sinks of files, checked before anything is written."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from headrace.spark.option_names import OptionError, suggestion
-from headrace.spark.sink.options import SINK_NAME_DEFAULT, checked_epoch, checked_name
+from headrace.spark.option_names import OptionError, refuse_renamed, suggestion
+from headrace.spark.sink.options import SINK_NAME_DEFAULT, checked_batch_id, checked_name
 
 TARGET_FILE_BYTES_DEFAULT = 128 * 1024 * 1024
 TARGET_FILE_BYTES_MIN = 1024
 COMPRESSIONS = ("snappy", "zstd", "gzip", "lz4", "none")
-NAMES = ("path", "targetFileBytes", "partitionColumns", "compression", "sinkName", "idempotenceKey", "idempotenceEpoch")
+NAMES = (
+    "path",
+    "targetFileBytes",
+    "partitionColumns",
+    "compression",
+    "sinkName",
+    "idempotenceKey",
+    "idempotenceBatchId",
+)
 SPARKS_OWN = frozenset({"queryname", "checkpointlocation", "outputmode"})
-"""What Spark adds to the options of a writer by itself."""
+"""Options that Spark itself adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +33,7 @@ class TableOptions:
     compression: str = "snappy"
     sink_name: str = SINK_NAME_DEFAULT
     idempotence_key: str | None = None
-    idempotence_epoch: int | None = None
+    idempotence_batch_id: int | None = None
 
     @property
     def is_repeatable(self) -> bool:
@@ -34,13 +42,14 @@ class TableOptions:
 
 def parse_table_options(options: Mapping[str, str]) -> TableOptions:
     lower = {name.lower(): value for name, value in options.items()}
+    refuse_renamed(options)
     known = {name.lower(): name for name in NAMES}
     for name in lower:
         if name not in known and name not in SPARKS_OWN:
             raise OptionError(f'unknown option "{name}"{suggestion(name, known.values())}')
     key = lower.get("idempotencekey")
-    if key is None and "idempotenceepoch" in lower:
-        raise OptionError("option idempotenceEpoch counts the writes of one idempotenceKey: give that too")
+    if key is None and "idempotencebatchid" in lower:
+        raise OptionError("option idempotenceBatchId numbers the writes of one idempotenceKey: set that too")
     compression = lower.get("compression", "snappy")
     if compression not in COMPRESSIONS:
         raise OptionError(f"option compression is one of {', '.join(COMPRESSIONS)}, not {compression!r}")
@@ -51,7 +60,7 @@ def parse_table_options(options: Mapping[str, str]) -> TableOptions:
         compression=compression,
         sink_name=checked_name("sinkName", lower.get("sinkname", SINK_NAME_DEFAULT)),
         idempotence_key=None if key is None else checked_name("idempotenceKey", key),
-        idempotence_epoch=checked_epoch(lower.get("idempotenceepoch")),
+        idempotence_batch_id=checked_batch_id(lower.get("idempotencebatchid")),
     )
 
 

@@ -1,8 +1,8 @@
-"""A folder of Parquet files: staged beside the others under a name that readers skip, then listed, then moved.
+"""Parquet folders: files are staged in a folder that readers skip, then listed, then moved to their final folder.
 
-The list of an epoch's files is its commit: it is written whole and appears in one step. Moving the files follows, and
-whoever finds a list whose files are not all moved finishes that first. So a kill at any moment leaves every epoch
-either without a list, and then its files are never seen, or with one, and then all of them are.
+The list of a batch's files is its commit: it is written whole and appears in one step. The moves follow, and the next
+writer completes them first if they were interrupted. So a kill at any moment leaves a batch either without a list, and
+its files never become visible, or with one, and all of them do.
 """
 
 import json
@@ -12,18 +12,26 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from headrace.spark.sink.identity import Identity
-from headrace.spark.sink.tables.epochs import CommittedEpoch, FileReport, is_noted, is_repeat
+from headrace.spark.sink.tables.batch_commits import (
+    BatchCommit,
+    FileReport,
+    WrittenByEarlierRelease,
+    is_noted,
+    is_repeat,
+)
 from headrace.spark.sink.tables.options import TableOptions
 from headrace.spark.sink.tables.written_files import sync_folder
 
 OWN_FOLDER = "_headrace"
 """Readers of Parquet folders skip names that begin with an underscore."""
 
-_STAGING, _EPOCHS = "staging", "epochs"
+_STAGING, _BATCHES = "staging", "batches"
+_BATCHES_BEFORE = "epochs"
+"""The folder of the lists of earlier releases, which this release refuses."""
 _REPEATS = "repeats"
-"""By later runs that found the epoch listed: the write of each that did."""
+"""The field of a list that has, for each later run that repeated the batch, the write that did."""
 REPEATS_MAX = 100
-"""Runs that are kept so: a query that fails in one batch again and again is started anew each time."""
+"""Runs that are kept in it: each restart of a query that fails in the same batch is a new run."""
 
 
 class ParquetFolder:
@@ -35,24 +43,25 @@ class ParquetFolder:
         owner = "once" if identity is None else identity.owner
         return os.path.join(self._folder, OWN_FOLDER, _STAGING, owner, name)
 
-    def committed(self, owner: str, run: str = "") -> CommittedEpoch | None:
-        newest = max(self._epochs(owner), default=None)
+    def committed(self, owner: str, run: str = "") -> BatchCommit | None:
+        newest = max(self._batch_ids(owner), default=None)
         if newest is None:
             return None
         listed = self._read(owner, newest)
         if run in listed.get(_REPEATS, {}):
-            return CommittedEpoch(newest, run, listed[_REPEATS][run])
-        return CommittedEpoch(newest, listed["run"], listed["write"])
+            return BatchCommit(newest, run, listed[_REPEATS][run])
+        return BatchCommit(newest, listed["run"], listed["write"])
 
     def note_repeat(self, identity: Identity, write_id: str) -> None:
         found = self.committed(identity.owner, identity.run)
         if not is_repeat(found, identity, write_id) or is_noted(found, identity):
             return
-        owner, epoch = identity.owner, identity.batch_id
-        listed = self._read(owner, epoch)
-        repeats = list(listed.get(_REPEATS, {}).items())[1 - REPEATS_MAX :]  # the oldest go
+        owner, batch_id = identity.owner, identity.batch_id
+        listed = self._read(owner, batch_id)
+        repeats = list(listed.get(_REPEATS, {}).items())[1 - REPEATS_MAX :]  # without the oldest
         listed[_REPEATS] = dict([*repeats, (identity.run, write_id)])
-        os.replace(self._write_part(owner, epoch, listed, write_id), os.path.join(self._lists(owner), f"{epoch}.json"))
+        part = self._write_part(owner, batch_id, listed, write_id)
+        os.replace(part, os.path.join(self._lists(owner), f"{batch_id}.json"))
         sync_folder(self._lists(owner))
 
     def commit(self, reports: Sequence[FileReport], identity: Identity | None, write_id: str) -> None:
@@ -70,12 +79,12 @@ class ParquetFolder:
         else:
             listing = {"run": identity.run, "write": write_id, "staging": os.path.basename(source), "files": files}
             if not self._list(identity.owner, identity.batch_id, listing):
-                # Another driver of the same query was faster: what it listed counts.
+                # Another driver of the same query was faster: its list counts.
                 self.note_repeat(identity, write_id)
         self._finish_moves(identity.owner)
         self._clean(identity.owner)
 
-    def settle(self, identity: Identity) -> None:
+    def finish_commit(self, identity: Identity) -> None:
         self._finish_moves(identity.owner)
 
     def discard(self, reports: Sequence[FileReport]) -> None:
@@ -85,9 +94,10 @@ class ParquetFolder:
     # Lists
 
     def _lists(self, owner: str) -> str:
-        return os.path.join(self._folder, OWN_FOLDER, _EPOCHS, owner)
+        return os.path.join(self._folder, OWN_FOLDER, _BATCHES, owner)
 
-    def _epochs(self, owner: str) -> Iterator[int]:
+    def _batch_ids(self, owner: str) -> Iterator[int]:
+        self._refuse_earlier_lists(owner)
         try:
             names = os.listdir(self._lists(owner))
         except FileNotFoundError:
@@ -96,18 +106,27 @@ class ParquetFolder:
             if name.endswith(".json"):
                 yield int(name.removesuffix(".json"))
 
-    def _read(self, owner: str, epoch: int) -> dict[str, Any]:
-        with open(os.path.join(self._lists(owner), f"{epoch}.json"), encoding="utf-8") as file:
+    def _refuse_earlier_lists(self, owner: str) -> None:
+        before = os.path.join(self._folder, OWN_FOLDER, _BATCHES_BEFORE, owner)
+        if os.path.isdir(before):
+            raise WrittenByEarlierRelease(
+                f"the batches of {owner} are listed in {before}, where an earlier release kept them: stop all writers "
+                f"of the folder, then move it to {self._lists(owner)}. Nothing is written"
+            )
+
+    def _read(self, owner: str, batch_id: int) -> dict[str, Any]:
+        with open(os.path.join(self._lists(owner), f"{batch_id}.json"), encoding="utf-8") as file:
             listed: dict[str, Any] = json.load(file)
         return listed
 
-    def _list(self, owner: str, epoch: int, listing: dict[str, Any]) -> bool:
-        """False if the epoch has a list already."""
+    def _list(self, owner: str, batch_id: int, listing: dict[str, Any]) -> bool:
+        """Return False if the batch has a list already."""
         folder = self._lists(owner)
         os.makedirs(folder, exist_ok=True)
-        part = self._write_part(owner, epoch, listing, listing["write"])
+        part = self._write_part(owner, batch_id, listing, listing["write"])
         try:
-            os.link(part, os.path.join(folder, f"{epoch}.json"))  # unlike a rename, it does not replace another's
+            # Unlike a rename, a link does not replace an existing list.
+            os.link(part, os.path.join(folder, f"{batch_id}.json"))
         except FileExistsError:
             return False
         finally:
@@ -115,9 +134,9 @@ class ParquetFolder:
         sync_folder(folder)
         return True
 
-    def _write_part(self, owner: str, epoch: int, listing: dict[str, Any], write_id: str) -> str:
-        """What is to be a list in one step; on the disk when this returns."""
-        part = os.path.join(self._lists(owner), f"{epoch}-{write_id}.part")
+    def _write_part(self, owner: str, batch_id: int, listing: dict[str, Any], write_id: str) -> str:
+        """Write and sync a file that is to become a list in one step."""
+        part = os.path.join(self._lists(owner), f"{batch_id}-{write_id}.part")
         with open(part, "w", encoding="utf-8") as file:
             json.dump(listing, file)
             file.flush()
@@ -125,8 +144,8 @@ class ParquetFolder:
         return part
 
     def _finish_moves(self, owner: str) -> None:
-        """Of the newest list: those before it were finished before it was written."""
-        newest = max(self._epochs(owner), default=None)
+        """Complete the moves of the newest list; those of earlier lists were complete before it was written."""
+        newest = max(self._batch_ids(owner), default=None)
         if newest is None:
             return
         listed = self._read(owner, newest)
@@ -141,18 +160,18 @@ class ParquetFolder:
             try:
                 os.rename(os.path.join(source, path), target)
             except FileNotFoundError:
-                assert os.path.exists(target), f"{path} is neither staged nor in its place"
+                assert os.path.exists(target), f"{path} is neither staged nor in its final folder"
             folders.add(os.path.dirname(target))
         for folder in folders:
             sync_folder(folder)
 
     def _clean(self, owner: str) -> None:
-        """Staged files of epochs that are over, and lists before the newest."""
-        newest = max(self._epochs(owner))
+        """Remove the staged files of committed batches, and all lists but the newest."""
+        newest = max(self._batch_ids(owner))
         staging = os.path.join(self._folder, OWN_FOLDER, _STAGING, owner)
         for name in os.listdir(staging) if os.path.isdir(staging) else ():
             if int(name.split("-")[0]) <= newest:
                 shutil.rmtree(os.path.join(staging, name), ignore_errors=True)
-        for epoch in list(self._epochs(owner)):
-            if epoch < newest:
-                os.unlink(os.path.join(self._lists(owner), f"{epoch}.json"))
+        for batch_id in list(self._batch_ids(owner)):
+            if batch_id < newest:
+                os.unlink(os.path.join(self._lists(owner), f"{batch_id}.json"))

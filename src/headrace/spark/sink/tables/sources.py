@@ -1,4 +1,4 @@
-"""The formats `headrace-delta` and `headrace-parquet`: for writing; Spark and others read what is written as usual."""
+"""The formats `headrace-delta` and `headrace-parquet`, for writing only: Spark and others read the files as usual."""
 
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from headrace.spark.sink.tables.options import parse_table_options
 from headrace.spark.versions import check_version
 
 if TYPE_CHECKING:
-    # Versions of Spark that are refused below do not have all of these.
+    # Versions of Spark that `check_version` refuses do not have all of these.
     from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 
 
@@ -49,7 +49,7 @@ class _FileSink(DataSource):
 
 def _refuse_overwrite(overwrite: bool) -> None:
     if overwrite:
-        raise OptionError('files are only added: use mode("append"), and remove what is to go by other means')
+        raise OptionError('files are only added: use mode("append"), and delete old files by other means')
 
 
 class DeltaSink(_FileSink):

@@ -1,4 +1,4 @@
-"""Spark's writers of files: tasks write whole Parquet files, the driver makes them visible together."""
+"""Spark's writers of files: tasks write whole Parquet files, and the driver makes them visible together."""
 
 import uuid
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 from headrace.spark.log_once import log_once
 from headrace.spark.option_names import OptionError
 from headrace.spark.sink.identity import task_identity
-from headrace.spark.sink.tables.epochs import FileReport, Table, is_repeat
+from headrace.spark.sink.tables.batch_commits import FileReport, Table, is_repeat
 from headrace.spark.sink.tables.folder_columns import FolderColumns
 from headrace.spark.sink.tables.options import TableOptions
 from headrace.spark.sink.tables.parquet import ParquetFolder
@@ -36,7 +36,7 @@ PARTITION_TYPES = (StringType, BooleanType, ByteType, ShortType, IntegerType, Lo
 
 
 class _FileWriter:
-    """What batch and stream writers have in common. It travels to the tasks, so it holds plain values only."""
+    """The common part of batch and stream writers. Spark pickles it to the tasks, so it holds plain values only."""
 
     def __init__(self, kind: TableKind, options: TableOptions, schema: StructType) -> None:
         _check_partition_columns(options, schema)
@@ -64,7 +64,7 @@ class _FileWriter:
         return self._delta() if self._kind == "delta" else ParquetFolder(self._options)
 
     def _write(self, iterator: Iterator["pa.RecordBatch"]) -> FileReport:
-        """What files are written with is imported by tasks alone: the driver only makes this writer and commits."""
+        """Write the rows of a task. Only tasks import the writer of files: the driver makes this writer and commits."""
         from headrace.spark.sink.rows import chunks
         from headrace.spark.sink.tables.files import RollingFiles
 
@@ -73,7 +73,7 @@ class _FileWriter:
         if identity is None:
             log_once("files are written at least once: a batch job without the option idempotenceKey may repeat rows")
         elif is_repeat(table.committed(identity.owner, identity.run), identity, self._write_id):
-            # Operators before the sink count on their rows being taken.
+            # Operators before the sink rely on all rows being consumed.
             passed = sum(rows.num_rows for rows in iterator)
             return FileReport(identity=identity, write_id=self._write_id, files=(), is_skipped=True, passed_rows=passed)
         files = RollingFiles(
@@ -98,9 +98,9 @@ class _FileWriter:
         table, first = self._table(), reports[0]
         counted = [report for report in reports if not report.is_skipped]
         if len(counted) < len(reports):
-            assert first.identity is not None, "only epochs are skipped"
-            table.discard(counted)  # the epoch was committed while some of the tasks ran
-            table.settle(first.identity)
+            assert first.identity is not None, "only a write with an identity is skipped"
+            table.discard(counted)  # the batch was committed while some of the tasks ran
+            table.finish_commit(first.identity)
             if any(report.passed_rows or report.files for report in reports):
                 table.note_repeat(first.identity, first.write_id)
             return
@@ -109,7 +109,7 @@ class _FileWriter:
         table.commit(counted, first.identity, first.write_id)
 
     def _abort(self, messages: Messages) -> None:
-        """Spark calls this also after a commit that raised: files that are part of the table stay."""
+        """Discard the files. Spark calls this also after a commit that raised: files of the table stay."""
         reports = _reports(messages)
         if not reports:
             return
@@ -162,4 +162,4 @@ def _check_partition_columns(options: TableOptions, schema: StructType) -> None:
                 "boolean or a date can be one"
             )
     if options.partition_columns and len(options.partition_columns) == len(types):
-        raise OptionError("option partitionColumns names every column: leave at least one for the files")
+        raise OptionError("option partitionColumns names every column: leave at least one out")

@@ -1,4 +1,4 @@
-"""What is known of a file that a task wrote: enough to commit it, without what it was written with."""
+"""The description of a file that a task wrote: all that the driver needs to commit it."""
 
 import os
 from typing import NamedTuple
@@ -7,7 +7,7 @@ PartitionValues = tuple[tuple[str, str | None], ...]
 
 
 class WrittenFile(NamedTuple):
-    """A whole file, synced, relative to the folder it was written in."""
+    """A complete, synced file; its path is relative to the folder of the task."""
 
     path: str
     size_bytes: int
@@ -16,7 +16,7 @@ class WrittenFile(NamedTuple):
 
 
 def sync_folder(path: str) -> None:
-    """Make the names in a folder last."""
+    """Sync the names in a folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

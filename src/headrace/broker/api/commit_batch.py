@@ -1,0 +1,30 @@
+"""CommitBatch (32001): commit the named writers of a batch and abort the owner's other writers."""
+
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.support.batch_commits import proposed
+from headrace.core.coordination.machine import Producer
+from headrace.core.transactions.batch_commands import BatchResult, CommitBatch, NamedWriter
+from headrace.wire.messages.commit_batch import CommitBatchRequest, CommitBatchResponse
+
+
+def handle(request: CommitBatchRequest, ctx: RequestContext) -> object:
+    command = CommitBatch(
+        owner=request.owner,
+        run=request.run,
+        batch_id=request.batch_id,
+        writers=frozenset(
+            NamedWriter(writer.transactional_id, Producer(writer.producer_id, writer.producer_epoch))
+            for writer in request.writers
+        ),
+        write_id=request.write_id,
+    )
+
+    def respond(result: BatchResult) -> CommitBatchResponse:
+        return CommitBatchResponse(
+            throttle_time_ms=ctx.throttle_time_ms,
+            error_code=result.error,
+            error_message=result.reason or None,
+            already_committed=result.already_committed,
+        )
+
+    return proposed(ctx, request.owner, lambda: ctx.transactions.commit_batch(command), respond)

@@ -1,0 +1,355 @@
+"""Batch commits: many producers write, and one request commits everything that they wrote, exactly once.
+
+An owner is for example the sink of a Spark query. Each task of a batch borrows a transactional id from the owner's
+pool, under an unused producer epoch, and writes an ordinary transaction that it does not end. The commit names the
+writers whose rows count. One record batch decides it: the owner's record, which says that the batch is committed, and
+the records of all writers, each prepared to commit or to abort. From then on they end like any transaction and return
+to the pool.
+"""
+
+from typing import TYPE_CHECKING
+
+from headrace.core.coordination.machine import Decision, Now, Outcome, Producer, Ticket
+from headrace.core.transactions import steps
+from headrace.core.transactions.batch_commands import (
+    NUMBER_MAX,
+    WRITE_ID_CHARACTERS_MAX,
+    AbortBatch,
+    BatchResult,
+    BeginBatchWriter,
+    CommitBatch,
+    DescribedBatches,
+    DescribedWriter,
+    NamedWriter,
+    argument_refusal,
+)
+from headrace.core.transactions.commands import EPOCH_BUMPED_FROM, ProducerIdNeeded
+from headrace.core.transactions.names import owner_of, pooled_id, slot_of
+from headrace.core.transactions.owner_records import NOTHING_COMMITTED, CommittedWriter, Owner, OwnerRecord
+from headrace.core.transactions.pools import Pools
+from headrace.core.transactions.records import IN_POOL, BatchWriter, CoordinatorRecord, Transaction
+from headrace.core.transactions.settings import (
+    BATCH_PARTITIONS_MAX,
+    BATCH_WRITERS_MAX,
+    OLDER_RUNS_MAX,
+    OWNERS_MAX,
+    TRANSACTIONAL_IDS_MAX,
+    WRITER_TIMEOUT_MS_DEFAULT,
+    WRITER_TIMEOUT_MS_MAX,
+)
+from headrace.model.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from headrace.core.transactions.coordinator import TransactionCoordinator
+
+_NONE = ErrorCode.NONE
+_ALREADY = BatchResult(_NONE, already_committed=True)
+_FENCED = BatchResult(ErrorCode.PRODUCER_FENCED, "a newer run has taken over")
+
+Effects = Outcome[CoordinatorRecord]
+
+
+class BatchCommits:
+    def __init__(self, machine: "TransactionCoordinator") -> None:
+        self._machine = machine
+        self.owners: dict[str, Owner] = {}
+        self.pools = Pools()
+        self.heard_ms: dict[str, float] = {}
+        """The time of the last request of each owner's newest run. Not in the log: loading restarts the time of all."""
+
+    def apply(self, record: OwnerRecord) -> None:
+        if record.owner is None:
+            self.owners.pop(record.name, None)
+            self.heard_ms.pop(record.name, None)
+        else:
+            self.owners[record.name] = record.owner
+            self._machine.uptime.replayed(record.owner.updated_uptime_ms)
+
+    def _write(self, out: Effects, name: str, owner: Owner, now: Now) -> None:
+        """Write the owner's record with the current uptime."""
+        out.write(OwnerRecord(name, owner._replace(updated_uptime_ms=self._machine.uptime.at(now))))
+
+    # Writers
+
+    def begin(self, command: BeginBatchWriter, ticket: Ticket, now: Now) -> Decision[CoordinatorRecord]:
+        """Complete the ticket with a BatchResult, or with ProducerIdNeeded."""
+        out = self._machine.outcome()
+        out.answer(ticket, self._begin(command, out, now))
+        return out.decision()
+
+    def _begin(self, command: BeginBatchWriter, out: Effects, now: Now) -> BatchResult | ProducerIdNeeded:
+        refusal = self._begin_refusal(command)
+        if refusal is not None:
+            return refusal
+        # First of all: a new run takes over a pool that is full, and a request that waits for a fresh producer id does
+        # not come back as the newest run when another run has entered meanwhile.
+        self._enter(command.owner, command.run, out, now)
+        if command.batch_id <= self.owners[command.owner].committed_batch_id:
+            return _ALREADY
+        machine, pool = self._machine, self.pools.of(command.owner)
+        writer = BatchWriter(command.run, command.batch_id, command.task_attempt_id)
+        known = pool.attempts.get(writer)
+        if known is not None:
+            lent = pooled_id(command.owner, known)
+            if self.may_have_lost_rows(machine.transactions[lent]):
+                return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the writer is being aborted: try again")
+        elif len(pool.open) >= BATCH_WRITERS_MAX:
+            return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{BATCH_WRITERS_MAX} writers are open already")
+        else:
+            outcome = self._lend(command, writer, out, now)
+            if not isinstance(outcome, str):
+                return outcome
+            lent = outcome
+        self.heard_ms[command.owner] = now.monotonic_ms
+        transaction = machine.transactions[lent]
+        producer = Producer(transaction.producer_id, transaction.producer_epoch)
+        return BatchResult(_NONE, transactional_id=lent, producer=producer, timeout_ms=transaction.timeout_ms)
+
+    def _begin_refusal(self, command: BeginBatchWriter) -> BatchResult | None:
+        if self._machine.settings.server_version < EPOCH_BUMPED_FROM:
+            return BatchResult(ErrorCode.UNSUPPORTED_VERSION, f"transaction.version {EPOCH_BUMPED_FROM} is needed")
+        reason = argument_refusal(command.owner, command.run, command.batch_id)
+        if not reason and not 0 <= command.task_attempt_id <= NUMBER_MAX:
+            reason = "a task attempt id must not be negative"
+        if not reason and not 0 <= command.timeout_ms <= WRITER_TIMEOUT_MS_MAX:
+            reason = f"a timeout is at most {WRITER_TIMEOUT_MS_MAX} milliseconds"
+        if reason:
+            return BatchResult(ErrorCode.INVALID_REQUEST, reason)
+        owner = self.owners.get(command.owner)
+        if owner is not None and command.run in owner.older_runs:
+            return _FENCED
+        if owner is None and len(self.owners) >= OWNERS_MAX:
+            return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OWNERS_MAX} owners are known already")
+        return None
+
+    def _lend(
+        self, command: BeginBatchWriter, writer: BatchWriter, out: Effects, now: Now
+    ) -> str | BatchResult | ProducerIdNeeded:
+        """Return the id that the writer may write under, or why there is none."""
+        machine = self._machine
+        slot = self.pools.vacant_slot(command.owner, machine.transactions)
+        lent = pooled_id(command.owner, slot)
+        before = machine.transactions.get(lent)
+        if before is None and len(machine.transactions) >= TRANSACTIONAL_IDS_MAX:
+            text = f"{TRANSACTIONAL_IDS_MAX} transactional ids are known already"
+            return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, text)
+        needs_fresh_id = before is None or steps.is_exhausted(before.producer_epoch)
+        fresh = command.fresh_producer_id if needs_fresh_id else None
+        if needs_fresh_id and fresh is None:
+            return ProducerIdNeeded()
+        timeout_ms = command.timeout_ms or WRITER_TIMEOUT_MS_DEFAULT
+        if before is not None:
+            after = steps.lent(
+                before, fresh_producer_id=fresh, writer=writer, timeout_ms=timeout_ms, now_ms=now.wall_ms
+            )
+        else:
+            assert fresh is not None
+            after = steps.created_in_pool(fresh, writer, timeout_ms, now.wall_ms)
+        machine.write(out, lent, after._replace(boot_id=machine.settings.boot_id), now)
+        machine.await_end(lent, timeout_ms, now)
+        return lent
+
+    def _enter(self, name: str, run: str, out: Effects, now: Now) -> None:
+        """Make this the owner's newest run: abort the open writers of the run before, and fence that run."""
+        before = self.owners.get(name)
+        if before is not None and before.run == run:
+            return
+        self._abort(self._open_writers(name), out, now)
+        self._write(out, name, _entered(before, run, now.wall_ms), now)
+
+    # Ends
+
+    def commit(self, command: CommitBatch, ticket: Ticket, now: Now) -> Decision[CoordinatorRecord]:
+        """Complete the ticket with a BatchResult."""
+        out = self._machine.outcome()
+        result = self._commit_refusal(command)
+        if result is None:
+            self._commit(command, out, now)
+            result = BatchResult(_NONE)
+        elif result.already_committed:
+            self._note_repeat(command, out, now)
+        out.answer(ticket, result)
+        return out.decision()
+
+    def _commit_refusal(self, command: CommitBatch) -> BatchResult | None:
+        """Return None if the batch is to be committed now."""
+        reason = argument_refusal(command.owner, command.run, command.batch_id)
+        if not reason and len(command.writers) > BATCH_WRITERS_MAX:
+            reason = f"a batch has at most {BATCH_WRITERS_MAX} writers"
+        if not reason and len(command.write_id) > WRITE_ID_CHARACTERS_MAX:
+            reason = f"a write id has at most {WRITE_ID_CHARACTERS_MAX} characters"
+        if reason:
+            return BatchResult(ErrorCode.INVALID_REQUEST, reason)
+        owner = self.owners.get(command.owner)
+        if owner is not None and command.batch_id <= owner.committed_batch_id:
+            return _ALREADY if self._is_the_same(command, owner) else _committed_with_others(command.batch_id)
+        if owner is not None and command.run in owner.older_runs:
+            return _FENCED
+        for name in sorted(named.transactional_id for named in command.writers if not self._counts(named, command)):
+            text = f"writer {name} was aborted, has expired or is unknown: nothing was committed"
+            return BatchResult(ErrorCode.TRANSACTION_ABORTABLE, text)
+        if owner is None and len(self.owners) >= OWNERS_MAX:
+            return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OWNERS_MAX} owners are known already")
+        return None
+
+    def _is_the_same(self, command: CommitBatch, owner: Owner) -> bool:
+        """Return whether the command repeats the commit of its batch, rather than being a second write of the batch.
+
+        A run commits a batch once, so that a commit with other writers is a second write. A run that repeats a batch of
+        an earlier run may do so with one write: whether a second one was committed cannot be known.
+        """
+        if command.batch_id != owner.committed_batch_id:
+            return True
+        if command.run != owner.committed_run:
+            return not self._repeats(command, owner) or owner.repeated_write in ("", command.write_id)
+        committed = {pooled_id(command.owner, each.slot): Producer(*each[1:]) for each in owner.committed_writers}
+        return committed == {named.transactional_id: named.producer for named in command.writers}
+
+    def _repeats(self, command: CommitBatch, owner: Owner) -> bool:
+        """Return whether the newest run repeats a batch that an earlier run has committed."""
+        is_newest = command.run == owner.run and command.run != owner.committed_run
+        return is_newest and command.batch_id == owner.committed_batch_id and bool(command.write_id)
+
+    def _note_repeat(self, command: CommitBatch, out: Effects, now: Now) -> None:
+        owner = self.owners[command.owner]
+        if self._repeats(command, owner) and owner.repeated_write != command.write_id:
+            noted = owner._replace(repeated_write=command.write_id, updated_at_ms=now.wall_ms)
+            self._write(out, command.owner, noted, now)
+
+    def _counts(self, named: NamedWriter, command: CommitBatch) -> bool:
+        """Return whether the writer is open and belongs to this run and batch."""
+        transaction = self._machine.transactions.get(named.transactional_id)
+        if transaction is None or transaction.writer is None or not steps.is_open_writer(transaction):
+            return False
+        of_owner = owner_of(named.transactional_id) == command.owner
+        is_current = named.producer == Producer(transaction.producer_id, transaction.producer_epoch)
+        if self.may_have_lost_rows(transaction):
+            return False
+        return of_owner and is_current and transaction.writer[:2] == (command.run, command.batch_id)
+
+    def _commit(self, command: CommitBatch, out: Effects, now: Now) -> None:
+        name, named = command.owner, {each.transactional_id for each in command.writers}
+        writers = tuple(CommittedWriter(slot_of(each.transactional_id), *each.producer) for each in command.writers)
+        entered = _entered(self.owners.get(name), command.run, now.wall_ms)
+        committed = entered._replace(
+            committed_batch_id=command.batch_id,
+            committed_run=command.run,
+            committed_writers=tuple(sorted(writers)),
+            repeated_write="",
+        )
+        self._write(out, name, committed, now)
+        self.heard_ms[name] = now.monotonic_ms
+        ended = []
+        for transactional_id, writer in self._open_writers(name):
+            before = self._machine.transactions[transactional_id]
+            if transactional_id in named and before.partitions:
+                after = steps.prepared(
+                    before, commit=True, client_version=self._machine.settings.server_version, now_ms=now.wall_ms
+                )
+            elif transactional_id in named or writer.run != command.run or writer.batch_id <= command.batch_id:
+                after = self._fenced(before, now)
+            else:
+                continue  # it writes a later batch
+            ended.append((transactional_id, after))
+        self._machine.begin_ends(ended, out, now)
+
+    def abort(self, command: AbortBatch, ticket: Ticket, now: Now) -> Decision[CoordinatorRecord]:
+        """Complete the ticket with a BatchResult."""
+        out = self._machine.outcome()
+        out.answer(ticket, self._abort_batch(command, out, now))
+        return out.decision()
+
+    def _abort_batch(self, command: AbortBatch, out: Effects, now: Now) -> BatchResult:
+        reason = argument_refusal(command.owner, command.run, command.batch_id)
+        if reason:
+            return BatchResult(ErrorCode.INVALID_REQUEST, reason)
+        owner = self.owners.get(command.owner)
+        if owner is None:
+            return BatchResult(_NONE)
+        if command.batch_id <= owner.committed_batch_id:
+            return _ALREADY
+        if command.run in owner.older_runs:
+            return _FENCED
+        doomed = [
+            (transactional_id, writer)
+            for transactional_id, writer in self._open_writers(command.owner)
+            if writer.run == command.run and writer.batch_id <= command.batch_id
+        ]
+        self._abort(doomed, out, now)
+        return BatchResult(_NONE, aborted=len(doomed))
+
+    def _open_writers(self, name: str) -> list[tuple[str, BatchWriter]]:
+        return [(pooled_id(name, slot), writer) for slot, writer in sorted(self.pools.of(name).open.items())]
+
+    def _abort(self, doomed: list[tuple[str, BatchWriter]], out: Effects, now: Now) -> None:
+        transactions = self._machine.transactions
+        self._machine.begin_ends([(each, self._fenced(transactions[each], now)) for each, _ in doomed], out, now)
+
+    def _fenced(self, before: Transaction, now: Now) -> Transaction:
+        version = self._machine.settings.server_version
+        return steps.fenced(before, server_version=version, now_ms=now.wall_ms, for_good=True)
+
+    # Time
+
+    def loaded(self, now: Now) -> None:
+        """Restart the time of every owner: no request could reach the coordinator while it was not loaded."""
+        self.heard_ms = dict.fromkeys(self.owners, now.monotonic_ms)
+
+    def heard_of(self, name: str, now: Now) -> None:
+        if name in self.owners:
+            self.heard_ms[name] = now.monotonic_ms
+
+    def left_ms(self, name: str, transaction: Transaction, now: Now) -> float:
+        """Return how much longer a writer may stay open: its timeout runs from the last request of its run."""
+        return self.heard_ms[name] + transaction.timeout_ms - now.monotonic_ms
+
+    def may_have_lost_rows(self, transaction: Transaction) -> bool:
+        """Return whether the operating system was rebooted since the loan: rows are synced by the commit only."""
+        return transaction.boot_id != self._machine.settings.boot_id
+
+    def has_room(self, name: str, more_partitions: int) -> bool:
+        return self.pools.of(name).partition_count + more_partitions <= BATCH_PARTITIONS_MAX
+
+    def has_expired(self, name: str, now: Now) -> bool:
+        """Return whether the owner has expired: it is unused and has no ids left."""
+        owner = self.owners[name]
+        is_unused = self._machine.is_unused_for_long(owner.updated_at_ms, owner.updated_uptime_ms, now)
+        return is_unused and not self.pools.of(name).slots
+
+    # Descriptions
+
+    def describe(self, name: str, ticket: Ticket) -> Decision[CoordinatorRecord]:
+        """Complete the ticket with DescribedBatches."""
+        out = self._machine.outcome()
+        owner = self.owners.get(name)
+        if owner is None:
+            out.answer(ticket, DescribedBatches(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND))
+            return out.decision()
+        writers = tuple(self._described(pooled_id(name, slot)) for slot in sorted(self.pools.of(name).slots))
+        out.answer(
+            ticket,
+            DescribedBatches(
+                _NONE, owner.run, owner.committed_batch_id, owner.committed_run, owner.updated_at_ms, writers
+            ),
+        )
+        return out.decision()
+
+    def _described(self, transactional_id: str) -> DescribedWriter:
+        found = self._machine.transactions[transactional_id]
+        producer = Producer(found.producer_id, found.producer_epoch)
+        return DescribedWriter(transactional_id, producer, found.state, *(found.writer or IN_POOL))
+
+
+def _entered(before: Owner | None, run: str, now_ms: int) -> Owner:
+    """Return the owner with this as its newest run."""
+    if before is None:
+        return Owner(run, (), NOTHING_COMMITTED, "", (), now_ms)
+    if before.run == run:
+        return before._replace(updated_at_ms=now_ms)
+    older = (*before.older_runs, before.run)[-OLDER_RUNS_MAX:]
+    return before._replace(run=run, older_runs=older, updated_at_ms=now_ms, repeated_write="")
+
+
+def _committed_with_others(batch_id: int) -> BatchResult:
+    text = f"this run has committed batch {batch_id} with other writers: use a separate owner for each write"
+    return BatchResult(ErrorCode.INVALID_TXN_STATE, text)

@@ -1,0 +1,122 @@
+"""One micro-batch into every sink: called by Spark for each batch, and again for one whose end it did not log.
+
+Each write is known to its sink by query, sink and batch, so a repeat of one that was done is no second write. Between
+two sinks a kill leaves the first with the batch and the second without; the repeat gives it to the second.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from headrace.spark.pipelines.definition import (
+    BadRecordAction,
+    ConsoleSink,
+    DeltaMode,
+    DeltaSink,
+    ParquetSink,
+    Pipeline,
+    Sink,
+    TopicSink,
+)
+from headrace.spark.pipelines.failpoints import Failpoint, reach
+from headrace.spark.pipelines.output_rows import RECORDS, ROW
+from headrace.spark.pipelines.upserts import upsert
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Write = Callable[["DataFrame", int], None]
+
+
+class StoppedAtBoundary(Exception):
+    """The run was asked to stop: the batch that Spark has begun is left to the next run, nothing of it is written."""
+
+
+@dataclass(slots=True, kw_only=True)
+class MicroBatchWriter:
+    pipeline: Pipeline
+    bootstrap: str
+    generation: int
+    batch_key: str | None = None
+    """Outside of a stream the batches of a write are numbered by us and go by this name."""
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, batch: "DataFrame", number: int) -> None:
+        if self.stop.is_set():
+            raise StoppedAtBoundary
+        reach(Failpoint.BATCH_PLANNED)
+        writes = self.writes()
+        if len(writes) > 1:
+            batch.persist()  # a second look at a query with state would be a second change of that state
+        try:
+            for count, write in enumerate(writes):
+                if count == 1:
+                    reach(Failpoint.BETWEEN_SINKS)
+                write(batch, number)
+        finally:
+            if len(writes) > 1:
+                batch.unpersist()
+        reach(Failpoint.SINKS_WRITTEN)
+
+    def writes(self) -> list[Write]:
+        """All topics are one write; every table is one of its own."""
+        records: list[Write] = [self._write_records] if writes_topics(self.pipeline) else []
+        return records + [self._table_write(sink) for sink in self.pipeline.sinks if not isinstance(sink, TopicSink)]
+
+    def _write_records(self, batch: "DataFrame", number: int) -> None:
+        from pyspark.sql import functions as sql
+
+        topics = [sink for sink in self.pipeline.sinks if isinstance(sink, TopicSink)]
+        options = {
+            "kafka.bootstrap.servers": self.bootstrap,
+            **(topics[0].options if topics else {}),
+            **({"delivery": str(topics[0].delivery)} if topics else {}),
+            **self._identity("topics", number),
+        }
+        records = batch.select(sql.explode(RECORDS).alias("record")).select("record.*")
+        records.write.format("headrace").mode("append").options(**options).save()
+
+    def _table_write(self, sink: Sink) -> Write:
+        def write(batch: "DataFrame", number: int) -> None:
+            rows = batch.where(f"{ROW} IS NOT NULL").select(f"{ROW}.*")
+            if isinstance(sink, ConsoleSink):
+                rows.show(sink.rows, truncate=False)
+                return
+            assert isinstance(sink, ParquetSink | DeltaSink)
+            path = str(self.pipeline.folder.absolute() / sink.path)  # workers have other current folders
+            identity = self._identity(sink.name.replace("[", "-").replace("]", ""), number)
+            if isinstance(sink, DeltaSink) and sink.mode is DeltaMode.UPSERT:
+                history = self.batch_key or _query_id(rows)
+                upsert(rows, path, sink, owner=f"{history}.{identity['sinkName']}", batch_id=number)
+                return
+            kind = "headrace-parquet" if isinstance(sink, ParquetSink) else "headrace-delta"
+            partitioned = {"partitionColumns": ",".join(sink.partition_by)} if sink.partition_by else {}
+            options = {**sink.options, **partitioned, **identity}
+            rows.write.format(kind).mode("append").options(**options).save(path)
+
+        return write
+
+    def _identity(self, sink: str, number: int) -> Mapping[str, str]:
+        """What the sink knows this write by; a stream's batches it knows by itself."""
+        name = f"{self.pipeline.name}.{self.generation}.{sink}"
+        if self.batch_key is None:
+            return {"sinkName": name}
+        return {"sinkName": name, "idempotenceKey": self.batch_key, "idempotenceBatchId": str(number)}
+
+
+def _query_id(rows: "DataFrame") -> str:
+    from headrace.spark.sink.identity import QUERY_ID
+
+    found: str | None = rows.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+    assert found is not None, "Spark tells the query to whoever it calls for a batch"
+    return found
+
+
+def writes_topics(pipeline: Pipeline) -> bool:
+    """Whether anything of the pipeline can go to a topic."""
+    return (
+        any(isinstance(sink, TopicSink) for sink in pipeline.sinks)
+        or pipeline.bad_records.action is BadRecordAction.DEAD_LETTER
+        or any(expectation.quarantine is not None for expectation in pipeline.expectations)
+    )
