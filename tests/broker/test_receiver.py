@@ -39,10 +39,10 @@ class Receiving:
             handle_frame=self._handle,
             handle_repeat=lambda sender, view, position, end: 0,
             check_large_frame=lambda sender, size, first: True,
-            give_way=self._give_way,
+            evict=self._evict,
         )
 
-    def _give_way(self, sender):
+    def _evict(self, sender):
         self.gave_way.append(sender)
         sender.closed = True
         self.receiver.discard(sender)

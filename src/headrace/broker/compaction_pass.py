@@ -58,7 +58,7 @@ class CompactionPass:
 
     @property
     def met_a_change(self) -> bool:
-        """Whether the pass achieved nothing because the log changed since it was planned."""
+        """True if the pass achieved nothing because the log changed since it was planned."""
         if self.failure is None:
             return self.in_vain
         is_gone = source_segments(self.partition.log, self.plan.segments) is None

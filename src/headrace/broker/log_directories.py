@@ -30,7 +30,7 @@ class LogDirectories(NamedTuple):
 
     @property
     def clean_shutdown(self) -> bool:
-        """Whether the last stop was clean in all of them."""
+        """True if the last stop was clean in all of them."""
         return all(directory.clean_shutdown for directory in self.opened)
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ class Lookups:
         self._turns: deque[_Line] = deque()
         """Connections with lookups that wait; the first is next."""
         self._going_on = False
-        """Whether the next turn starts further lookups."""
+        """True while the next turn is due to start further lookups."""
         self._under_way = 0
         self._count = 0
         self.refused = 0

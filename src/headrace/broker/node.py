@@ -64,10 +64,10 @@ class Node:
             node=config.node_id,
         )
         self.ready = False
-        """Whether clients are admitted."""
+        """True once clients are admitted."""
         self.stopping = False
         self.failed = False
-        """Whether the node cannot go on: it could not start, or the directory of the metadata failed."""
+        """True if the node cannot go on: it could not start, or the directory of the metadata failed."""
         self._timers = Timers(ports.clock)
         self._descriptors_max = descriptors_max
         self._files = OpenFiles(ports.disk, self._shares(config).log_files_max)
@@ -283,7 +283,7 @@ class Node:
 
     @property
     def drained(self) -> bool:
-        """Whether every client has its responses."""
+        """True once every client has its responses."""
         return not self.loop.owes_answers
 
     def close(self) -> None:

@@ -62,7 +62,7 @@ class AccessControl(Protocol):
 
     @property
     def open_to_all(self) -> bool:
-        """Whether every operation is allowed, so that Produce and Fetch can skip the check."""
+        """True if every operation is allowed, so that Produce and Fetch can skip the check."""
 
     def authorize(self, principal: Principal, operation: Operation, resource_type: ResourceType, name: str) -> bool: ...
 

@@ -41,11 +41,12 @@ _OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT)
 _MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
 """Records, subscriptions and assignments are passed on without being read, so their size costs nothing."""
 
-TunedHandler = Callable[[Any, Connection, memoryview, int, int, int, int], None]
-
 
 class DispatchServices(HandlerServices, FetchServices, TurnClock, produce.ServesProduce, Protocol):
     """Everything that handlers use; `Broker` is the implementation."""
+
+
+TunedHandler = Callable[[DispatchServices, Connection, memoryview, int, int, int, int], None]
 
 
 class Route(NamedTuple):

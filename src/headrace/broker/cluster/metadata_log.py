@@ -198,7 +198,7 @@ class MetadataLog:
 
     @property
     def is_synced(self) -> bool:
-        """Whether everything appended is synced."""
+        """True if everything appended is synced."""
         return self._log.synced_offset >= self._log.end_offset
 
     def begin(self, *, metadata_version: int, wall_ms: int) -> "Append":

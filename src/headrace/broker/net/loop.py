@@ -91,7 +91,7 @@ class Loop:
             handle_frame=handle_frame,
             handle_repeat=handle_repeat,
             check_large_frame=check_large_frame,
-            give_way=self._give_way,
+            evict=self._evict,
         )
         self._sender = Sender(disk, more_flag=network.more)
         self._listeners: dict[int, Listener] = {}
@@ -336,7 +336,7 @@ class Loop:
             connection.starved = False
             self._choose_interest(connection)
 
-    def _give_way(self, connection: Connection) -> None:
+    def _evict(self, connection: Connection) -> None:
         self._metrics.connections_timed_out += 1
         self._logger.info(
             "connection closed: its large request did not arrive while others needed the memory "

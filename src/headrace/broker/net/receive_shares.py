@@ -1,7 +1,7 @@
-"""Shares of the receive pool: selects the large frame that gives way, and the next connection, when buffers are short.
+"""Shares of the receive pool: selects the large frame to evict, and the next connection, when buffers are short.
 
-A frame counts as stalled when it has not grown by a certain part of its buffer for a while. A stalled frame gives way
-at once: the oldest one of the address that holds most. Frames that do arrive give way only to a connection that has
+A frame counts as stalled when it has not grown by a certain part of its buffer for a while. A stalled frame is evicted
+at once: the oldest one of the address that holds most. Frames that do arrive are evicted only for a connection that has
 waited for as long, and only if their address, or within one address their connection, holds more than its fair share.
 """
 
@@ -43,7 +43,7 @@ class ReceiveShares:
 
     # Shortage
 
-    def giving_way(self, wanting: Connection, room: int, now_ms: float) -> Connection | None:
+    def to_evict(self, wanting: Connection, room: int, now_ms: float) -> Connection | None:
         """Return the connection to close so that another gets a buffer of `room` bytes; None if that one waits."""
         others = [holder for holder in self._holders if holder is not wanting]
         stalled_before = now_ms - FRAME_STALLED_MS

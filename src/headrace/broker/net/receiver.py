@@ -3,7 +3,7 @@
 The bytes of a turn stay where they were received until the turn's writes are done, so a record batch goes from the
 socket to the file without a copy. A buffer grows with the bytes received, never with the length declared: a peer
 gets at once only as much as it has already sent in one frame before. When buffers are short, frames that have
-stalled give way (`receive_shares.py`).
+stalled are evicted (`receive_shares.py`).
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ CheckLargeFrame = Callable[[Connection, int, memoryview], bool]
 """Called with the size and the first bytes of a large frame, before it gets a buffer. Returns False if the frame was
 answered already and the rest of it is to be discarded. Raises ProtocolError.
 """
-GiveWay = Callable[[Connection], None]
+Evict = Callable[[Connection], None]
 """Closes a connection whose large frame has to give up its buffer."""
 
 
@@ -56,7 +56,7 @@ class Receiver:
         handle_frame: HandleFrame,
         handle_repeat: HandleRepeat,
         check_large_frame: CheckLargeFrame,
-        give_way: GiveWay,
+        evict: Evict,
     ) -> None:
         self._frame_bytes_max = frame_bytes_max
         self._held_bytes_max = held_bytes_max
@@ -69,7 +69,7 @@ class Receiver:
         self._arena = memoryview(bytearray(RECEIVE_ARENA_BYTES))
         self._used = 0
         self._done_frames: list[memoryview] = []
-        self._give_way = give_way
+        self._evict = evict
         self._shares = ReceiveShares(pool.lent_bytes_max)
         self._moves_seen = 0
         self.now_ms = 0.0
@@ -217,11 +217,11 @@ class Receiver:
         return True
 
     def _take_from_others(self, connection: Connection, wanted: int) -> memoryview | None:
-        """Get a buffer after other frames gave way; None, and the connection waits, if none of them has to."""
+        """Evict other frames and get a buffer; None, and the connection waits, if none of them has to be evicted."""
         room = buffer_bytes(wanted)
         old = connection.frame
-        while (giving_way := self._shares.giving_way(connection, room, self.now_ms)) is not None:
-            self._give_way(giving_way)
+        while (evicted := self._shares.to_evict(connection, room, self.now_ms)) is not None:
+            self._evict(evicted)
             buffer = self._pool.take(wanted) if old is None else self._pool.take_larger(old, wanted)
             if buffer is not None:
                 return buffer
