@@ -42,7 +42,7 @@ _MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP
 """Records, subscriptions and assignments are passed on without being read, so their size costs nothing."""
 
 
-class DispatchServices(HandlerServices, FetchServices, TurnClock, produce.ServesProduce, Protocol):
+class DispatchServices(HandlerServices, FetchServices, TurnClock, produce.ProduceServices, Protocol):
     """Everything that handlers use; `Broker` is the implementation."""
 
 

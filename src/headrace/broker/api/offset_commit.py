@@ -1,8 +1,8 @@
 """OffsetCommit (8): commits offsets for a group, or for a consumer that assigns partitions to itself."""
 
-from headrace.broker.api.commit_partitions import CommitPartitions
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.offset_commit_templates import CommitTemplates, commit_response
+from headrace.broker.api.support.commit_partitions import CommitPartitions
 from headrace.broker.api.support.coordinators import group_error, topic_name, when_known
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import Commit, MemberClaim

@@ -7,13 +7,13 @@ from headrace.broker.net.receiver import HandleRepeat
 from headrace.broker.produce.stages import ProduceStages
 
 
-class ServesProduce(Protocol):
+class ProduceServices(Protocol):
     @property
     def produce(self) -> ProduceStages: ...
 
 
 def handle(
-    broker: ServesProduce,
+    broker: ProduceServices,
     connection: Connection,
     frame: memoryview,
     position: int,
@@ -24,6 +24,6 @@ def handle(
     broker.produce.handle(connection, frame, position, end, version, correlation_id)
 
 
-def repeat_handler(broker: ServesProduce) -> HandleRepeat:
+def repeat_handler(broker: ProduceServices) -> HandleRepeat:
     """Return the handler of frames that equal an earlier Produce request but for the records."""
     return broker.produce.handle_repeat

@@ -1,7 +1,7 @@
 """TxnOffsetCommit (28): commits offsets as part of a transaction; they take effect when the transaction commits."""
 
-from headrace.broker.api.commit_partitions import CommitPartitions
 from headrace.broker.api.context import RequestContext
+from headrace.broker.api.support.commit_partitions import CommitPartitions
 from headrace.broker.api.support.coordinators import group_error, when_known
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.coordination.machine import Producer
