@@ -34,6 +34,8 @@ IMPORT_MS_MAX = 120
 MEMORY_MB_MAX = 30
 BEGIN = "<!-- Written by `python tools/client_figures.py --write`, not by hand. -->"
 END = "<!-- End of what `python tools/client_figures.py --write` wrote. -->"
+FIGURES_FILE = Path("performance") / "client.json"
+"""The rates of every client, relative to the page that is written."""
 
 Job = Callable[[str, str, int, int], None]
 """(servers, topic, messages, bytes of each)"""
@@ -268,7 +270,11 @@ def goals(figures: Figures, import_ms: float, memory_mb: float) -> list[tuple[st
     ]
 
 
-def report(options: argparse.Namespace) -> str:
+def command_line(options: argparse.Namespace) -> str:
+    return f"python tools/client_figures.py --messages {options.messages} --rounds {options.rounds}"
+
+
+def measure_and_judge(options: argparse.Namespace) -> tuple[Figures, list[tuple[str, str, bool]]]:
     with EmbeddedBroker(process=True) as broker, tempfile.TemporaryDirectory() as bytecode:
         servers = broker.bootstrap_servers
         figures = measure_all(
@@ -278,34 +284,58 @@ def report(options: argparse.Namespace) -> str:
         broker.create_topic(f"{TOPIC}-idle")
         memory_mb = min(numbers(program, bytecode)[0] for _ in range(options.rounds))
         import_ms = min(numbers(IMPORT_PROGRAM, bytecode)[0] for _ in range(IMPORT_ROUNDS))
-    lines = [
-        f"`python tools/client_figures.py --messages {options.messages} --rounds {options.rounds}`: every client",
-        f"alone, one after the other, against one Headrace broker on {os.cpu_count()} cores, batches of 16 KB and 5 ms",
-        "of linger for all, the best of the rounds.",
-        "",
-        "| what | bytes | messages/s | processor time, µs per message |",
-        "|---|---|---|---|",
-    ]
-    lines += [
+    return figures, goals(figures, import_ms, memory_mb)
+
+
+def figure_lines(figures: Figures) -> list[str]:
+    lines = ["| what | bytes | messages/s | processor time, µs per message |", "|---|---|---|---|"]
+    return lines + [
         f"| {name} | {size} | {figures[name, size][0]:,.0f} | {figures[name, size][1]:.2f} |"
         for size in SIZES_BYTES
         for name in JOBS
     ]
-    lines += ["", "| goal | reached | |", "|---|---|---|"]
-    lines += [
-        f"| {goal} | {reached} | {'reached' if enough else 'missed'} |"
-        for goal, reached, enough in goals(figures, import_ms, memory_mb)
+
+
+def goal_lines(command: str, reached: list[tuple[str, str, bool]]) -> list[str]:
+    return [
+        f"`{command}`: every client",
+        f"alone, one after the other, against one Headrace broker on {os.cpu_count()} cores, batches of 16 KB and 5 ms",
+        "of linger for all, the best of the rounds.",
+        "",
+        "| goal | reached | |",
+        "|---|---|---|",
+        *(f"| {goal} | {text} | {'reached' if enough else 'missed'} |" for goal, text, enough in reached),
     ]
-    return "\n".join(lines)
 
 
-def write(page: Path, written: str) -> None:
-    """Put it between the marks of the page; the rest is kept."""
+def figures_text(command: str, figures: Figures, reached: list[tuple[str, str, bool]]) -> str:
+    """Return the rates of every client as JSON, one per line."""
+    rows = [
+        {"job": name, "bytes": size, "messages_per_second": round(rate), "cpu_us_per_message": round(cost, 2)}
+        for (name, size), (rate, cost) in figures.items()
+    ]
+    judged = [
+        {"goal": goal, "reached": text, "verdict": "reached" if enough else "missed"} for goal, text, enough in reached
+    ]
+    members = {"figures": rows, "goals": judged}
+    lists = (
+        f'  "{name}": [\n' + ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in values) + "\n  ]"
+        for name, values in members.items()
+    )
+    return "{\n" + f'  "command": {json.dumps(command)},\n' + ",\n".join(lists) + "\n}\n"
+
+
+def write(page: Path, written: str, figures: str) -> None:
+    """Put the goals between the marks of the page and the figures beside it; the rest of the page is kept."""
     text = page.read_text()
     if BEGIN not in text or END not in text:
         sys.exit(f"{page} has no marks to write between: {BEGIN}")
     before, _, rest = text.partition(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n\n{written}\n\n{END}{rest.partition(END)[2]}")
+    link = f"The rates [of every client]({FIGURES_FILE.as_posix()})."
+    page.write_text(f"{before}{BEGIN}\n\n{written}\n\n{link}\n\n{END}{rest.partition(END)[2]}")
+    target = page.parent / FIGURES_FILE
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(figures)
 
 
 def main() -> None:
@@ -314,16 +344,18 @@ def main() -> None:
         "--messages", type=int, default=200_000, help="produced by each client, three times as many read"
     )
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the tables between the marks of this page")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the goals on this page, the rates beside it")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         measure(*json.loads(options.one))
         return
-    written = report(options)
-    print(written)
+    figures, reached = measure_and_judge(options)
+    command = command_line(options)
+    written = "\n".join(goal_lines(command, reached))
+    print("\n".join((*figure_lines(figures), "", written)))
     if options.write is not None:
-        write(options.write, written)
+        write(options.write, written, figures_text(command, figures, reached))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Bars, pictures, and a page of which only the measured part is written."""
 
+import json
 from pathlib import Path
 
 from headrace.bench.charts import BAR_COLUMNS, bar, bar_lines, picture
-from headrace.bench.figures import Measurement
-from headrace.bench.performance_page import COMPARE, write_page
+from headrace.bench.figures import Measurement, as_json
+from headrace.bench.performance_page import COMPARE, PIPELINE, Section, write_page
 from headrace.bench.targets import TARGETS, verdicts
 
 OURS = Measurement(
@@ -44,10 +45,10 @@ def test_a_picture_calls_nobody() -> None:
     assert "url(" not in drawn.replace("url(#", "")
 
 
-def write(page: Path, *, failures: dict[str, str]) -> str:
+def write(page: Path, *, failures: dict[str, str], section: Section = COMPARE) -> str:
     write_page(
         page,
-        COMPARE,
+        section,
         command="headrace bench compare",
         day="2026-01-31",
         machine={"cpu": "2 x fast"},
@@ -66,8 +67,28 @@ def test_what_people_wrote_around_the_table_stays(tmp_path: Path) -> None:
     assert text.endswith(f"{END}\n\nafter\n")
     assert "old table" not in text
     assert "| 32 x 1, 100 B | CPU us/request | 11.0 | 22.0 (kafka) | 0.50 | <= 0.5 x kafka | reached |" in text
-    assert "| 11.0 ±9% | 10.0 12.0 |" in text
+    assert "The same [as bars](images/performance.svg), and [every round](performance/compare.json)." in text
     assert (tmp_path / "images" / "performance.svg").read_text().startswith("<svg")
+
+
+def test_every_round_is_in_the_file_beside_the_page(tmp_path: Path) -> None:
+    write(tmp_path / "performance.md", failures={"consume": "the broker stopped"})
+    rounds = json.loads((tmp_path / "performance" / "compare.json").read_text())
+    assert rounds["command"] == "headrace bench compare"
+    assert rounds["day"] == "2026-01-31"
+    assert rounds["machine"] == {"cpu": "2 x fast"}
+    assert rounds["failures"] == {"consume": "the broker stopped"}
+    ours, theirs = rounds["measurements"]
+    assert ours == as_json(OURS)
+    assert [one["cpu_us_per_request"] for one in ours["rounds"]] == [10.0, 12.0]
+    assert theirs["subject"] == "kafka 4.3.1"
+    assert [row["verdict"] for row in rounds["verdicts"]] == ["reached", "not measured"]
+
+
+def test_a_section_may_show_all_medians(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    write(page, failures={}, section=PIPELINE)
+    assert "| 32 x 1, 100 B | headrace | CPU us/request | 11.0 ±9% |" in page.read_text()
 
 
 def test_a_new_page_is_made_and_failures_are_told(tmp_path: Path) -> None:

@@ -1,11 +1,15 @@
-"""The measured part of docs/performance.md: the machine, the targets, and every round. The rest of the page is kept."""
+"""The measured part of docs/performance.md (machine and targets) and, beside the page, every round as JSON.
 
+The rest of the page is kept.
+"""
+
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from headrace.bench.charts import bar_lines, picture
-from headrace.bench.figures import FIGURES, Measurement, figure_text, median_text
+from headrace.bench.figures import FIGURES, Measurement, as_json, figure_text, median_text
 from headrace.bench.targets import Verdict
 
 VERDICT_COLUMNS = ("load", "figure", "headrace", "reference", "ratio", "target", "verdict")
@@ -17,10 +21,12 @@ class Section(NamedTuple):
 
     command: str
     picture: Path
+    rounds: Path
+    """The JSON file with every round, relative to the page."""
     about: str
-    """What the figures are, in a sentence."""
-    is_open: bool = False
-    """Whether all figures are in sight, and not folded away below those that have a target."""
+    """A sentence that describes the figures."""
+    shows_all: bool = False
+    """The page shows all medians, not only the figures that have a target."""
 
     @property
     def begin(self) -> str:
@@ -34,20 +40,23 @@ class Section(NamedTuple):
 COMPARE = Section(
     command="headrace bench compare",
     picture=Path("images") / "performance.svg",
+    rounds=Path("performance") / "compare.json",
     about="Medians of interleaved rounds. CPU is user and system time of the broker's processes.",
 )
 SPARK = Section(
     command="headrace bench spark",
     picture=Path("images") / "performance-spark.svg",
+    rounds=Path("performance") / "spark.json",
     about="Medians of interleaved rounds. CPU is user and system time of Spark, its Python workers and the broker.",
 )
 PIPELINE = Section(
     command="headrace bench pipeline",
     picture=Path("images") / "performance-pipeline.svg",
+    rounds=Path("performance") / "pipeline.json",
     about="CPU is user and system time of the command, Spark and its Python workers; broker and producer share the "
     "machine with them. A wait is from an order's arrival at the broker until its batch is written, counted in the "
     "second half of the stream; the lag is the age of the oldest order that is not read when a batch ends.",
-    is_open=True,
+    shows_all=True,
 )
 
 
@@ -62,7 +71,7 @@ def write_page(
     verdicts: Sequence[Verdict],
     failures: Mapping[str, str],
 ) -> None:
-    """Replace what an earlier run wrote, and the picture beside the page."""
+    """Replace what an earlier run wrote, and the picture and the rounds beside the page."""
     text = page.read_text() if page.exists() else _NEW_PAGE
     if section.begin not in text or section.end not in text:
         text = f"{text.rstrip()}\n\n{section.begin}\n{section.end}\n"
@@ -74,6 +83,9 @@ def write_page(
     drawing = page.parent / section.picture
     drawing.parent.mkdir(parents=True, exist_ok=True)
     drawing.write_text(picture(bar_lines(measurements), title=command))
+    rounds = page.parent / section.rounds
+    rounds.parent.mkdir(parents=True, exist_ok=True)
+    rounds.write_text(rounds_text(command, day, machine, measurements, verdicts, failures))
 
 
 def measured_part(
@@ -86,10 +98,7 @@ def measured_part(
     failures: Mapping[str, str],
 ) -> Iterator[str]:
     yield ""
-    yield f"Measured on {day} by `{command}`:"
-    yield ""
-    yield from (f"* {name}: {text}" for name, text in machine.items())
-    yield ""
+    yield f"Measured on {day} by `{command}` ({'; '.join(f'{name}: {text}' for name, text in machine.items())})."
     yield section.about
     yield ""
     yield from _table(VERDICT_COLUMNS, map(verdict_row, verdicts))
@@ -97,15 +106,40 @@ def measured_part(
         yield ""
         yield f"Not measured: {name}. {reason.splitlines()[0]}"
     yield ""
-    yield f"![The same as bars]({section.picture.as_posix()})"
-    yield ""
-    yield "All figures and all rounds:" if section.is_open else "<details><summary>All figures and all rounds</summary>"
-    yield ""
-    yield from _table(("load", "subject", "client", "figure", "median", "rounds"), _round_rows(measurements))
-    yield ""
-    if not section.is_open:
-        yield "</details>"
+    if section.shows_all:
+        yield from _table(("load", "subject", "figure", "median"), _median_rows(measurements))
         yield ""
+    yield f"The same [as bars]({section.picture.as_posix()}), and [every round]({section.rounds.as_posix()})."
+    yield ""
+
+
+def rounds_text(
+    command: str,
+    day: str,
+    machine: Mapping[str, str],
+    measurements: Sequence[Measurement],
+    verdicts: Sequence[Verdict],
+    failures: Mapping[str, str],
+) -> str:
+    """Return all figures of all rounds as JSON, one measurement or verdict per line, so that a diff is readable."""
+    rows = (dict(zip(VERDICT_COLUMNS, verdict_row(verdict), strict=True)) for verdict in verdicts)
+    members = {
+        "command": _compact(command),
+        "day": _compact(day),
+        "machine": _compact(dict(machine)),
+        "measurements": _lines(map(as_json, measurements)),
+        "verdicts": _lines(rows),
+        "failures": _compact(dict(failures)),
+    }
+    return "{\n" + ",\n".join(f'  "{name}": {text}' for name, text in members.items()) + "\n}\n"
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _lines(values: Iterable[object]) -> str:
+    return "[\n" + ",\n".join(f"    {_compact(value)}" for value in values) + "\n  ]"
 
 
 def verdict_row(verdict: Verdict) -> tuple[str, ...]:
@@ -123,12 +157,10 @@ def verdict_row(verdict: Verdict) -> tuple[str, ...]:
     )
 
 
-def _round_rows(measurements: Iterable[Measurement]) -> Iterator[tuple[str, ...]]:
+def _median_rows(measurements: Iterable[Measurement]) -> Iterator[tuple[str, ...]]:
     for one in measurements:
         for figure in one.figures():
-            rounds = " ".join(figure_text(figure, value) for value in one.values(figure))
-            label = FIGURES[figure].label
-            yield one.load, one.subject, one.client, label, median_text(one, figure), rounds
+            yield one.load, one.subject, FIGURES[figure].label, median_text(one, figure)
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
