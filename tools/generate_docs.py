@@ -1,4 +1,4 @@
-"""Write docs/reference and the diagrams of docs/internals from the tables in the code; --check only compares."""
+"""Write docs/reference and the diagrams that have a table in the code; --check only compares."""
 
 import argparse
 import ast
@@ -6,15 +6,20 @@ import inspect
 import re
 import socket
 import sys
+import tomllib
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from headrace.broker.api.registry import SERVED
 from headrace.cli.main import cli
+from headrace.core.groups.states import TRANSITIONS as GROUP_TRANSITIONS
+from headrace.core.groups.states import GroupState
 from headrace.core.raft.roles import TRANSITIONS, Role
+from headrace.core.transactions.states import PRECEDING, TransactionState
 from headrace.model import limits
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable, ConfigType
 from headrace.model.configs.definition import INT64_MAX, render_value
@@ -219,20 +224,91 @@ def raft_diagram() -> Iterator[str]:
         yield f"    {role} --> {following}: {event}"
 
 
-DIAGRAMS: dict[str, Callable[[], Iterator[str]]] = {"raft.md": raft_diagram}
-"""The Mermaid block of each page of docs/internals that has one."""
-MERMAID = re.compile(r"(?<=^```mermaid\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
+def group_diagram() -> Iterator[str]:
+    yield "stateDiagram-v2"
+    yield f"    [*] --> {GroupState.EMPTY}: the first member or commit names the group"
+    for (state, event), following in GROUP_TRANSITIONS.items():
+        yield f"    {state} --> {following}: {event}"
+    yield f"    {GroupState.DEAD} --> [*]"
+
+
+def transaction_diagram() -> Iterator[str]:
+    yield "stateDiagram-v2"
+    yield f"    [*] --> {TransactionState.EMPTY}"
+    for state, preceding in PRECEDING.items():
+        for before in TransactionState:
+            if before in preceding and before is not state:
+                yield f"    {before} --> {state}"
+    yield f"    {TransactionState.DEAD} --> [*]"
+
+
+def layers_diagram() -> Iterator[str]:
+    """Draw the import contracts between packages of pyproject.toml: arrows are allowed, crossed lines forbidden."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(
+        [[name.strip(" ()").removeprefix("headrace.") for name in layer.split("|")] for layer in contract["layers"]]
+        for contract in contracts
+        if contract["type"] == "layers"
+    )
+    names = {name for layer in layers for name in layer}
+    forbidden = {
+        (source, target)
+        for contract in contracts
+        if contract["type"] == "forbidden"
+        for source in (name.removeprefix("headrace.") for name in contract["source_modules"])
+        for target in (name.removeprefix("headrace.") for name in contract["forbidden_modules"])
+        if source in names and target in names
+    }
+    yield "flowchart TD"
+    for upper, lower, below in zip(layers, layers[1:], [*layers[2:], []], strict=False):
+        # What the next layer must not import is still below this one.
+        lower = lower + [target for target in below if all((name, target) in forbidden for name in lower)]
+        for source in upper:
+            refused = [target for target in lower if (source, target) in forbidden]
+            yield f"    {source} --> {' & '.join([name for name in lower if name not in refused] or below)}"
+            yield from (f"    {source} -. never .-x {target}" for target in refused)
+    world = next(contract for contract in contracts if "socket" in contract.get("forbidden_modules", ()))
+    yield f"    world[/{len(world['forbidden_modules'])} modules such as os, socket, threading and time/]"
+    yield "    ports -- ports/real --> world"
+    yield "    classDef pure stroke-width:3px"
+    yield f"    class {','.join(name.removeprefix('headrace.') for name in world['source_modules'])} pure"
+
+
+class Diagram(NamedTuple):
+    page: str
+    source: str
+    """The table in the code that it is drawn from."""
+    draw: Callable[[], Iterator[str]]
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(rf"(?<=^```mermaid\n){re.escape(self.heading)}\n.*?(?=^```$)", re.MULTILINE | re.DOTALL)
+
+    @property
+    def heading(self) -> str:
+        return f"%% Drawn by `make docs` from {self.source}: change that."
+
+
+DIAGRAMS = (
+    Diagram("internals/README.md", "the contracts in pyproject.toml", layers_diagram),
+    Diagram("internals/raft.md", "core/raft/roles.py", raft_diagram),
+    Diagram("internals/transaction.md", "core/transactions/states.py", transaction_diagram),
+    Diagram("guide/groups.md", "core/groups/states.py", group_diagram),
+)
 
 
 def stale_diagrams(*, only_check: bool) -> Iterator[str]:
-    for name, diagram in DIAGRAMS.items():
-        path = ROOT / "docs" / "internals" / name
+    for diagram in DIAGRAMS:
+        path = ROOT / "docs" / diagram.page
         text = path.read_text()
-        drawn = MERMAID.sub("\n".join((*diagram(), "")), text, count=1)
-        if drawn != text:
-            yield name
+        found = diagram.pattern.search(text)
+        if found is None:
+            raise SystemExit(f"docs/{diagram.page} has no Mermaid block that begins with: {diagram.heading}")
+        content = "\n".join((diagram.heading, *diagram.draw(), ""))
+        if found[0] != content:
+            yield diagram.page
             if not only_check:
-                path.write_text(drawn)
+                path.write_text(f"{text[: found.start()]}{content}{text[found.end() :]}")
 
 
 def main() -> int:
