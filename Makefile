@@ -2,7 +2,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-CHORES := demo test quick check format docs compat lock bench chaos clean
+CHORES := demo test quick check format docs site compat lock bench chaos clean
 
 .PHONY: help $(CHORES)
 

@@ -178,6 +178,13 @@ def docs(arguments: Sequence[str]) -> int:
     return run(PYTHON, "tools/generate_docs.py", *arguments)
 
 
+def site(arguments: Sequence[str]) -> int:
+    """Build the documents as a site in build/site/html, strictly and with checked links; it can be read offline."""
+    environment(requirements="core")  # with what builds the package itself
+    environment(requirements="docs")
+    return run(PYTHON, "-m", "tools.site", *arguments)
+
+
 def compat(arguments: Sequence[str]) -> int:
     """Run stock clients and librdkafka's own tests against the broker; writes docs/compatibility.md (downloads)."""
     environment(requirements="dev")
@@ -188,7 +195,7 @@ def lock(arguments: Sequence[str]) -> int:
     """Pin the newest allowed packages again (needs uv)."""
     if shutil.which("uv") is None:
         raise ChoreError("make lock needs uv: pip install uv")
-    for name in ("core", "spark", "dev", "fuzz"):
+    for name in ("core", "spark", "dev", "fuzz", "docs"):
         target = f"requirements/{name}"
         must(*COMPILE, f"{target}.in", "-o", f"{target}.txt", *arguments, failing=f"{target}.txt was not written")
     return 0
@@ -224,6 +231,7 @@ CHORES: dict[str, Callable[[Sequence[str]], int]] = {
     "check": check,
     "format": format_code,
     "docs": docs,
+    "site": site,
     "compat": compat,
     "lock": lock,
     "bench": bench,
