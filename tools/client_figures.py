@@ -317,7 +317,7 @@ def figures_text(command: str, figures: Figures, reached: list[tuple[str, str, b
     judged = [
         {"goal": goal, "reached": text, "verdict": "reached" if enough else "missed"} for goal, text, enough in reached
     ]
-    members = {"figures": rows, "goals": judged}
+    members: dict[str, list] = {"figures": rows, "goals": judged}
     lists = (
         f'  "{name}": [\n' + ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in values) + "\n  ]"
         for name, values in members.items()
