@@ -41,6 +41,7 @@ from headrace.core.controller.records import (
     RegisterBrokerRecord,
     RemoveTopicRecord,
     SnapshotHeaderRecord,
+    TopicPartitionsRecord,
     TopicRecord,
     decode_record,
     encode_record,
@@ -63,6 +64,7 @@ records: st.SearchStrategy[Record] = st.one_of(
     st.builds(RegisterBrokerRecord, counts, st.binary(), counts, endpoints, st.none() | st.text(), st.text()),
     st.builds(FeatureLevelRecord, st.text(), st.integers(0, 100)),
     st.builds(SnapshotHeaderRecord, counts, counts, counts, counts),
+    st.builds(TopicPartitionsRecord, topic_ids, counts, st.tuples(nodes, nodes), st.tuples(directories), st.binary()),
 )
 
 
@@ -123,6 +125,7 @@ class TestBytes:
             "FeatureLevelRecord": 12,
             "ProducerIdsRecord": 15,
             "SnapshotHeaderRecord": 100,
+            "TopicPartitionsRecord": 101,
         }
 
 

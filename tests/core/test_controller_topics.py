@@ -9,7 +9,7 @@ from headrace.core.controller.commands import (
     TopicResult,
     TopicToDelete,
 )
-from headrace.core.controller.image import PartitionState
+from headrace.core.controller.partition_states import PartitionState
 from headrace.core.controller.records import TopicRecord
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, LeaderEpoch, NodeId, TopicId
@@ -34,7 +34,7 @@ class TestCreate:
         assert topic is controller.image.topics_by_id[result.topic_id]
         assert topic.partitions == [PartitionState((ONE,), (ONE,), ONE, LeaderEpoch(0), 0, (bytes(16),))] * 2
         assert controller.image.topic_configs("orders") == {"retention.ms": "1000"}
-        assert controller.image.partition("orders", 1) is topic.partitions[1]
+        assert controller.image.partition("orders", 1) == topic.partitions[1]
         assert controller.image.partition("orders", 2) is None
         assert controller.image.partition_count == 2
 

@@ -9,21 +9,12 @@ from headrace.wire.records.header import BASE_OFFSET, LAST_OFFSET_DELTA, RECORD_
 from headrace.wire.records.reader import batches, check_batch, records
 
 
-def build_metadata_batch(
-    changes: Iterable[Record], *, metadata_version: int, base_offset: int, term: int, wall_ms: int
-) -> bytearray:
-    """Build one batch, the unit of atomicity: a torn batch is cut off as a whole."""
-    builder = BatchBuilder()
-    append_changes(builder, changes, metadata_version=metadata_version, wall_ms=wall_ms)
-    return builder.build(base_offset=base_offset, leader_epoch=term)
-
-
 def append_changes(builder: BatchBuilder, changes: Iterable[Record], *, metadata_version: int, wall_ms: int) -> None:
     for change in changes:
         builder.append(wall_ms, None, encode_record(change, metadata_version))
 
 
-def read_metadata_batches(content: bytes, *, first_offset: int) -> Iterator[Record]:
+def read_metadata_batches(content: bytes | memoryview, *, first_offset: int) -> Iterator[Record]:
     """Yield every record of the batches; raise CorruptBatch if anything is wrong.
 
     Checksums are checked first. They do not cover the offset of a batch, so offsets are checked as well: none is

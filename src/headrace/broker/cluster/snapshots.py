@@ -2,17 +2,21 @@
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
-from headrace.broker.cluster.metadata_batches import build_metadata_batch, read_metadata_batches
+from headrace.broker.cluster.metadata_batches import read_metadata_batches
 from headrace.core.controller.image import MetadataImage
-from headrace.core.controller.records import Record, SnapshotHeaderRecord
+from headrace.core.controller.records import SnapshotHeaderRecord, encode_record
 from headrace.log.files import read_whole, unlink_if_present, write_atomically
 from headrace.ports.disk import Disk
 from headrace.wire.errors import CorruptBatch, ProtocolError
+from headrace.wire.records.builder import BatchBuilder
+from headrace.wire.records.reader import batches
 
 RECORDS_PER_BATCH = 1_000
+BATCH_BYTES = 64 << 10
+"""Records of a batch together, unless one alone is larger: loading a batch takes a few milliseconds at most."""
+
 SNAPSHOT_BYTES_MAX = 1 << 30
 SNAPSHOTS_KEPT = 2
 """The newest, and the one before it in case the newest turns out to be damaged."""
@@ -37,40 +41,58 @@ def list_snapshots(disk: Disk, folder: str) -> list[SnapshotName]:
 
 
 def write_snapshot(disk: Disk, folder: str, name: SnapshotName, image: MetadataImage, wall_ms: int) -> None:
-    """Write a snapshot in a helper; the image must be a copy of its own. A crash leaves a complete file or none."""
-    changes = list(image.snapshot_records())
-    header = SnapshotHeaderRecord(name.end_offset, name.term, len(changes), wall_ms)
-    parts: list[bytearray] = []
-    remaining: Iterator[Record] = iter((header, *changes))
+    """Write the whole image; a crash leaves the file whole or not at all. Runs in a helper, on a copy of the image."""
+    write_atomically(disk, f"{folder}/{name.file_name}", b"".join(_batches(name, image, wall_ms)))
+
+
+def _batches(name: SnapshotName, image: MetadataImage, wall_ms: int) -> Iterator[bytearray]:
+    version = image.metadata_version
+    encoded = [encode_record(record, version) for record in image.snapshot_records()]
+    header = SnapshotHeaderRecord(name.end_offset, name.term, len(encoded), wall_ms)
+    builder = BatchBuilder()
     written = 0
-    while group := list(islice(remaining, RECORDS_PER_BATCH)):
-        parts.append(
-            build_metadata_batch(
-                group,
-                metadata_version=image.metadata_version,
-                base_offset=written,
-                term=name.term,
-                wall_ms=wall_ms,
-            )
-        )
-        written += len(group)
-    write_atomically(disk, f"{folder}/{name.file_name}", b"".join(parts))
+    for value in (encode_record(header, version), *encoded):
+        if builder.count == RECORDS_PER_BATCH or (builder.count and builder.plain_bytes + len(value) > BATCH_BYTES):
+            yield builder.build(base_offset=written, leader_epoch=name.term)
+            written += builder.count
+            builder = BatchBuilder()
+        builder.append(wall_ms, None, value)
+    yield builder.build(base_offset=written, leader_epoch=name.term)
 
 
 def load_snapshot(disk: Disk, folder: str, name: SnapshotName) -> MetadataImage:
-    """Load the image; raise ProtocolError if the file is not complete."""
-    content = read_whole(disk, f"{folder}/{name.file_name}", SNAPSHOT_BYTES_MAX)
-    changes = read_metadata_batches(content, first_offset=0)
-    header = next(changes, None)
-    if not isinstance(header, SnapshotHeaderRecord) or (header.end_offset, header.term) != name:
-        raise CorruptBatch(f"{name.file_name} does not begin with the header of its name")
+    """Return the image that a snapshot holds; raise ProtocolError if the file is not whole."""
     image = MetadataImage()
-    for record in changes:
-        image.apply(record)
+    content = read_whole(disk, f"{folder}/{name.file_name}", SNAPSHOT_BYTES_MAX)
+    for _ in load_slices(image, content, name):
+        pass
+    return image
+
+
+def load_slices(image: MetadataImage, content: bytes, name: SnapshotName) -> Iterator[None]:
+    """Fill an empty image from a snapshot, a batch of records at each step, so that a loop can do other work between.
+
+    The image is complete when the iterator ends, and must not be used before.
+    """
+    applied = 0
+    header: SnapshotHeaderRecord | None = None
+    for batch in batches(content):
+        for record in read_metadata_batches(batch, first_offset=applied):
+            if applied:
+                image.apply(record)
+            elif isinstance(record, SnapshotHeaderRecord) and (record.end_offset, record.term) == name:
+                header = record
+            else:
+                break
+            applied += 1
+        if header is None:
+            break
+        yield
+    if header is None:
+        raise CorruptBatch(f"{name.file_name} does not begin with the header of its name")
     if image.version != header.record_count:
         raise CorruptBatch(f"{name.file_name} holds {image.version} records, its header says {header.record_count}")
-    image.version = name.end_offset  # from here on the version counts offsets of the log
-    return image
+    image.version = name.end_offset  # from here on it counts the offsets of the log
 
 
 def newest_whole_snapshot(disk: Disk, folder: str) -> tuple[SnapshotName, MetadataImage, list[str]] | None:

@@ -9,7 +9,7 @@ from headrace.broker.coordinators.host import CoordinatorHost, Decide, MachineT,
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.services import CoordinatorServices
 from headrace.core.controller.commands import NewTopic
-from headrace.core.controller.image import PartitionState
+from headrace.core.controller.partition_states import PartitionState
 from headrace.core.coordination.machine import RecordFormat
 from headrace.model.errors import ErrorCode
 

@@ -13,8 +13,9 @@ from typing import NamedTuple, TypeVar
 from headrace.broker.logs import NodeLogger
 from headrace.broker.partitions.leader import LedTopic
 from headrace.broker.timers import Timers
-from headrace.core.controller.image import MetadataImage, PartitionState
+from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.names import CLUSTER_METADATA_TOPIC
+from headrace.core.controller.partition_states import PartitionState
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
 from headrace.log.errors import LogError, passes

@@ -14,7 +14,8 @@ from headrace.broker.partitions.log_opener import Opener, names_synced
 from headrace.broker.partitions.syncs import Syncs
 from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
-from headrace.core.controller.image import MetadataImage, PartitionState, TopicImage
+from headrace.core.controller.image import MetadataImage, TopicImage
+from headrace.core.controller.partition_states import PartitionState
 from headrace.core.replication.leader import Leader
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory

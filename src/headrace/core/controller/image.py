@@ -2,11 +2,15 @@
 
 `apply` is the only way to change an image. The broker reads the committed one; the controller decides on its own,
 which also holds what is appended but not yet committed. Iteration follows the order of the records, never a hash.
+Partitions are packed (`partition_states`), and a copy shares its topics with the original until one of the two changes
+them: both are cheap with a million partitions.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from headrace.core.controller.leader_index import LeaderIndex
+from headrace.core.controller.partition_states import PartitionState, PartitionStates, Tables
 from headrace.core.controller.records import (
     METADATA_VERSION,
     METADATA_VERSION_MIN,
@@ -21,6 +25,7 @@ from headrace.core.controller.records import (
     RegisterBrokerRecord,
     RemoveTopicRecord,
     ResourceKind,
+    TopicPartitionsRecord,
     TopicRecord,
 )
 from headrace.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
@@ -31,24 +36,22 @@ ConfigResource = tuple[int, str]
 NO_CONFIGS: Mapping[str, str] = {}
 
 
-class PartitionState(NamedTuple):
-    replicas: tuple[NodeId, ...]
-    isr: tuple[NodeId, ...]
-    leader: NodeId
-    leader_epoch: LeaderEpoch
-    partition_epoch: int
-    directories: tuple[bytes, ...]
-
-
 class TopicImage:
-    """One topic; `partitions` is indexed by partition number."""
+    """One topic; `partitions` is indexed by partition number.
 
-    __slots__ = ("name", "partitions", "topic_id")
+    Only the image that owns a topic changes it; an image that shares it with a copy makes its own first.
+    """
 
-    def __init__(self, name: str, topic_id: TopicId, partitions: list[PartitionState]) -> None:
+    __slots__ = ("name", "number", "owner", "partitions", "topic_id")
+
+    def __init__(
+        self, name: str, topic_id: TopicId, partitions: PartitionStates, *, number: int, owner: object
+    ) -> None:
         self.name = name
         self.topic_id = topic_id
         self.partitions = partitions
+        self.number = number
+        self.owner = owner
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TopicImage):
@@ -73,6 +76,11 @@ class BrokerImage(NamedTuple):
 
 class MetadataImage:
     __slots__ = (
+        "_free_numbers",
+        "_leader_index",
+        "_numbered",
+        "_owner",
+        "_tables",
         "brokers",
         "configs",
         "features",
@@ -93,6 +101,13 @@ class MetadataImage:
         self.partition_count = 0
         self.version = 0
         """Counts the records applied: while it stands still, so does everything else here."""
+        self._tables = Tables()
+        self._owner: object = object()
+        """A mark of the topics that no copy shares."""
+        self._leader_index = LeaderIndex()
+        self._numbered: list[TopicId | None] = []
+        """Topics by number; None where the topic was deleted and its number is free."""
+        self._free_numbers: list[int] = []
 
     def __eq__(self, other: object) -> bool:
         """Same contents in the same order; how many records it took does not matter."""
@@ -134,10 +149,18 @@ class MetadataImage:
         ]
 
     def partitions_led_by(self, node_id: NodeId) -> Iterator[tuple[TopicImage, TopicPartition]]:
-        for topic in self.topics.values():
-            for index, state in enumerate(topic.partitions):
-                if state.leader == node_id:
-                    yield topic, TopicPartition(topic.name, index)
+        """Iterate over the partitions that this broker leads, topic by topic."""
+
+        def led_in(number: int) -> list[int]:
+            topic_id = self._numbered[number]
+            return [] if topic_id is None else self.topics_by_id[topic_id].partitions.led_by(node_id)
+
+        for number, partitions in self._leader_index.partitions_of(node_id, led_in).items():
+            topic_id = self._numbered[number]
+            assert topic_id is not None
+            topic = self.topics_by_id[topic_id]
+            for index in partitions:
+                yield topic, TopicPartition(topic.name, index)
 
     # Changes
 
@@ -147,6 +170,8 @@ class MetadataImage:
                 self._apply_partition(record)
             case PartitionChangeRecord():
                 self._apply_partition_change(record)
+            case TopicPartitionsRecord():
+                self._apply_topic_partitions(record)
             case TopicRecord():
                 self._apply_topic(record)
             case RemoveTopicRecord():
@@ -166,56 +191,78 @@ class MetadataImage:
     def _apply_topic(self, record: TopicRecord) -> None:
         if record.name in self.topics or record.topic_id in self.topics_by_id:
             raise RecordError(f'topic "{record.name}" ({record.topic_id.hex()}) is created twice')
-        topic = TopicImage(record.name, record.topic_id, [])
-        self.topics[record.name] = topic
-        self.topics_by_id[record.topic_id] = topic
+        if self._free_numbers:
+            number = self._free_numbers.pop()
+            self._numbered[number] = record.topic_id
+        else:
+            number = len(self._numbered)
+            self._numbered.append(record.topic_id)
+        states = PartitionStates(self._tables)
+        self._store(TopicImage(record.name, record.topic_id, states, number=number, owner=self._owner))
 
     def _apply_partition(self, record: PartitionRecord) -> None:
-        partitions = self._topic(record.topic_id).partitions
-        if record.partition != len(partitions):
-            raise RecordError(f"partition {record.partition} follows {len(partitions)} others of its topic")
-        state = PartitionState(
-            record.replicas,
-            record.isr,
-            record.leader,
-            record.leader_epoch,
-            record.partition_epoch,
-            record.directories,
+        topic = self._owned_topic(record.topic_id)
+        if record.partition != len(topic.partitions):
+            raise RecordError(f"partition {record.partition} follows {len(topic.partitions)} others of its topic")
+        topic.partitions.append(
+            PartitionState(
+                record.replicas,
+                record.isr,
+                record.leader,
+                record.leader_epoch,
+                record.partition_epoch,
+                record.directories,
+            )
         )
-        partitions.append(state)
+        self._leader_index.add(record.leader, topic.number)
         self.partition_count += 1
 
+    def _apply_topic_partitions(self, record: TopicPartitionsRecord) -> None:
+        topic = self._owned_topic(record.topic_id)
+        self.partition_count += topic.partitions.load(record)
+        for leader in topic.partitions.leaders(record.first):
+            self._leader_index.add(leader, topic.number)
+
     def _apply_partition_change(self, record: PartitionChangeRecord) -> None:
-        partitions = self._topic(record.topic_id).partitions
-        if record.partition >= len(partitions):
-            raise RecordError(f"partition {record.partition} is changed, its topic has {len(partitions)}")
-        state = partitions[record.partition]
-        partitions[record.partition] = PartitionState(
-            state.replicas if record.replicas is None else record.replicas,
-            state.isr if record.isr is None else record.isr,
-            state.leader if record.leader is None else record.leader,
-            state.leader_epoch if record.leader is None else LeaderEpoch(state.leader_epoch + 1),
-            state.partition_epoch + 1,
-            state.directories if record.directories is None else record.directories,
+        topic = self._owned_topic(record.topic_id)
+        if record.partition >= len(topic.partitions):
+            raise RecordError(f"partition {record.partition} is changed, its topic has {len(topic.partitions)}")
+        state = topic.partitions[record.partition]
+        topic.partitions.replace(
+            record.partition,
+            PartitionState(
+                state.replicas if record.replicas is None else record.replicas,
+                state.isr if record.isr is None else record.isr,
+                state.leader if record.leader is None else record.leader,
+                state.leader_epoch if record.leader is None else LeaderEpoch(state.leader_epoch + 1),
+                state.partition_epoch + 1,
+                state.directories if record.directories is None else record.directories,
+            ),
         )
+        if record.leader is not None:
+            self._leader_index.add(record.leader, topic.number)
 
     def _apply_remove_topic(self, record: RemoveTopicRecord) -> None:
         topic = self._topic(record.topic_id)
         del self.topics_by_id[record.topic_id]
         del self.topics[topic.name]
+        self._numbered[topic.number] = None
+        self._free_numbers.append(topic.number)
         self.partition_count -= len(topic.partitions)
         self.configs.pop((ResourceKind.TOPIC, topic.name), None)
 
     def _apply_config(self, record: ConfigRecord) -> None:
+        """Replace the configs of the resource: the former ones may be those of a copy too."""
         resource = (record.resource_kind, record.resource_name)
-        if record.value is not None:
-            self.configs.setdefault(resource, {})[record.name] = record.value
-            return
-        configs = self.configs.get(resource)
-        if configs is not None:
+        configs = dict(self.configs.get(resource, NO_CONFIGS))
+        if record.value is None:
             configs.pop(record.name, None)
-            if not configs:
-                del self.configs[resource]
+        else:
+            configs[record.name] = record.value
+        if configs:
+            self.configs[resource] = configs
+        else:
+            self.configs.pop(resource, None)
 
     def _apply_broker(self, record: RegisterBrokerRecord) -> None:
         self.brokers[record.node_id] = BrokerImage(
@@ -239,21 +286,37 @@ class MetadataImage:
             raise RecordError(f"a record names topic {topic_id.hex()}, which does not exist")
         return topic
 
+    def _owned_topic(self, topic_id: TopicId) -> TopicImage:
+        """Return a topic that may be changed, which no copy of this image shares."""
+        topic = self._topic(topic_id)
+        if topic.owner is self._owner:
+            return topic
+        states = topic.partitions.copy()
+        return self._store(TopicImage(topic.name, topic_id, states, number=topic.number, owner=self._owner))
+
+    def _store(self, topic: TopicImage) -> TopicImage:
+        self.topics[topic.name] = topic
+        self.topics_by_id[topic.topic_id] = topic
+        return topic
+
     # Copies
 
     def copy(self) -> "MetadataImage":
-        """An image of its own with the same contents; what it shares is immutable."""
+        """Return an image of its own with the same contents; the two share what neither changes."""
         twin = MetadataImage()
-        for topic in self.topics.values():
-            copied = TopicImage(topic.name, topic.topic_id, topic.partitions.copy())
-            twin.topics[topic.name] = copied
-            twin.topics_by_id[topic.topic_id] = copied
+        self._owner = object()  # from now on neither of the two owns the topics that exist
+        twin.topics = self.topics.copy()
+        twin.topics_by_id = self.topics_by_id.copy()
         twin.brokers = self.brokers.copy()
-        twin.configs = {resource: configs.copy() for resource, configs in self.configs.items()}
+        twin.configs = self.configs.copy()
         twin.features = self.features.copy()
         twin.next_producer_id = self.next_producer_id
         twin.partition_count = self.partition_count
         twin.version = self.version
+        twin._tables = self._tables
+        twin._leader_index = self._leader_index.copy()
+        twin._numbered = self._numbered.copy()
+        twin._free_numbers = self._free_numbers.copy()
         return twin
 
     def snapshot_records(self) -> Iterator[Record]:
@@ -271,8 +334,7 @@ class MetadataImage:
             )
         for topic in self.topics.values():
             yield TopicRecord(topic.name, topic.topic_id)
-            for index, state in enumerate(topic.partitions):
-                yield PartitionRecord(topic.topic_id, index, *state)
+            yield from topic.partitions.snapshot_records(topic.topic_id)
         for (kind, resource_name), configs in self.configs.items():
             for name, value in configs.items():
                 yield ConfigRecord(kind, resource_name, name, value)

@@ -90,6 +90,18 @@ class PartitionRecord(_Fields, frozen=True):
     """The id of the log directory that holds each replica, in the order of `replicas`; zeros where unassigned."""
 
 
+class TopicPartitionsRecord(_Fields, frozen=True):
+    """Partitions of one topic, packed; only in snapshots. `partition_states` says what a row is."""
+
+    topic_id: _TopicId
+    first: _Count
+    """The number of the first partition."""
+    nodes: tuple[tuple[NodeId, ...], ...]
+    """Lists of replicas and of in-sync replicas, by the numbers that rows use."""
+    directories: tuple[tuple[bytes, ...], ...]
+    rows: bytes
+
+
 class PartitionChangeRecord(_Fields, frozen=True):
     """What is None stays as it is. Every change counts up the partition epoch, a named leader the leader epoch."""
 
@@ -149,6 +161,7 @@ class SnapshotHeaderRecord(_Fields, frozen=True):
 Record = (
     TopicRecord
     | PartitionRecord
+    | TopicPartitionsRecord
     | PartitionChangeRecord
     | RemoveTopicRecord
     | ConfigRecord
@@ -246,6 +259,7 @@ RECORD_TYPES = (
     _first_version(12, FeatureLevelRecord),
     _first_version(15, ProducerIdsRecord),
     _first_version(100, SnapshotHeaderRecord),
+    _first_version(101, TopicPartitionsRecord),
 )
 
 _CODEC = RecordCodec(RECORD_TYPES)

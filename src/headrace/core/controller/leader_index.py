@@ -1,0 +1,55 @@
+"""Topics by the brokers that may lead one of their partitions, so that a lost broker is decided on without a scan.
+
+A topic is added when a broker becomes a leader in it, and stays until the next lookup finds that the broker leads
+nothing there any more.
+"""
+
+from array import array
+from collections.abc import Callable
+
+from headrace.model.ids import NodeId
+
+_UNSIGNED = "I"
+STALE_ENTRIES_MIN = 1_024
+"""Entries of one broker, at least, before they are checked for repetitions."""
+
+
+class LeaderIndex:
+    """Numbers of topics by broker."""
+
+    __slots__ = ("_check_at", "_topics")
+
+    def __init__(self) -> None:
+        self._topics: dict[NodeId, array[int]] = {}
+        self._check_at: dict[NodeId, int] = {}
+
+    def add(self, node_id: NodeId, topic_number: int) -> None:
+        topics = self._topics.get(node_id)
+        if topics is None:
+            topics = self._topics[node_id] = array(_UNSIGNED)
+        elif topics and topics[-1] == topic_number:
+            return
+        topics.append(topic_number)
+        if len(topics) > self._check_at.get(node_id, STALE_ENTRIES_MIN):
+            self._store(node_id, list(dict.fromkeys(topics)))
+
+    def partitions_of(self, node_id: NodeId, led_in: Callable[[int], list[int]]) -> dict[int, list[int]]:
+        """Return the partitions that the broker leads, by topic number; forget topics in which it leads none."""
+        topics = sorted(set(self._topics.get(node_id, ())))
+        led = {number: partitions for number in topics if (partitions := led_in(number))}
+        self._store(node_id, list(led))
+        return led
+
+    def copy(self) -> "LeaderIndex":
+        twin = LeaderIndex()
+        twin._topics = {node_id: topics[:] for node_id, topics in self._topics.items()}
+        twin._check_at = self._check_at.copy()
+        return twin
+
+    def _store(self, node_id: NodeId, topics: list[int]) -> None:
+        if topics:
+            self._topics[node_id] = array(_UNSIGNED, topics)
+            self._check_at[node_id] = max(STALE_ENTRIES_MIN, 2 * len(topics))
+        else:
+            self._topics.pop(node_id, None)
+            self._check_at.pop(node_id, None)

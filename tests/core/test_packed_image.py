@@ -1,0 +1,209 @@
+"""Packed partition states: equal to plain objects, copied on write, indexed by leader, and loaded from snapshots."""
+
+from array import array
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.core.controller.image import MetadataImage
+from headrace.core.controller.leader_index import STALE_ENTRIES_MIN, LeaderIndex
+from headrace.core.controller.partition_states import (
+    PARTITIONS_PER_RECORD_MAX,
+    ROW_FIELDS,
+    PartitionState,
+    PartitionStates,
+    Tables,
+)
+from headrace.core.controller.records import (
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RecordError,
+    RemoveTopicRecord,
+    ResourceKind,
+    TopicPartitionsRecord,
+    TopicRecord,
+)
+from headrace.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
+
+BROKERS = [NodeId(number) for number in range(5)]
+TOPICS = [TopicId(bytes(15) + bytes([number])) for number in range(4)]
+DIRECTORY = bytes(16)
+
+node_lists = st.permutations(BROKERS).flatmap(lambda order: st.integers(1, 3).map(lambda count: tuple(order[:count])))
+creations = st.tuples(st.just("partition"), st.sampled_from(TOPICS), node_lists)
+changes = st.tuples(st.just("change"), st.sampled_from(TOPICS), node_lists, st.integers(0, 9), st.booleans())
+removals = st.tuples(st.just("remove"), st.sampled_from(TOPICS))
+copies = st.tuples(st.just("copy"), st.booleans())
+steps = st.lists(st.one_of(creations, creations, creations, changes, changes, removals, copies), max_size=60)
+
+Plain = dict[TopicId, list[PartitionState]]
+
+
+def name_of(topic_id: TopicId) -> str:
+    return f"topic-{topic_id[-1]}"
+
+
+def record_for(plain: Plain, step: tuple) -> list[Record]:
+    """Return the records of a step, and apply them to plain lists of objects."""
+    match step:
+        case ("partition", topic_id, nodes):
+            records: list[Record] = [] if topic_id in plain else [TopicRecord(name_of(topic_id), topic_id)]
+            states = plain.setdefault(topic_id, [])
+            directories = (DIRECTORY,) * len(nodes)
+            records.append(
+                PartitionRecord(topic_id, len(states), nodes, nodes, nodes[0], LeaderEpoch(0), 0, directories)
+            )
+            states.append(PartitionState(nodes, nodes, nodes[0], LeaderEpoch(0), 0, directories))
+            return records
+        case ("change", topic_id, nodes, number, moves_leader) if topic_id in plain:
+            states = plain[topic_id]
+            index = number % len(states)
+            old = states[index]
+            leader = nodes[-1] if moves_leader else None
+            states[index] = old._replace(
+                isr=nodes,
+                leader=old.leader if leader is None else leader,
+                leader_epoch=LeaderEpoch(old.leader_epoch + moves_leader),
+                partition_epoch=old.partition_epoch + 1,
+            )
+            return [PartitionChangeRecord(topic_id, index, isr=nodes, leader=leader)]
+        case ("remove", topic_id) if topic_id in plain:
+            del plain[topic_id]
+            return [RemoveTopicRecord(topic_id)]
+    return []
+
+
+def assert_alike(image: MetadataImage, plain: Plain) -> None:
+    assert {topic.topic_id: list(topic.partitions) for topic in image.topics.values()} == plain
+    assert image.partition_count == sum(map(len, plain.values()))
+    for node in BROKERS:
+        led = {
+            TopicPartition(name_of(topic_id), index)
+            for topic_id, states in plain.items()
+            for index, state in enumerate(states)
+            if state.leader == node
+        }
+        found = [partition for _, partition in image.partitions_led_by(node)]
+        assert len(found) == len(led)
+        assert set(found) == led
+
+
+@given(steps)
+def test_packed_states_equal_plain_objects_and_copies_do_not_affect_each_other(taken: list[tuple]) -> None:
+    image, plain = MetadataImage(), Plain()
+    kept: list[tuple[MetadataImage, Plain]] = []
+    for step in taken:
+        if step[0] == "copy":
+            twin, twin_plain = image.copy(), {topic_id: states[:] for topic_id, states in plain.items()}
+            if step[1]:  # go on with the copy, and keep the original as it is
+                image, twin = twin, image
+            kept.append((twin, twin_plain))
+        for record in record_for(plain, step):
+            image.apply(record)
+    assert_alike(image, plain)
+    for earlier, earlier_plain in kept:
+        assert_alike(earlier, earlier_plain)
+    loaded = MetadataImage()
+    for record in image.snapshot_records():
+        loaded.apply(record)
+    assert loaded == image
+    assert_alike(loaded, plain)
+
+
+def test_configs_of_a_copy_are_its_own() -> None:
+    image = MetadataImage()
+    image.apply(ConfigRecord(ResourceKind.TOPIC, "t", "retention.ms", "1"))
+    twin = image.copy()
+    image.apply(ConfigRecord(ResourceKind.TOPIC, "t", "retention.ms", "2"))
+    twin.apply(ConfigRecord(ResourceKind.TOPIC, "t", "retention.ms", None))
+    assert (image.topic_configs("t"), twin.topic_configs("t")) == ({"retention.ms": "2"}, {})
+
+
+def states_of(count: int) -> PartitionStates:
+    states = PartitionStates(Tables())
+    for number in range(count):
+        nodes = (NodeId(number % 3), NodeId(3))
+        states.append(PartitionState(nodes, nodes[:1], nodes[0], LeaderEpoch(number), 0, (DIRECTORY,) * 2))
+    return states
+
+
+def test_a_topic_larger_than_a_record_is_packed_into_several() -> None:
+    states = states_of(PARTITIONS_PER_RECORD_MAX + 1)
+    records = list(states.snapshot_records(TOPICS[0]))
+    assert [record.first for record in records] == [0, PARTITIONS_PER_RECORD_MAX]
+    loaded = PartitionStates(Tables())
+    assert [loaded.load(record) for record in records] == [PARTITIONS_PER_RECORD_MAX, 1]
+    assert loaded == states
+
+
+def test_states_are_a_sequence() -> None:
+    states = states_of(5)
+    assert states[-1] == states[4] == list(states)[4]
+    assert states[1:3] == list(states)[1:3]
+    assert states.leader(4) == states[4].leader
+    for index in (5, -6):
+        with pytest.raises(IndexError):
+            states[index]
+
+
+def rows(*numbers: int) -> bytes:
+    return array("i", numbers).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (TopicPartitionsRecord(TOPICS[0], 1, (), (), rows(0, 0, 0, 0, 0, 0)), "follow 0 partitions"),
+        (TopicPartitionsRecord(TOPICS[0], 0, (), (), b""), "0 bytes of partitions"),
+        (TopicPartitionsRecord(TOPICS[0], 0, (), (), bytes(25)), "25 bytes of partitions"),
+        (TopicPartitionsRecord(TOPICS[0], 0, (), ((),), rows(0, 0, 0, 0, 0, 0)), "refers to list 0"),
+        (TopicPartitionsRecord(TOPICS[0], 0, ((),), ((),), rows(0, 0, 0, 0, 1, 0)), "refers to list 1"),
+        (TopicPartitionsRecord(TOPICS[0], 0, ((),), ((),), rows(0, 0, 0, 0, 0, -1)), "refers to list"),
+    ],
+)
+def test_a_damaged_record_is_refused_and_changes_nothing(record: TopicPartitionsRecord, message: str) -> None:
+    image = MetadataImage()
+    image.apply(TopicRecord("t", TOPICS[0]))
+    with pytest.raises(RecordError, match=message):
+        image.apply(record)
+    assert image.partition_count == len(image.topics["t"].partitions) == 0
+
+
+@given(st.binary(max_size=24 * 4), st.integers(0, 2))
+@settings(max_examples=50)
+def test_hostile_rows_end_in_one_kind_of_error(content: bytes, lists: int) -> None:
+    states = PartitionStates(Tables())
+    record = TopicPartitionsRecord(TOPICS[0], 0, ((NodeId(1),),) * lists, ((DIRECTORY,),) * lists, content)
+    try:
+        count = states.load(record)
+    except RecordError:
+        assert len(states) == 0
+    else:
+        assert len(list(states)) == count == len(content) // (4 * ROW_FIELDS)
+
+
+def test_an_epoch_beyond_32_bits_is_refused() -> None:
+    with pytest.raises(RecordError, match="32 bits"):
+        PartitionStates(Tables()).append(PartitionState((), (), NodeId(1), LeaderEpoch(1 << 31), 0, ()))
+
+
+def test_a_leader_index_does_not_grow_with_repeated_elections() -> None:
+    index = LeaderIndex()
+    for number in range(20 * STALE_ENTRIES_MIN):
+        index.add(NodeId(1), number % 7)
+    assert len(index._topics[NodeId(1)]) <= STALE_ENTRIES_MIN
+    assert list(index.partitions_of(NodeId(1), lambda number: [0] if number != 3 else [])) == [0, 1, 2, 4, 5, 6]
+    assert index.partitions_of(NodeId(1), lambda number: []) == {}
+    assert index.partitions_of(NodeId(1), lambda number: [0]) == {}
+
+
+def test_a_leader_is_not_found_across_two_numbers() -> None:
+    states = PartitionStates(Tables())
+    for leader in (0x01000000, 0, 0x01, 0x0100, 1):
+        states.append(PartitionState((), (), NodeId(leader), LeaderEpoch(0), 0, ()))
+    assert states.led_by(NodeId(1)) == [2, 4]
+    assert states.led_by(NodeId(0)) == [1]
+    assert states.led_by(NodeId(0x0100)) == [3]
