@@ -28,6 +28,7 @@ from headrace.wire.errors import InflationLimit
 from headrace.wire.records.header import (
     ATTRIBUTES,
     BASE_TIMESTAMP,
+    COMPRESSION_MASK,
     HEADER,
     HEADER_SIZE,
     MAX_TIMESTAMP,
@@ -167,10 +168,14 @@ class LedPartition:
             return RejectedBatch(error)
         if config.log_append_time:
             append_time = wall_ms
-        elif _is_out_of_time(fields, config, wall_ms):
-            return _INVALID_TIMESTAMP
         else:
             append_time = NO_APPEND_TIME
+            # Per batch, by the first and the largest timestamp, which its header has.
+            if fields[MAX_TIMESTAMP] - wall_ms > config.timestamp_after_ms_max or (
+                wall_ms - fields[BASE_TIMESTAMP] > config.timestamp_before_ms_max
+                and fields[BASE_TIMESTAMP] != NO_TIMESTAMP
+            ):
+                return _INVALID_TIMESTAMP
         by_helper = prepared.get(start) if prepared else None
         return self._append_checked(batch, fields, append_time, wall_ms, has_transactional_id, by_helper)
 
@@ -194,7 +199,7 @@ class LedPartition:
                 result = self._admit_producer(fields, append_time, has_transactional_id)
                 if result is not None:
                     return result
-            if rules.is_stored_differently(fields):
+            if rules.codec is not None and fields[ATTRIBUTES] & COMPRESSION_MASK != rules.codec:
                 stored = rules.stored(batch, fields, by_helper)
                 if isinstance(stored, ErrorCode):
                     return self._reject_unstored(fields, stored)
@@ -427,11 +432,3 @@ class LedPartition:
         )
         if raised:
             self.high_watermark_raised()
-
-
-def _is_out_of_time(fields: HeaderFields, config: TopicConfig, wall_ms: int) -> bool:
-    """Return whether the first or the largest timestamp, as the header has them, is too far from now."""
-    first = fields[BASE_TIMESTAMP]
-    return fields[MAX_TIMESTAMP] - wall_ms > config.timestamp_after_ms_max or (
-        wall_ms - first > config.timestamp_before_ms_max and first != NO_TIMESTAMP
-    )

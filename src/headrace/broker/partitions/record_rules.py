@@ -23,7 +23,7 @@ from headrace.broker.partitions.soundness import (
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
 from headrace.wire.compiled import has_request_helper
-from headrace.wire.records.header import ATTRIBUTES, COMPRESSION_MASK, HeaderFields
+from headrace.wire.records.header import HeaderFields
 
 _NONE = ErrorCode.NONE
 
@@ -93,10 +93,6 @@ class RecordRules:
             if keyless:
                 return RejectedBatch(ErrorCode.INVALID_RECORD, keyless if isinstance(keyless, list) else [])
         return None
-
-    def is_stored_differently(self, fields: HeaderFields) -> bool:
-        """Return whether the batch has to be recompressed before it is stored."""
-        return self.codec is not None and fields[ATTRIBUTES] & COMPRESSION_MASK != self.codec
 
     def stored(self, batch: memoryview, fields: HeaderFields, prepared: PreparedRecords | None) -> Stored:
         """Recompress the batch; raise InflationLimit if that takes too long for the loop.

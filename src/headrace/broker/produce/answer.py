@@ -1,5 +1,7 @@
 """The answer stage: the response to a request whose record sets are staged, and its wait for their commit."""
 
+from msgspec import Struct
+
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.produce.parse import ProduceRequest
@@ -12,29 +14,24 @@ Confirmations = list[Confirmation | None]
 """One for each record set of a request, in order; None for a rejected one. Empty while the request is held."""
 
 
-class RequestOutcome:
+class RequestOutcome(Struct):
     """The results of all record sets of one request, in its order."""
 
-    __slots__ = ("confirmations", "failed", "keyless", "topics")
-
-    def __init__(self) -> None:
-        self.topics: list[tuple[bytes, list[PartitionAnswer]]] = []
-        self.confirmations: Confirmations = []
-        self.keyless: dict[int, list[int]] = {}
-        """Indexes of records without a key, by the number of their record set in the request (KIP-467)."""
-        self.failed = False
-        """Whether any record set was rejected."""
+    topics: list[tuple[bytes, list[PartitionAnswer]]] = []
+    confirmations: Confirmations = []
+    keyless: dict[int, list[int]] = {}
+    """Indexes of records without a key, by the number of their record set in the request (KIP-467)."""
+    failed: bool = False
+    """Whether any record set was rejected."""
 
 
 def answer_request(request: ProduceRequest, answer: Answer, outcome: RequestOutcome) -> None:
     """Encode the response, and register it with the partitions whose write or commit it waits for."""
-    acks, timeout_ms = request.acks, request.timeout_ms
+    _, version, correlation_id, _, acks, timeout_ms, _, _ = request
     if acks == 0:
         _finish_unanswered(answer.connection, outcome)
         return
-    answer.parts, errors_at = encode_response(
-        request.version, request.correlation_id, outcome.topics, 0, outcome.keyless
-    )
+    answer.parts, errors_at = encode_response(version, correlation_id, outcome.topics, 0, outcome.keyless)
     answer.waits = 0
     for confirmation, error_at in zip(outcome.confirmations, errors_at, strict=True):
         if confirmation is not None:

@@ -5,14 +5,14 @@ from types import MappingProxyType
 
 from headrace.broker.metrics import PRODUCE_KEY, Metrics
 from headrace.broker.net.connection import Answer
-from headrace.broker.partitions.append_result import NO_APPEND_TIME, AppendedBatch, RejectedBatch
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.append_result import NO_APPEND_TIME, RejectedBatch
+from headrace.broker.partitions.leader import LedTopic
 from headrace.broker.produce.admit import topic_error
 from headrace.broker.produce.answer import Confirmations, RequestOutcome, answer_request
 from headrace.broker.produce.parse import ProduceRequest
 from headrace.broker.services import AccessControl, PartitionLookup, TurnClock
 from headrace.model.errors import ErrorCode
-from headrace.wire.produce import TOPIC_IDS_FROM, PartitionAnswer
+from headrace.wire.produce import TOPIC_IDS_FROM, PartitionAnswer, PartitionSpan
 from headrace.wire.records.validation import KEYLESS_RECORDS_MAX
 
 _NONE = ErrorCode.NONE
@@ -42,42 +42,47 @@ class AppendStage:
 
         `error` rejects all of them, `partition_errors` those of some partitions.
         """
-        version, partitions, partition_of = request.version, self._partitions, self._partitions.partition_of
-        principal = answer.connection.principal
-        find_topic = partitions.by_id.get if version >= TOPIC_IDS_FROM else partitions.by_name.get
-        outcome = RequestOutcome()
+        outcome, version = RequestOutcome(), request.version
+        find_topic = self._partitions.by_id.get if version >= TOPIC_IDS_FROM else self._partitions.by_name.get
         for topic_key, record_sets in request.topics:
             topic = find_topic(topic_key)
-            common_error = error or topic_error(self._access, principal, topic, version)
-            results: list[PartitionAnswer] = []
-            for index, start, end in record_sets:
-                found = common_error or partition_errors.get((topic_key, index)) or partition_of(topic, index)
-                if isinstance(found, LedPartition):
-                    results.append(self._append(request, found, start, end, outcome))
-                else:
-                    results.append(self._reject(RejectedBatch(found), index, outcome))
+            topic_rejection = error or topic_error(self._access, answer.connection.principal, topic, version)
+            if topic is None or topic_rejection:
+                rejected = RejectedBatch(topic_rejection)
+                results = [self._reject(rejected, index, outcome) for index, _start, _end in record_sets]
+            else:
+                results = self._append_sets(request, topic, topic_key, record_sets, partition_errors, outcome)
             outcome.topics.append((topic_key, results))
         self._metrics.request_errors[PRODUCE_KEY] += outcome.failed
         answer_request(request, answer, outcome)
         return outcome.confirmations
 
-    def _append(
-        self, request: ProduceRequest, partition: LedPartition, start: int, end: int, outcome: RequestOutcome
-    ) -> PartitionAnswer:
-        result = partition.append(
-            request.frame,
-            start,
-            end,
-            request.version,
-            request.acks,
-            self._turn.turn_wall_ms,
-            request.transactional_id is not None,
-            request.prepared,
-        )
-        if not isinstance(result, AppendedBatch):
-            return self._reject(result, partition.index, outcome)
-        outcome.confirmations.append((partition, result.end_offset))
-        return partition.index, 0, result.base_offset, result.append_time, partition.log.start_offset
+    def _append_sets(
+        self,
+        request: ProduceRequest,
+        topic: LedTopic,
+        topic_key: bytes,
+        record_sets: list[PartitionSpan],
+        partition_errors: PartitionErrors,
+        outcome: RequestOutcome,
+    ) -> list[PartitionAnswer]:
+        """Append the record sets of one topic."""
+        frame, version, _, transactional_id, acks, _, _, prepared = request
+        has_transactional_id, wall_ms = transactional_id is not None, self._turn.turn_wall_ms
+        results: list[PartitionAnswer] = []
+        for index, start, end in record_sets:
+            error = partition_errors.get((topic_key, index), _NONE) if partition_errors else _NONE
+            partition = error or topic.partition(index)
+            if isinstance(partition, ErrorCode):
+                results.append(self._reject(RejectedBatch(partition), index, outcome))
+                continue
+            result = partition.append(frame, start, end, version, acks, wall_ms, has_transactional_id, prepared)
+            if isinstance(result, RejectedBatch):
+                results.append(self._reject(result, index, outcome))
+                continue
+            outcome.confirmations.append((partition, result.end_offset))
+            results.append((index, 0, result.base_offset, result.append_time, partition.log.start_offset))
+        return results
 
     def _reject(self, rejected: RejectedBatch, index: int, outcome: RequestOutcome) -> PartitionAnswer:
         error = rejected.error

@@ -23,8 +23,7 @@ class ProduceRequest(NamedTuple):
 
 def parse_request(frame: memoryview, position: int, end: int, version: int, correlation_id: int) -> ProduceRequest:
     """Parse the body in `frame[position:end]`; raise ProtocolError if it is malformed."""
-    transactional_id, acks, timeout_ms, topics = scan_request(frame, position, end, version)
-    return ProduceRequest(frame, version, correlation_id, transactional_id, acks, timeout_ms, topics)
+    return ProduceRequest(frame, version, correlation_id, *scan_request(frame, position, end, version))
 
 
 def copied(request: ProduceRequest) -> ProduceRequest:

@@ -42,15 +42,17 @@ class ProduceStages:
     ) -> None:
         """Parse the request in `frame[position:end]`, give its response a place, and start it through the stages."""
         request = parse_request(frame, position, end, version, correlation_id)
-        answer = Answer(connection, None, _PARKED if request.acks else 0)
         if request.acks:
+            answer = Answer(connection, None, _PARKED)
             connection.answers.append(answer)
+        else:
+            answer = Answer(connection, None, 0)
         error = request_error(request)
         if error is ErrorCode.NONE:
             confirmations = self.record_hold.accept(request, answer)
         else:
             confirmations = self._append.accept(request, answer, error)
-        if len(request.topics) == len(confirmations) == 1 and self._access.open_to_all:
+        if len(confirmations) == 1 == len(request.topics) and self._access.open_to_all:
             confirmation = confirmations[0]
             if confirmation is not None:
                 remember_shape(connection, request, confirmation[0])
