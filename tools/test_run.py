@@ -95,6 +95,11 @@ def refusal_of_reruns(status: int, failures: Sequence[Failure]) -> str | None:
     return None
 
 
+def environment() -> dict[str, str]:
+    """Let Python keep what it compiles: a run has hundreds of processes that would compile the same modules again."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def pytest_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "pytest", "-rs", "-p", "tools.failure_record", *arguments]
 
@@ -119,10 +124,10 @@ def passes_alone(test: str, seed: str) -> bool:
         with busy_cores() if busy else nullcontext():
             try:
                 command = pytest_command("--numprocesses=0", seed, test)
-                status = subprocess.run(command, cwd=ROOT, timeout=RERUN_SECONDS_MAX).returncode
+                ran = subprocess.run(command, cwd=ROOT, env=environment(), timeout=RERUN_SECONDS_MAX)
             except subprocess.TimeoutExpired:
                 return False
-        if status != 0:
+        if ran.returncode != 0:
             return False
     return True
 
@@ -150,7 +155,8 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "failures.json"
         order = (f"--numprocesses={WORKERS}", "--dist=loadgroup", seed, *arguments)
-        status = subprocess.run(pytest_command(*order, f"--failure-record={record}"), cwd=ROOT).returncode
+        command = pytest_command(*order, f"--failure-record={record}")
+        status = subprocess.run(command, cwd=ROOT, env=environment()).returncode
         failures = read_failures(record)
     if status != 0 and os.environ.get("CI") == "true":
         refusal = refusal_of_reruns(status, failures)

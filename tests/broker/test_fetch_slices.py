@@ -193,6 +193,7 @@ def test_more_partitions_than_are_served_at_once_close_the_connection():
 # Long requests
 
 
+@pytest.mark.slow
 def test_a_long_request_is_read_over_several_turns_and_nobody_waits_for_it():
     broker = VirtualBroker().with_topic("many", partitions=3)
     reader, other = broker.client(), broker.client()

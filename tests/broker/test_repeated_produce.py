@@ -128,6 +128,7 @@ def second():
     st.sampled_from(CONFIGS),
     st.sampled_from([{}, {"message.timestamp.before.max.ms": "60000", "message.timestamp.after.max.ms": "60000"}]),
 )
+@pytest.mark.slow
 def test_the_quick_way_appends_and_answers_as_the_long_one(broker, second, drawn, config, limits):
     """The same requests to a broker that believes no batch to be plain."""
     told, name = [], f"both-{next(NUMBERS)}"

@@ -332,6 +332,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(seed=st.integers(0, 2**32), partitions=st.integers(1, 2))
 def test_nothing_is_doubled_reordered_or_lost(seed: int, partitions: int) -> None:

@@ -189,6 +189,7 @@ class TestSnapshots:
     seed=st.integers(0, 2**32),
     script=st.lists(st.sampled_from(["create", "delete", "turn", "kill", "power"]), min_size=5, max_size=40),
 )
+@pytest.mark.slow
 def test_power_cuts_lose_nothing_that_was_answered(seed: int, script: list[str]) -> None:
     """And what was shown as committed never changes, whatever the disk kept of the rest."""
     machine = new_machine(seed)

@@ -25,6 +25,8 @@ from headrace.sim.world import CutOff
 from ..log.world import FOLDER, NOW_MS, append, fields_of, open_log, virtual_disk
 from .logs import CONFIG, compact, flush, keyed_batch, pairs, read_records
 
+pytestmark = pytest.mark.slow
+
 KEYS = 5
 RECORDS = 24
 SMALL_CONFIG = replace(CONFIG, segment_bytes=300)
@@ -143,7 +145,6 @@ def killed_at(folder: Path, calls: int) -> bool:
     return False
 
 
-@pytest.mark.slow
 def test_kill_at_every_disk_call(tmp_path: Path) -> None:
     expected = Expected(str(tmp_path / "expected"), UnsyncedDisk())
     template = tmp_path / "template"

@@ -8,6 +8,8 @@ from headrace.broker.cluster import metadata_log
 from headrace.wire.records.header import HEADER, LENGTH, LOG_OVERHEAD, PRODUCER_ID
 from tests.disks.golden import Golden, outcome
 
+pytestmark = pytest.mark.slow
+
 SEED = 20_240_317
 FLIPS, CUTS, ZEROS, SWAPS = 6, 3, 3, 2
 SECTOR_BYTES = 512

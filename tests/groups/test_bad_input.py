@@ -265,6 +265,7 @@ def test_a_group_of_many_members_whose_broker_assigns():
     assert machine.tables.consumer_groups["g"].state is ConsumerGroupState.STABLE
 
 
+@pytest.mark.slow
 def test_many_groups():
     broker = group_broker()
     client = GroupClient(broker)

@@ -1,5 +1,6 @@
 """Any order of events: the log tells the live state after each, nothing has two owners, strangers commit nothing."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -9,6 +10,8 @@ from headrace.core.groups.commands import SyncResult
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
 from tests.groups.harness import Harness
+
+pytestmark = pytest.mark.slow
 
 NAMES = st.sampled_from(["a", "b", "c", "s", "z"])
 STATIC = {"s", "z"}

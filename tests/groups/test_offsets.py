@@ -102,6 +102,7 @@ class TestKeeping:
         harness.wait(2 * DAY_MS)
         assert harness.fetch() == {("t", 1): 5}
 
+    @pytest.mark.slow
     def test_many_groups_are_looked_at_some_at_a_time(self):
         harness = Harness(offset_check_interval_ms=1_000, offset_retention_ms=500)
         for number in range(250):

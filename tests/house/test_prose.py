@@ -12,6 +12,7 @@ from tools.prose_check import LIMITS, ROOT, Place, exceeded, openings, phrases, 
 PATH = ROOT / "src" / "headrace" / "client" / "types.py"
 
 
+@pytest.mark.slow
 def test_no_count_exceeds_its_limit() -> None:
     assert not exceeded(prose_check.count(), json.loads(LIMITS.read_text())), "python tools/prose_check.py --show"
 

@@ -1,5 +1,6 @@
 """The log against a plain list, with kills, power cuts, clean stops, flushes, retention and deletion of records."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -11,6 +12,8 @@ from headrace.log.work import Work
 from headrace.sim.entropy import SeededEntropy
 
 from .world import NOW_MS, append, batch_of, fields_of, open_log, read_all, virtual_disk
+
+pytestmark = pytest.mark.slow
 
 PRODUCERS = 2
 Batch = tuple[int, list[bytes], int, int]

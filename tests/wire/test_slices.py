@@ -14,6 +14,8 @@ from headrace.wire.offset_slices import OffsetAnswers, OffsetSlices
 from headrace.wire.primitives.stepped import Paused, SteppedBody
 from tests.wire import samples
 
+pytestmark = pytest.mark.slow
+
 MANY = 1_000_000
 COMMITS = {ApiKey.OFFSET_COMMIT: offset_commit, ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit}
 VERSIONS = [(key, version) for key, module in COMMITS.items() for version in range(module.MAX_VERSION + 1)]

@@ -136,6 +136,7 @@ def test_a_killed_backfill_goes_on_without_loss_or_repetition(
     assert found == list(range(340))
 
 
+@pytest.mark.process
 def test_a_killed_replay_sends_each_letter_once(broker: EmbeddedBroker, name: str, tmp_path: Path) -> None:
     from headrace.client import Producer
 
