@@ -14,6 +14,7 @@ from headrace.cli.main import COMMANDS, cli
 from headrace.cli.options import confirm
 from headrace.client.errors import ClientError
 from headrace.model.configs import ConfigError
+from headrace.operations.errors import OperationError
 
 pytestmark = pytest.mark.process
 
@@ -98,6 +99,10 @@ def test_failures_have_a_message_and_a_code() -> None:
     misuse = failure_of(ConfigError("wrong name"))
     assert misuse is not None
     assert (misuse.exit_code, misuse.message) == (2, "wrong name")
+    refused = failure_of(OperationError("no such partition"))
+    assert isinstance(refused, Failure)
+    assert refused.exit_code == 1
+    assert refused.message == "no such partition"
     failed = failure_of(ClientError("no broker"))
     assert failed is not None
     assert failed.exit_code == 1

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from headrace.cli import record_input
 from headrace.cli.record_input import InputError, InputRecord, file_records, json_records, split_input, text_records
-from headrace.cli.record_text import record_json
 from headrace.client.types import ConsumerRecord
+from headrace.operations.record_text import record_json
 
 
 def pieces(text: bytes, delimiter: bytes = b"\n") -> list[bytes]:

@@ -18,11 +18,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from headrace.bench.metrics_page import histogram, parse_page, total
 from headrace.cli.top import GROUP_COLUMNS, TOPIC_COLUMNS, _error_line, _number, shown_columns
-from headrace.cli.top_samples import GroupCount, Sample, view_of
 from headrace.client import Admin, Producer
 from headrace.model.ids import TopicPartition
+from headrace.operations.metrics_page import histogram, parse_page, total
+from headrace.operations.top_samples import GroupCount, Sample, view_of
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace, caller
 from tests.reserved_ports import reserved_address

@@ -8,10 +8,10 @@ import confluent_kafka
 import pytest
 
 from headrace.cli.options import complete_groups, complete_topics, complete_transactional_ids
-from headrace.cli.times import duration_text, parse_duration
 from headrace.cli.transactions import command
 from headrace.client import Admin, TopicPartition
 from headrace.client.blocking.batch_commits import BatchCommits
+from headrace.operations.times import duration_text, parse_duration
 from headrace.testing import EmbeddedBroker
 from tests.cli.conftest import Headrace, caller, wait_for_completions
 

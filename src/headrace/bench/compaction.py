@@ -11,7 +11,6 @@ from headrace.bench.errors import BenchError
 from headrace.bench.figures import Round
 from headrace.bench.latency import PACED, PACED_INTERVAL_US
 from headrace.bench.links import Link
-from headrace.bench.metrics_page import LOOP_TURNS, Histogram, difference, histogram, percentile, read_page
 from headrace.bench.produce import check_arrival, prepare_topic
 from headrace.bench.replay import ReplayClient, ReplayReport
 from headrace.bench.topics import create_topics
@@ -23,6 +22,15 @@ from headrace.log.compaction.plan import CleaningPlan, cleanable, make_plan
 from headrace.log.config import LogConfig
 from headrace.log.partition_log import PartitionLog
 from headrace.model.ids import TopicId, TopicPartition
+from headrace.operations.metrics_page import (
+    LOOP_TURNS,
+    Histogram,
+    MetricsUnavailable,
+    difference,
+    histogram,
+    percentile,
+    read_page,
+)
 from headrace.ports.real.disk import RealDisk
 from headrace.wire.messages import produce
 from headrace.wire.records.builder import NewRecord, build_batch
@@ -124,7 +132,12 @@ class BesideCompactionRounds:
         return found
 
     def _turns(self) -> Histogram:
-        return [] if self._metrics is None else histogram(read_page(*self._metrics), LOOP_TURNS)
+        if self._metrics is None:
+            return []
+        try:
+            return histogram(read_page(*self._metrics), LOOP_TURNS)
+        except MetricsUnavailable as error:
+            raise BenchError(str(error)) from None
 
     @property
     def _table(self) -> str:

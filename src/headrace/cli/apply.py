@@ -7,17 +7,18 @@ from pathlib import Path
 import click
 
 from headrace.cli.config_notices import tell_without_effect
-from headrace.cli.console import count_text, print_json, print_table, progress
+from headrace.cli.console import print_json, print_table, progress
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
 from headrace.cli.outcomes import fail_on_errors, named
-from headrace.cli.topic_details import own_configs, topic_configs
-from headrace.cli.topic_files import read_topics
-from headrace.cli.topic_plan import Action, ExistingTopic, PlanError, Step, WantedTopic, plan
 from headrace.client import Admin
 from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, NewTopic, ResourceType
 from headrace.model.configs import TOPIC_CONFIGS
 from headrace.model.errors import ErrorCode
+from headrace.operations.amounts import count_text
+from headrace.operations.topic_details import own_configs, topic_configs
+from headrace.operations.topic_files import read_topics
+from headrace.operations.topic_plan import Action, ExistingTopic, PlanError, Step, WantedTopic, plan
 
 BROKER_DEFAULT = -1
 STEPS_PER_REQUEST_MAX = 200

@@ -8,7 +8,7 @@ import click
 from headrace.cli.console import clean, print_json, print_table
 from headrace.cli.failures import Failure
 from headrace.cli.options import bootstrap_option, json_option
-from headrace.cli.times import time_text
+from headrace.operations.times import time_text
 from headrace.client.batch_commits import BatchesDescription, PooledWriter
 from headrace.model.errors import ErrorCode
 

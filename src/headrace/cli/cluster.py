@@ -2,9 +2,10 @@
 
 import click
 
-from headrace.cli.console import clean, count_text, print_json, print_table, size_text
+from headrace.cli.console import clean, print_json, print_table
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import bootstrap_option, json_option
+from headrace.operations.amounts import count_text, size_text
 
 
 @click.group("cluster", cls=CommandGroup)

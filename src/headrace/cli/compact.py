@@ -4,12 +4,13 @@ from datetime import UTC, datetime
 
 import click
 
-from headrace.cli.console import print_table, size_text
+from headrace.cli.console import print_table
 from headrace.cli.failures import Failure
 from headrace.cli.options import bootstrap_option, complete_topics
 from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.client import Admin
 from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, Outcome, ResourceType
+from headrace.operations.amounts import size_text
 
 REQUEST_CONFIG = "headrace.compact.request"
 POLICY_CONFIG = "cleanup.policy"

@@ -6,12 +6,13 @@ import sys
 import click
 
 from headrace.cli.config_notices import tell_without_effect
-from headrace.cli.console import count_text, print_json, print_table
+from headrace.cli.console import print_json, print_table
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import assignments, bootstrap_option, complete_topics, json_option
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable
 from headrace.model.configs.definition import render_value
 from headrace.model.nearest_names import LIKE_A_WORD, meant
+from headrace.operations.amounts import count_text
 
 EVERY_BROKER = "all"
 """What people say for the dynamic configs of all brokers; on the wire the name is empty."""
@@ -106,7 +107,7 @@ _broker_option = click.option("--broker", metavar="ID", help=f'The broker by its
 def describe(bootstrap: str, topic: str | None, broker: str | None, everything: bool, as_json: bool) -> None:
     """Show the configs of a topic or a broker that are not at their default."""
     from headrace.cli.outcomes import fail_on_errors, topic_names
-    from headrace.cli.topic_details import config_source_text
+    from headrace.cli.topic_table import config_source_text
     from headrace.client import Admin
     from headrace.client.errors import BrokerError
     from headrace.client.types import Outcome

@@ -199,20 +199,3 @@ def partitions_text(partitions: Iterable[TopicPartition]) -> str:
     for topic, partition in sorted(partitions):
         by_topic.setdefault(topic, []).append(partition)
     return "; ".join(f"{topic} {', '.join(map(str, numbers))}" for topic, numbers in by_topic.items())
-
-
-def size_text(count: int) -> str:
-    """Bytes for people: 1536 is 1.5 KiB."""
-    if count < 0:
-        return "unknown"
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
-
-
-def count_text(count: int, noun: str) -> str:
-    """`1 topic`, `2 topics`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -11,7 +11,13 @@ from headrace.cli.console import clean, connection_notices, reader_may_leave
 from headrace.cli.failures import Failure
 from headrace.cli.options import bootstrap_option, complete_groups, complete_topics, escaped_option
 from headrace.cli.outcomes import fail_on_errors, named, topic_names
-from headrace.cli.record_text import (
+from headrace.client import Admin, Consumer
+from headrace.client.config_options import EXISTING_TOPICS
+from headrace.client.errors import BrokerError, BrokerUnreachable, DeadlineExceeded
+from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, Outcome
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicPartition
+from headrace.operations.record_text import (
     NULL_TEXT,
     PLACEHOLDERS,
     FormatError,
@@ -19,13 +25,7 @@ from headrace.cli.record_text import (
     record_json,
     record_line,
 )
-from headrace.cli.times import EXAMPLES, parse_time
-from headrace.client import Admin, Consumer
-from headrace.client.config_options import EXISTING_TOPICS
-from headrace.client.errors import BrokerError, BrokerUnreachable, DeadlineExceeded
-from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, Outcome
-from headrace.model.errors import ErrorCode
-from headrace.model.ids import TopicPartition
+from headrace.operations.times import EXAMPLES, parse_time
 
 POLL_MS = 500
 POLL_RECORDS_MAX = 5_000

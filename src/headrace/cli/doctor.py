@@ -7,9 +7,9 @@ from click.core import ParameterSource
 
 from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import EXIT_FAILED
-from headrace.cli.findings import Level
 from headrace.cli.options import bootstrap_option, json_option
 from headrace.model.configs.values import BrokerConfig
+from headrace.operations.findings import Level
 
 BROKER_TIMEOUT_MS = 5_000
 
@@ -32,9 +32,9 @@ def command(ctx: click.Context, bootstrap: str, folders: tuple[Path, ...], as_js
 
     With --data-dir and no --bootstrap only the folder is looked at: the broker that answers may use another one.
     """
-    from headrace.cli.broker_checks import check_broker
-    from headrace.cli.machine_checks import check_data_folder, check_machine
     from headrace.cli.spark_checks import check_spark
+    from headrace.operations.broker_checks import check_broker
+    from headrace.operations.machine_checks import check_data_folder, check_machine
 
     defaults = BrokerConfig.from_texts()
     findings = list(check_machine())

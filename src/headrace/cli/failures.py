@@ -34,12 +34,16 @@ class Misuse(Failure):
 
 def failure_of(error: Exception) -> click.ClickException | None:
     """The message for an error that is not a fault of this program; None for one that is."""
+    from headrace.cli.console import clean
     from headrace.model.configs import ConfigError
+    from headrace.operations.errors import OperationError
 
     if isinstance(error, ConfigError):
         return Misuse(str(error))
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return unwritable(error.filename or "the output", error)
+    if isinstance(error, OperationError):
+        return Failure(clean(str(error)))
     client_errors = sys.modules.get("headrace.client.errors")  # only a command that used the client can fail by it
     if client_errors is not None and isinstance(error, client_errors.ClientError):
         return Failure(str(error))

@@ -5,18 +5,20 @@ from datetime import datetime
 
 import click
 
-from headrace.cli.console import count_text, partitions_text, print_json, print_table
+from headrace.cli.console import partitions_text, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
-from headrace.cli.group_lag import PartitionLag, group_lag
-from headrace.cli.group_reset import Move, Target, moves, wanted_partitions
 from headrace.cli.options import bootstrap_option, complete_groups, confirm, json_option, yes_option
-from headrace.cli.outcomes import fail_on_errors, named
-from headrace.cli.times import EXAMPLES, parse_time
+from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.client import Admin
 from headrace.client.types import EARLIEST, LATEST, GroupDescription, Outcome
 from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicPartition
 from headrace.model.nearest_names import aside
+from headrace.operations.amounts import count_text
+from headrace.operations.group_lag import PartitionLag, group_lag
+from headrace.operations.group_reset import Move, Selection, Target, moves, parse_selection, selected_partitions
+from headrace.operations.times import EXAMPLES, parse_time
 
 DEAD, EMPTY = "Dead", "Empty"
 NOTHING = "-"
@@ -152,12 +154,13 @@ def reset(
 ) -> None:
     """Set the offsets of a group that has no members."""
     target = _target(to_earliest, to_latest, to_time, to_offset, shift)
+    selections = [_selection(text) for text in topics]
     with Admin(bootstrap) as admin:
         state = admin.describe_groups([name])[name].state
         if state not in (DEAD, EMPTY):
             raise Failure(f'group "{name}" is {state}: stop its members first, they would overwrite the offsets')
         committed = {part: found.offset for part, found in admin.group_offsets(name).items()}
-        partitions = wanted_partitions(admin, topics, committed)
+        partitions = _selected(admin, selections) if selections else sorted(committed)
         if not partitions:
             meant = aside(name, _names(admin)) if state == DEAD else ""
             raise Failure(f'group "{name}" has committed nothing{meant}: say --topic what it shall read')
@@ -202,6 +205,21 @@ def _described(admin: Admin, names: Sequence[str]) -> list[GroupDescription]:
     }
     fail_on_errors(named(outcomes, "group"), "cannot describe", known=lambda: _names(admin))
     return list(found.values())
+
+
+def _selection(text: str) -> Selection:
+    try:
+        return parse_selection(text)
+    except ValueError:
+        raise Misuse(f'--topic "{text}": write it as --topic orders or --topic orders:0,2') from None
+
+
+def _selected(admin: Admin, selections: Sequence[Selection]) -> list[TopicPartition]:
+    names = dict.fromkeys(selection.topic for selection in selections)
+    topics = {topic.name: topic for topic in admin.topics(list(names))}
+    outcomes = named({name: Outcome(topics[name].error) for name in names})
+    fail_on_errors(outcomes, "cannot reset", known=lambda: topic_names(admin))
+    return selected_partitions(selections, topics)
 
 
 def _target(

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.console import clean, count_text, print_json, print_table, progress, size_text
+from headrace.cli.console import clean, print_json, print_table, progress
 from headrace.cli.failures import EXIT_FAILED, Failure
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import confirm, json_option, yes_option
 from headrace.log import inspect
 from headrace.log.dump import Value
 from headrace.log.errors import LogError
+from headrace.operations.amounts import count_text, size_text
 from headrace.ports.disk import DiskLockHeld
 from headrace.ports.real.disk import RealDisk
 from headrace.wire.records.compression import Compression

@@ -40,7 +40,7 @@ class _Escaped(click.ParamType[bytes]):
     name = "text"
 
     def convert(self, value: Any, parameter: click.Parameter | None, ctx: click.Context | None) -> bytes:
-        from headrace.cli.record_text import FormatError, unescaped
+        from headrace.operations.record_text import FormatError, unescaped
 
         if isinstance(value, bytes):
             return value

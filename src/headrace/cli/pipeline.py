@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.console import count_text, print_json
+from headrace.cli.console import print_json
 from headrace.cli.failures import EXIT_FAILED, Failure
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import json_option
@@ -15,6 +15,7 @@ from headrace.cli.pipeline_rewind import backfill, rewind
 from headrace.cli.pipeline_run import run, stop
 from headrace.cli.pipeline_status import checkpoint, lag, status
 from headrace.cli.pipeline_test import test
+from headrace.operations.amounts import count_text
 
 
 @click.group("pipeline", cls=CommandGroup)

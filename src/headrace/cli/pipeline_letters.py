@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.console import count_text, print_json, print_table
+from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Misuse
 from headrace.cli.options import bootstrap_option, json_option
 from headrace.cli.pipeline_places import chosen_bootstrap, load, pipeline_argument, told_failures
-from headrace.cli.times import time_text
+from headrace.operations.amounts import count_text
+from headrace.operations.times import time_text
 
 if TYPE_CHECKING:
     from headrace.client import ConsumerRecord

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.console import clean, count_text
+from headrace.cli.console import clean
 from headrace.cli.failures import Failure
 from headrace.cli.pipeline_metrics import serving_metrics
 from headrace.cli.pipeline_places import load_project, told_failures
+from headrace.operations.amounts import count_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

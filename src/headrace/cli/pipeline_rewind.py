@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.console import count_text, print_json, print_table
+from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
 from headrace.cli.pipeline_places import chosen_bootstrap, find_target, load, pipeline_argument, told_failures
 from headrace.cli.pipeline_run import find_pipelines
 from headrace.cli.pipeline_session import spark_session
-from headrace.cli.times import EXAMPLES, parse_time
+from headrace.operations.amounts import count_text
+from headrace.operations.times import EXAMPLES, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

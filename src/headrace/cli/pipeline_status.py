@@ -20,7 +20,7 @@ from headrace.cli.pipeline_places import (
     pipeline_argument,
     told_failures,
 )
-from headrace.cli.times import duration_text, time_text
+from headrace.operations.times import duration_text, time_text
 
 if TYPE_CHECKING:
     from headrace.spark.pipelines.records import Known

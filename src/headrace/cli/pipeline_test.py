@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.console import count_text
 from headrace.cli.failures import EXIT_FAILED, Failure, unwritable
 from headrace.cli.pipeline_places import load, pipeline_argument, told_failures
 from headrace.cli.pipeline_session import LOG_FILE, spark_session
 from headrace.model.nearest_names import guess
+from headrace.operations.amounts import count_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

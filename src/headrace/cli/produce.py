@@ -9,7 +9,7 @@ from typing import BinaryIO, Literal
 
 import click
 
-from headrace.cli.console import connection_notices, count_text, progress
+from headrace.cli.console import connection_notices, progress
 from headrace.cli.options import bootstrap_option, complete_topics, escaped_option
 from headrace.cli.outcomes import topic_names
 from headrace.cli.record_input import Headers, file_records, json_records, split_input, text_records
@@ -17,6 +17,7 @@ from headrace.cli.record_sender import Sender
 from headrace.client import Admin, Producer
 from headrace.model.errors import ErrorCode
 from headrace.model.nearest_names import aside
+from headrace.operations.amounts import count_text
 from headrace.wire.records.compression import Compression
 
 LINGER_MS = 5

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import cycle
 
-from headrace.cli.console import count_text, say
+from headrace.cli.console import say
 from headrace.cli.failures import Failure
 from headrace.cli.record_input import InputError, InputRecord
 from headrace.client import Delivery, Producer
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
+from headrace.operations.amounts import count_text
 from headrace.wire.records.builder import BatchBuilder
 from headrace.wire.records.compression import Compression
 

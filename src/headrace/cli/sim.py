@@ -10,10 +10,11 @@ from functools import partial
 
 import click
 
-from headrace.cli.console import count_text, print_json, print_table, progress
+from headrace.cli.console import print_json, print_table, progress
 from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.options import json_option
 from headrace.cli.termination import TOLD_TO_END, end_in_order, held_back
+from headrace.operations.amounts import count_text
 from headrace.sim.report import MET_PERCENT_MIN, Report, failure_text
 from headrace.sim.run import MINUTES, SCENARIOS, SeedResult, run_seed
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.console import count_text
 from headrace.cli.failures import Failure
 from headrace.cli.group import CommandGroup
+from headrace.operations.amounts import count_text
 
 FOLDER_DEFAULT = "headrace-spark"
 LOCAL_MASTER = "local[*]"

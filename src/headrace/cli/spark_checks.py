@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
-from headrace.cli.findings import Finding, note, ok, problem, warning
+from headrace.operations.findings import Finding, note, ok, problem, warning
 from headrace.spark.versions import BELOW, SINCE
 
 ABOUT = "spark"

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.console import COLUMN_GAP, clean, count_text, print_json, size_text
-from headrace.cli.metrics_address import METRICS_CONFIG, metrics_address
+from headrace.cli.console import COLUMN_GAP, clean, print_json
 from headrace.cli.options import bootstrap_option, json_option
-from headrace.cli.top_samples import GroupRow, NodeRow, TopicRow, View, take_sample, view_of
 from headrace.client import Admin
 from headrace.client.types import ConfigResource, ResourceType
 from headrace.model.configs.listeners import parse_address
+from headrace.operations.amounts import count_text, size_text
+from headrace.operations.metrics_address import METRICS_CONFIG, metrics_address
+from headrace.operations.top_samples import GroupRow, NodeRow, TopicRow, View, take_sample, view_of
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

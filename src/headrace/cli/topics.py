@@ -4,12 +4,12 @@ import click
 
 from headrace.cli.apply import apply
 from headrace.cli.config_notices import tell_without_effect
-from headrace.cli.console import count_text, print_json, print_table
+from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Failure
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import assignments, bootstrap_option, complete_topics, confirm, json_option, yes_option
 from headrace.cli.outcomes import fail_on_errors, named, topic_names
-from headrace.cli.topic_details import TopicDetails, print_details, topic_details
+from headrace.cli.topic_table import print_details
 from headrace.client import Admin
 from headrace.client.types import (
     ConfigChange,
@@ -22,6 +22,8 @@ from headrace.client.types import (
 )
 from headrace.model.configs import TOPIC_CONFIGS
 from headrace.model.errors import ErrorCode
+from headrace.operations.amounts import count_text
+from headrace.operations.topic_details import TopicDetails, topic_details
 
 BROKER_DEFAULT = -1
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from headrace.cli.batches import batches, pooled_writers, writer_json, writer_text
-from headrace.cli.console import clean, count_text, partitions_text, print_json, print_table
+from headrace.cli.console import clean, partitions_text, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import (
@@ -18,11 +18,12 @@ from headrace.cli.options import (
     yes_option,
 )
 from headrace.cli.outcomes import fail_on_errors, named, topic_names
-from headrace.cli.times import duration_text, parse_duration, time_text
 from headrace.client import Admin, TopicPartition
 from headrace.client.errors import BrokerError
 from headrace.client.types import HangingTransaction, Outcome, TransactionDescription
 from headrace.model.errors import ErrorCode
+from headrace.operations.amounts import count_text
+from headrace.operations.times import duration_text, parse_duration, time_text
 
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
 STATES = ("Empty", *OPEN, "CompleteCommit", "CompleteAbort")

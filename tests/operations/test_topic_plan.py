@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.cli.topic_plan import Action, ExistingTopic, PlanError, WantedTopic, parse_topics, plan
+from headrace.operations.topic_plan import Action, ExistingTopic, PlanError, WantedTopic, parse_topics, plan
 
 
 def existing(name: str = "chat", partitions: int = 2, configs: dict[str, str] | None = None) -> ExistingTopic:

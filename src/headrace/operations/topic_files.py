@@ -1,16 +1,16 @@
-"""Files of wanted topics: JSON, TOML or YAML, read with bounds on what a hostile one may cost."""
+"""Topics files in JSON, TOML or YAML, read with limits on the memory that a hostile file can take."""
 
 import json
 import re
 from pathlib import Path
 
-from headrace.cli.topic_plan import FILE_LENGTH_MAX, Place, PlanError, WantedTopic, parse_topics
+from headrace.operations.topic_plan import FILE_LENGTH_MAX, Place, PlanError, WantedTopic, parse_topics
 
 YAML_ENDINGS = (".yaml", ".yml")
 
 
 def read_topics(path: Path) -> list[WantedTopic]:
-    """The topics of the file, by the ending of its name; PlanError names the file and the line of a mistake."""
+    """Return the topics of a file; its suffix gives the format. PlanError names the file and the line of a mistake."""
     if path.suffix not in (".json", ".toml", *YAML_ENDINGS):
         raise PlanError(f"{path} must end in .json, .toml, .yaml or .yml, so that its format is known")
     try:
@@ -44,7 +44,7 @@ def parse_document(text: str, ending: str, file: str) -> object:
 
 
 class SyntaxMistake(ValueError):
-    """Text that is not of its format."""
+    """Text that is not valid in its format."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -79,12 +79,12 @@ def _parse_yaml(text: str) -> object:
 
 
 def find_line(text: str, ending: str, place: Place) -> int:
-    """The line in which a value of the document stands, or its nearest parent that is found; 0 if none is."""
+    """Return the line of a value of the document, or of the nearest parent that is found; 0 if none is."""
     return _toml_line(text, place) if ending == ".toml" else _yaml_line(text, place)
 
 
 def _yaml_line(text: str, place: Place) -> int:
-    """JSON is YAML too, but for tabs between its values."""
+    """Find the line in YAML or JSON. JSON is YAML, except where tabs stand between its values."""
     import yaml
 
     try:
@@ -106,7 +106,7 @@ def _yaml_line(text: str, place: Place) -> int:
 
 
 def _toml_line(text: str, place: Place) -> int:
-    """Search the header of the topic, then the longest end of the key's name behind it."""
+    """Find the header of the topic, then the longest suffix of the key's name after it."""
     number = next((step for step in place if isinstance(step, int)), None)
     headers = list(re.finditer(r"(?m)^[ \t]*\[\[[ \t]*topics[ \t]*\]\]", text))
     begin = headers[number].start() if number is not None and number < len(headers) else 0
@@ -119,7 +119,7 @@ def _toml_line(text: str, place: Place) -> int:
 
 
 def _refuse_nested_aliases(text: str) -> None:
-    """An alias inside an anchored block can double at every level until memory is gone; outside one it cannot."""
+    """Refuse an alias inside an anchored block: it can double at every level until memory is exhausted."""
     import yaml
 
     anchored = [False]

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from headrace.cli.record_text import FormatError, parse_format, record_json, record_line, unescaped
 from headrace.client.types import ConsumerRecord
+from headrace.operations.record_text import FormatError, parse_format, record_json, record_line, unescaped
 
 
 def record(

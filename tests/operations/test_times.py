@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from headrace.cli.times import parse_time, time_text
+from headrace.operations.times import parse_time, time_text
 
 NOW = datetime(2026, 5, 31, 12, 0, 0, tzinfo=UTC)
 NOW_MS = 1_780_228_800_000

@@ -1,4 +1,4 @@
-"""How far a group has read, partition by partition, beside where the partitions end and who reads them."""
+"""Lag of a consumer group: committed offset, log end offset and reading member of each partition."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,11 +12,11 @@ from headrace.model.ids import TopicPartition
 class PartitionLag(NamedTuple):
     partition: TopicPartition
     committed: int | None
-    """None where the group has committed nothing."""
+    """None if the group has no committed offset for the partition."""
     end: int | None
-    """None where the partition is not there any more."""
+    """None if the partition no longer exists."""
     member: str
-    """Who reads it now, or nobody."""
+    """ID of the member that the partition is assigned to; empty if there is none."""
 
     @property
     def lag(self) -> int | None:
@@ -24,7 +24,7 @@ class PartitionLag(NamedTuple):
 
 
 def group_lag(admin: Admin, description: GroupDescription) -> list[PartitionLag]:
-    """Every partition that the group has committed for, or that a member of it was given."""
+    """Return the lag of every partition with a committed offset or an assigned member."""
     readers = {part: member.member_id for member in description.members for part in member.partitions}
     committed = {part: found.offset for part, found in admin.group_offsets(description.group).items()}
     partitions = sorted({*readers, *committed})
@@ -33,7 +33,7 @@ def group_lag(admin: Admin, description: GroupDescription) -> list[PartitionLag]
 
 
 def end_offsets(admin: Admin, partitions: list[TopicPartition]) -> Mapping[TopicPartition, int]:
-    """Of those that there are."""
+    """Return the log end offsets of the partitions that exist."""
     if not partitions:
         return {}
     found = admin.offsets(dict.fromkeys(partitions, LATEST))

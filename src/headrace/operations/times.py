@@ -1,4 +1,4 @@
-"""Times and durations as people write them: a date, a clock time, milliseconds, how long ago, or how long."""
+"""Times and durations as users write them: dates, clock times, milliseconds, `15m` ago, `90s` long."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ EXAMPLES = "2026-05-31, 2026-05-31T12:00:00Z, 15m (ago), or milliseconds since 1
 
 
 def parse_time(text: str, *, now: datetime) -> int:
-    """Milliseconds since 1970. A time without a zone is one of `now`'s zone; ValueError says how to write one."""
+    """Return milliseconds since 1970. A time without a zone is in the zone of `now`; ValueError shows the formats."""
     wanted = text.strip()
     if _MILLISECONDS.fullmatch(wanted):
         return int(wanted)
@@ -34,7 +34,7 @@ def _milliseconds(moment: datetime) -> int:
 
 
 def time_text(timestamp_ms: int) -> str:
-    """In UTC, to the millisecond; a dash where a record has no time."""
+    """Return a timestamp in UTC with milliseconds; a dash for a record without a timestamp."""
     if timestamp_ms < 0:
         return "-"
     try:
@@ -45,7 +45,7 @@ def time_text(timestamp_ms: int) -> str:
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds; ValueError says how to write one."""
+    """Return milliseconds; ValueError shows the format."""
     found = _DURATION.fullmatch(text.strip())
     if not found:
         raise ValueError(f'"{text}" is not a duration: write 500ms, 90s, 15m, 2h or 7d')
@@ -53,7 +53,7 @@ def parse_duration(text: str) -> int:
 
 
 def duration_text(duration_ms: int) -> str:
-    """In the largest unit that fits: 90 s is 1.5 min."""
+    """Return a duration in the largest unit that fits: 90 s is 1.5 min."""
     for unit, size in (("d", "d"), ("h", "h"), ("m", "min"), ("s", "s")):
         if duration_ms >= _UNIT_MS[unit]:
             count = duration_ms / _UNIT_MS[unit]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from headrace.bench.metrics_page import parse_page
-from headrace.cli.findings import Finding, Level
-from headrace.cli.health_checks import compaction_findings, health_findings, lane_findings
+from headrace.operations.findings import Finding, Level
+from headrace.operations.health_checks import compaction_findings, health_findings, lane_findings
+from headrace.operations.metrics_page import parse_page
 from headrace.testing import EmbeddedBroker
 from tests.reserved_ports import reserved_port
 

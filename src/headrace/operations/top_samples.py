@@ -1,11 +1,15 @@
-"""What `headrace top` knows: counts at one instant, asked for as any client may, and rates between two of them."""
+"""Samples of `headrace top`: counts of a cluster at one instant, and the rates between two samples."""
 
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from headrace.bench.errors import BenchError
-from headrace.bench.metrics_page import (
+from headrace.client import Admin
+from headrace.client.types import EARLIEST
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import TopicPartition
+from headrace.operations.group_lag import end_offsets
+from headrace.operations.metrics_page import (
     LOOP_TURNS,
     MetricsPage,
     difference,
@@ -14,15 +18,9 @@ from headrace.bench.metrics_page import (
     read_page,
     total,
 )
-from headrace.cli.failures import Failure
-from headrace.cli.group_lag import end_offsets
-from headrace.client import Admin
-from headrace.client.types import EARLIEST
-from headrace.model.errors import ErrorCode
-from headrace.model.ids import TopicPartition
 
 GROUPS_MAX = 200
-"""Groups whose offsets are asked for; beyond it the first by name."""
+"""Groups whose offsets are fetched; of more, the first by name."""
 
 TOPICS_MAX = 1_000
 LOOP_LAG = "headrace_loop_lag_max_seconds"
@@ -40,14 +38,14 @@ class Sample(NamedTuple):
     at_seconds: float
     brokers: int
     partitions: Mapping[str, int]
-    """Of each topic."""
+    """Number of partitions by topic."""
     starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
     sizes: Mapping[str, int]
-    """Bytes of each topic's first replicas."""
+    """Bytes by topic, counting one replica of each partition."""
     groups: Mapping[str, GroupCount]
     metrics: MetricsPage | None
-    """None if no metrics page is known."""
+    """None without a metrics page."""
 
 
 def take_sample(admin: Admin, metrics: tuple[str, int] | None, *, with_internal: bool) -> Sample:
@@ -67,19 +65,12 @@ def take_sample(admin: Admin, metrics: tuple[str, int] | None, *, with_internal:
         ends=ends,
         sizes=_sizes(admin),
         groups=_groups(admin, ends),
-        metrics=None if metrics is None else _page(*metrics),
+        metrics=None if metrics is None else read_page(*metrics),
     )
 
 
-def _page(host: str, port: int) -> MetricsPage:
-    try:
-        return read_page(host, port)
-    except BenchError as error:
-        raise Failure(str(error)) from None
-
-
 def _sizes(admin: Admin) -> dict[str, int]:
-    """The largest replica of each partition counts, so that copies do not."""
+    """Return bytes by topic. Only the largest replica of each partition counts."""
     largest: dict[TopicPartition, int] = {}
     for folder in admin.log_dirs():
         for replica in folder.replicas:
@@ -111,7 +102,7 @@ class TopicRow(NamedTuple):
     records: int
     in_per_second: float
     out_per_second: float
-    """What groups have committed: who reads without a group is not seen."""
+    """From the offsets that groups commit; consumers without a group are not counted."""
 
 
 class GroupRow(NamedTuple):
@@ -129,12 +120,12 @@ class NodeRow(NamedTuple):
     requests_per_second: float
     errors_per_second: float
     errors: dict[str, float]
-    """What the errors were, with their rates: an error of Produce or Fetch by its name, others by their API."""
+    """Rates by error: Produce and Fetch errors by error name, others by API."""
     connections: int
     loop_lag_ms: float
-    """The longest turn since the last look."""
+    """The longest turn since the previous sample."""
     loop_p99_ms: float
-    """Turns of the time between the two samples: not longer than this but for one in a hundred."""
+    """The 99th percentile of the turns between the two samples."""
 
 
 class View(NamedTuple):
@@ -145,7 +136,7 @@ class View(NamedTuple):
 
 
 def view_of(before: Sample, now: Sample) -> View:
-    """The busiest topics first, the groups that are furthest behind first."""
+    """Return the difference of two samples: busiest topics first, groups with the largest lag first."""
     seconds = max(now.at_seconds - before.at_seconds, 1e-9)
     read: dict[str, float] = {}
     groups = []
@@ -185,12 +176,12 @@ def _node(before: Sample, now: Sample, seconds: float) -> NodeRow | None:
         _error_rates(earlier, later, seconds),
         int(total(later, "headrace_connections")),
         longest * 1000,
-        min(percentile(turns, 0.99), longest) * 1000,  # a histogram tells the upper edge of a bucket
+        min(percentile(turns, 0.99), longest) * 1000,  # a histogram gives the upper bound of a bucket
     )
 
 
 def _error_rates(earlier: MetricsPage, later: MetricsPage, seconds: float) -> dict[str, float]:
-    """The most frequent first."""
+    """Return the rates, most frequent first."""
     found: dict[str, float] = {}
     for family, label, name_of in (
         ("headrace_produce_errors_total", "error", "produce {}".format),
@@ -200,6 +191,6 @@ def _error_rates(earlier: MetricsPage, later: MetricsPage, seconds: float) -> di
         before = {labels.get(label, ""): value for labels, value in earlier.get(family, ())}
         for labels, value in later.get(family, ()):
             grown = value - before.get(labels.get(label, ""), 0.0)
-            if grown > 0 and labels.get(label) not in ("produce", "fetch"):  # these are counted by their errors
+            if grown > 0 and labels.get(label) not in ("produce", "fetch"):  # counted by error above
                 found[name_of(labels.get(label, ""))] = round(grown / seconds, 3)
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))

@@ -2,14 +2,6 @@
 
 import socket
 
-from headrace.cli.broker_checks import (
-    address_finding,
-    config_findings,
-    listener_findings,
-    log_dir_findings,
-    partition_findings,
-)
-from headrace.cli.findings import Level
 from headrace.client.types import (
     Broker,
     ConfigEntry,
@@ -20,6 +12,14 @@ from headrace.client.types import (
     TopicDescription,
 )
 from headrace.model.errors import ErrorCode
+from headrace.operations.broker_checks import (
+    address_finding,
+    config_findings,
+    listener_findings,
+    log_dir_findings,
+    partition_findings,
+)
+from headrace.operations.findings import Level
 from tests.reserved_ports import reserved_port
 
 

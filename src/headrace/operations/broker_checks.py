@@ -1,16 +1,10 @@
-"""What `headrace doctor` looks at in a running cluster: reachability, leaders, replicas, and settings that surprise."""
+"""Findings of `headrace doctor` about a running cluster: reachability, leaders, replicas and risky configs."""
 
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from headrace.broker.access import OPEN_LISTENER, OPEN_LISTENER_ADVICE, open_listeners
-from headrace.cli.console import count_text, size_text
-from headrace.cli.findings import Finding, note, ok, problem, warning
-from headrace.cli.health_checks import health_findings
-from headrace.cli.machine_checks import DISK_FREE_BYTES_ADVISED
-from headrace.cli.metrics_address import METRICS_CONFIG
-from headrace.cli.topic_details import topic_configs
 from headrace.client import Admin
 from headrace.client.errors import ClientError
 from headrace.client.types import (
@@ -25,6 +19,12 @@ from headrace.client.types import (
 from headrace.model.configs.listeners import parse_listeners
 from headrace.model.errors import ErrorCode, error_name
 from headrace.model.ids import NO_NODE
+from headrace.operations.amounts import count_text, size_text
+from headrace.operations.findings import Finding, note, ok, problem, warning
+from headrace.operations.health_checks import health_findings
+from headrace.operations.machine_checks import DISK_FREE_BYTES_ADVISED
+from headrace.operations.metrics_address import METRICS_CONFIG
+from headrace.operations.topic_details import topic_configs
 
 CONNECT_TIMEOUT_SECONDS = 3.0
 NAMES_SHOWN_MAX = 5
@@ -34,10 +34,10 @@ FREE_BYTES_MIN = "headrace.disk.free.min.bytes"
 def check_broker(
     bootstrap: str, *, expected: bool, timeout_ms: int, expected_folders: Sequence[Path] = ()
 ) -> Iterator[Finding]:
-    """Look at the broker that answers there.
+    """Check the cluster behind `bootstrap`.
 
-    `expected`: the user named this broker, so that none answering there is a problem and not a note.
-    `expected_folders`: the data folders that the user named beside it.
+    With `expected` the user named this address, so an unreachable broker is a problem rather than a note.
+    `expected_folders` are the data folders that the user named as well.
     """
     with Admin(bootstrap, timeout_ms=timeout_ms) as admin:
         try:
@@ -77,7 +77,7 @@ def _check_contents(admin: Admin, expected_folders: Sequence[Path], hosts: Mappi
 
 
 def folder_findings(used: Sequence[str], expected: Sequence[Path]) -> Iterator[Finding]:
-    """Tell the user who named a folder and a broker that they do not belong together."""
+    """Report data folders that the user named and that this broker does not use."""
     known = {Path(path).resolve() for path in used}
     for folder in expected:
         if folder.resolve() not in known:
@@ -139,7 +139,7 @@ def config_findings(
 
 
 def _keeps_for_ever(own: Mapping[str, ConfigEntry]) -> bool:
-    """By the topic's own choice: retention is off for both age and size."""
+    """Tell whether the topic itself turns off retention by both time and size."""
     chosen = any(name in own and own[name].source == ConfigSource.TOPIC for name in ("retention.ms", "retention.bytes"))
     return chosen and _value(own, "retention.ms") == "-1" and _value(own, "retention.bytes") == "-1"
 
@@ -150,7 +150,7 @@ def _value(own: Mapping[str, ConfigEntry], name: str) -> str:
 
 
 def broker_configs(admin: Admin, nodes: Iterable[int]) -> dict[int, dict[str, str]]:
-    """The configs of each broker, by name; those that are hidden or have no value are left out."""
+    """Return the configs of each broker by name, without hidden configs and those that have no value."""
     resources = [ConfigResource(ResourceType.BROKER, str(node)) for node in nodes]
     return {
         int(resource.name): {entry.name: entry.value for entry in entries if entry.value is not None}
@@ -159,7 +159,7 @@ def broker_configs(admin: Admin, nodes: Iterable[int]) -> dict[int, dict[str, st
 
 
 def listener_findings(node_id: int, listeners: str) -> Iterator[Finding]:
-    """A warning for each listener that other machines can reach: no listener asks for authentication yet."""
+    """Warn about each listener that other machines can reach: listeners do not authenticate clients yet."""
     try:
         configured = parse_listeners(tuple(item.strip() for item in listeners.split(",") if item.strip()))
     except ValueError:

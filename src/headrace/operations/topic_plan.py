@@ -1,25 +1,25 @@
-"""What `topics apply` would change: the topics of a file against those of the cluster. Decides, touches nothing."""
+"""Plan of `topics apply`: the steps from the topics of the cluster to those of a file. Makes no request."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from headrace.cli.console import count_text
 from headrace.model.configs import TOPIC_CONFIGS, ConfigError
 from headrace.model.configs.definition import parse_value
 from headrace.model.nearest_names import LIKE_A_NAME, nearest_of, question
+from headrace.operations.amounts import count_text
 
 FILE_LENGTH_MAX = 10 << 20
-"""Characters of a file of topics."""
+"""Characters in a topics file."""
 TOPICS_MAX = 100_000
 
 
 Place = tuple[int | str, ...]
-"""The way to a value of a document: keys of tables and places in lists."""
+"""The path to a value of a document: keys of tables and indexes of lists."""
 
 
 class PlanError(ValueError):
-    """The file cannot be read as topics; the message says what is wrong in it, and `place` where."""
+    """The file does not describe topics; the message says what is wrong, and `place` says where."""
 
     def __init__(self, message: str, place: Place = ()) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedTopic:
-    """A topic of the file. None leaves what is there, or takes the broker's default for a new topic."""
+    """A topic of the file. None keeps the current value, or takes the broker's default for a new topic."""
 
     name: str
     partitions: int | None = None
@@ -38,7 +38,7 @@ class WantedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExistingTopic:
-    """A topic of the cluster, with the configs it sets itself."""
+    """A topic of the cluster, with the configs that the topic itself sets."""
 
     name: str
     partitions: int
@@ -68,7 +68,7 @@ class Step:
 
 
 def parse_topics(document: object) -> list[WantedTopic]:
-    """The topics of a file already read: `{"topics": [...]}` or the bare list."""
+    """Return the topics of a parsed document: `{"topics": [...]}` or the bare list."""
     place: Place = ()
     if isinstance(document, dict):
         unknown = sorted(str(key) for key in document if key != "topics")
@@ -136,7 +136,7 @@ def _configs(value: object, subject: str, place: Place) -> Mapping[str, str]:
 
 
 def _check_config(name: str, text: str, subject: str, place: Place) -> None:
-    """Refuse a wrong value, and a name that is nearly a known one; the cluster decides about any other name."""
+    """Refuse an invalid value, and a name that resembles a known one; the broker decides about any other name."""
     try:
         if nearest_of(name, (key.name for key in TOPIC_CONFIGS), likeness=LIKE_A_NAME) is not None:
             TOPIC_CONFIGS.parse(name, text, subject=subject)
@@ -147,7 +147,7 @@ def _check_config(name: str, text: str, subject: str, place: Place) -> None:
 def _config_pairs(
     table: Mapping[object, object], keys: tuple[str, ...], subject: str, place: Place
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Names and texts; tables inside tables join with dots, since TOML makes such of a bare `retention.ms = 1`."""
+    """Yield names and values. Nested tables are joined with dots: TOML parses a bare `retention.ms = 1` as one."""
     for key, value in table.items():
         path = (*keys, str(key))
         if isinstance(value, dict):
@@ -168,8 +168,10 @@ def _also(unknown: Sequence[str]) -> str:
 
 
 def plan(wanted: Sequence[WantedTopic], existing: Sequence[ExistingTopic], *, prune: bool) -> list[Step]:
-    """The steps that turn `existing` into `wanted`. What the file does not name is left alone, unless `prune` is set:
-    then topics that are not in it are deleted, and configs that its topics do not set are reset.
+    """Return the steps that turn `existing` into `wanted`.
+
+    Topics and configs that the file does not name are left alone. With `prune`, topics that are not in the file are
+    deleted, and configs that its topics do not set are reset.
     """
     steps: list[Step] = []
     present = {topic.name: topic for topic in existing}
@@ -244,7 +246,7 @@ def _config_steps(topic: WantedTopic, old: ExistingTopic, *, prune: bool) -> lis
 
 
 def _same_value(name: str, before: str | None, after: str) -> bool:
-    """Whether two texts mean the same: `compact, delete` and `compact,delete` do."""
+    """Tell whether two texts have the same value, as `compact, delete` and `compact,delete` do."""
     key = TOPIC_CONFIGS.get(name)
     if before is None or before == after or key is None:
         return before == after

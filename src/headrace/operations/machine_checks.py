@@ -1,4 +1,4 @@
-"""What `headrace doctor` looks at on this machine: Python, limits, memory, clock, and the data folder."""
+"""Findings of `headrace doctor` about this machine: Python, limits, memory, clock and the data folder."""
 
 import errno
 import fcntl
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from headrace.cli.console import size_text
-from headrace.cli.findings import Finding, note, ok, problem, warning
+from headrace.operations.amounts import size_text
+from headrace.operations.findings import Finding, note, ok, problem, warning
 from headrace.wire.compiled import INSTALL, CompiledHelper, compiled_helpers
 
 PYTHON_MIN = (3, 11)
@@ -134,7 +134,7 @@ def lock_finding(folder: Path) -> Finding:
 
 
 def file_system_of(folder: Path, mounts: str) -> str:
-    """The type of the file system a folder lies on, by the longest mount point above it; empty if unknown."""
+    """Return the file system type of a folder, from the longest matching mount point; empty if unknown."""
     best, kind = "", ""
     place = f"{folder.resolve()}/"
     for line in mounts.splitlines():
@@ -171,7 +171,7 @@ def free_space_finding(folder: Path, free_bytes_min: int) -> Finding:
 
 
 def future_findings(folder: Path, now_seconds: float) -> Iterator[Finding]:
-    """Segments written after now: the clock was set back, and retention will keep them too long."""
+    """Report segments written in the future: the clock was set back, and retention keeps them too long."""
     for count, segment in enumerate(folder.glob("*/*.log")):
         if count >= SEGMENTS_LOOKED_AT_MAX:
             return

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli.findings import Level
-from headrace.cli.machine_checks import (
+from headrace.operations.findings import Level
+from headrace.operations.machine_checks import (
     check_data_folder,
     check_machine,
     clock_finding,

@@ -1,21 +1,20 @@
-"""Findings of `headrace doctor` on the metrics page of a broker: helper threads and compaction that are stuck."""
+"""Findings of `headrace doctor` from a broker's metrics page: stuck helper threads and stuck compaction."""
 
 from collections.abc import Iterator
 
-from headrace.bench.errors import BenchError
-from headrace.bench.metrics_page import MetricsPage, read_page, total
-from headrace.cli.console import count_text
-from headrace.cli.findings import Finding, note, ok, problem, warning
-from headrace.cli.metrics_address import METRICS_CONFIG, metrics_address
+from headrace.operations.amounts import count_text
+from headrace.operations.findings import Finding, note, ok, problem, warning
+from headrace.operations.metrics_address import METRICS_CONFIG, metrics_address
+from headrace.operations.metrics_page import MetricsPage, MetricsUnavailable, read_page, total
 
 COMPACTION_IDLE_SECONDS_MAX = 300
-"""A pass of compaction that makes no progress for longer is stuck."""
+"""A compaction pass without progress for longer than this is stuck."""
 COMPACTION_DUE_SECONDS_MAX = 3_600
-"""A partition that is due for compaction for longer waits too long."""
+"""A partition that has been due for compaction for longer than this waits too long."""
 
 
 def health_findings(node_id: int, host: str, listen: str) -> Iterator[Finding]:
-    """`host` is where clients reach the broker, `listen` what its config says of the metrics page."""
+    """Check one broker. `host` is its advertised host, `listen` its config headrace.metrics.listen."""
     about = f"health of broker {node_id}"
     if not listen:
         seen = "stuck helper threads and compaction cannot be seen without a metrics page"
@@ -23,7 +22,7 @@ def health_findings(node_id: int, host: str, listen: str) -> Iterator[Finding]:
         return
     try:
         page = read_page(*metrics_address(host, listen))
-    except BenchError as error:
+    except MetricsUnavailable as error:
         yield warning(about, str(error), f"see whether {METRICS_CONFIG} can be reached from here")
         return
     found = [*lane_findings(about, page), *compaction_findings(about, page)]

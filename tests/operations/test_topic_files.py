@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli import topic_files
-from headrace.cli.topic_files import parse_document, read_topics
-from headrace.cli.topic_plan import PlanError, WantedTopic
+from headrace.operations import topic_files
+from headrace.operations.topic_files import parse_document, read_topics
+from headrace.operations.topic_plan import PlanError, WantedTopic
 
 TOPICS = [WantedTopic(name="chat", partitions=2, configs={"retention.ms": "5"})]
 

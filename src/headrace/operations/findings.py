@@ -1,4 +1,4 @@
-"""One finding of `headrace doctor`: how bad it is, what was seen, and what to do about it."""
+"""One finding of `headrace doctor`: severity, observation and advice."""
 
 from enum import StrEnum
 from typing import NamedTuple

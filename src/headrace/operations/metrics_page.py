@@ -1,23 +1,27 @@
-"""The metrics page of a broker, read back: the text format of Prometheus, as far as the broker writes it."""
+"""Reader of a broker's metrics page: the part of the Prometheus text format that the broker writes."""
 
 import re
 from http.client import HTTPConnection, HTTPException
 
-from headrace.bench.errors import BenchError
+from headrace.operations.errors import OperationError
 
 PAGE_SECONDS_MAX = 10
 PAGE_BYTES_MAX = 64 << 20
 
 MetricsPage = dict[str, list[tuple[dict[str, str], float]]]
-"""The samples of each name, with their labels."""
+"""Labels and value of each sample, by metric name."""
 
 Histogram = list[tuple[float, float]]
-"""Upper bounds and how many were not above each, rising."""
+"""Upper bounds in ascending order, each with the cumulative count."""
 
 LOOP_TURNS = "headrace_loop_turn_seconds"
 
 _LINE = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})? ([-+0-9.eE]+|[-+]?Inf|NaN)")
 _LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
+
+
+class MetricsUnavailable(OperationError):
+    """The metrics page of a broker cannot be read."""
 
 
 def read_page(host: str, port: int) -> MetricsPage:
@@ -27,11 +31,11 @@ def read_page(host: str, port: int) -> MetricsPage:
         answer = connection.getresponse()
         content = answer.read(PAGE_BYTES_MAX)
     except (OSError, HTTPException) as error:
-        raise BenchError(f"the metrics page at {host}:{port} cannot be read: {error}") from None
+        raise MetricsUnavailable(f"the metrics page at {host}:{port} cannot be read: {error}") from None
     finally:
         connection.close()
     if answer.status != 200:
-        raise BenchError(f"the metrics page at {host}:{port} answers {answer.status}: is it a broker's?")
+        raise MetricsUnavailable(f"the metrics page at {host}:{port} answers {answer.status}: is it a broker's?")
     return parse_page(content.decode(errors="replace"))
 
 
@@ -46,7 +50,7 @@ def parse_page(text: str) -> MetricsPage:
 
 
 def total(page: MetricsPage, name: str) -> float:
-    """The sum over all labels; 0 for a name that is not there."""
+    """Return the sum over all labels; 0 for an unknown name."""
     return sum(value for _, value in page.get(name, ()))
 
 
@@ -64,7 +68,7 @@ def difference(later: Histogram, earlier: Histogram) -> Histogram:
 
 
 def percentile(counts: Histogram, part: float) -> float:
-    """The bound below which that part of all is."""
+    """Return the upper bound of the bucket that holds the percentile."""
     if not counts or counts[-1][1] <= 0:
         return 0.0
     finite = [bound for bound, _ in counts if bound != float("inf")]

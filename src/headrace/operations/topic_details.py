@@ -1,13 +1,10 @@
-"""All there is to know of topics, gathered from several answers of the cluster, and printed."""
+"""Details of topics, gathered from several responses of the cluster."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import click
-
-from headrace.cli.console import clean, count_text, print_table, size_text
 from headrace.client import Admin
 from headrace.client.errors import UnsupportedByBroker
 from headrace.client.types import (
@@ -26,11 +23,11 @@ from headrace.model.ids import NO_NODE, TopicPartition
 
 UNKNOWN = -1
 TOPICS_PER_REQUEST_MAX = 500
-"""Topics whose configs are asked for in one request."""
+"""Topics in one DescribeConfigs request."""
 
 
 class PartitionDetails(NamedTuple):
-    """-1 stands for an offset or a size that nobody could tell."""
+    """A partition with its offsets and size; -1 stands for an offset or a size that no broker could tell."""
 
     partition: int
     leader: int
@@ -52,7 +49,7 @@ class TopicDetails:
 
     @property
     def own_configs(self) -> dict[str, str]:
-        """The configs the topic sets itself."""
+        """The configs that the topic itself sets."""
         return own_configs(self.configs)
 
 
@@ -61,12 +58,12 @@ def own_configs(entries: Iterable[ConfigEntry]) -> dict[str, str]:
 
 
 def topic_id_text(topic_id: bytes) -> str:
-    """As Kafka's tools write it."""
+    """Return the topic ID as Kafka's tools print it."""
     return urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
 def topic_configs(admin: Admin, names: Iterable[str]) -> dict[str, tuple[ConfigEntry, ...]]:
-    """Every config of each topic."""
+    """Return every config of each topic."""
     wanted = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     described: dict[str, tuple[ConfigEntry, ...]] = {}
     for start in range(0, len(wanted), TOPICS_PER_REQUEST_MAX):
@@ -103,7 +100,7 @@ def topic_details(admin: Admin, topics: Iterable[TopicDescription]) -> list[Topi
 
 
 def _sizes(admin: Admin) -> dict[tuple[TopicPartition, int], int]:
-    """Bytes by partition and broker; none where the broker does not tell."""
+    """Return bytes by partition and broker; empty for a broker that does not serve DescribeLogDirs."""
     try:
         folders = admin.log_dirs()
     except UnsupportedByBroker:
@@ -138,53 +135,3 @@ def _partition(
 
 def _offset(found: OffsetAt | None) -> int:
     return found.offset if found is not None and found.error == ErrorCode.NONE else UNKNOWN
-
-
-def print_details(topic: TopicDetails, *, all_configs: bool) -> None:
-    records = sum(
-        partition.end_offset - partition.start_offset for partition in topic.partitions if partition.end_offset >= 0
-    )
-    size = sum(max(partition.size_bytes, 0) for partition in topic.partitions)
-    kind = "internal topic" if topic.internal else "topic"
-    click.echo(
-        f"{kind} {clean(topic.name)}  id {topic.topic_id}  {count_text(len(topic.partitions), 'partition')}  "
-        f"{count_text(records, 'offset')}  {size_text(size)}"
-    )
-    columns = ("partition", "leader", "epoch", "replicas", "in sync", "start", "end", "size")
-    print_table(
-        columns,
-        (
-            (
-                partition.partition,
-                "none" if partition.leader == NO_NODE else partition.leader,
-                partition.leader_epoch,
-                ",".join(map(str, partition.replicas)),
-                ",".join(map(str, partition.isr)),
-                _known(partition.start_offset),
-                _known(partition.end_offset),
-                size_text(partition.size_bytes),
-            )
-            for partition in topic.partitions
-        ),
-        right=("partition", "leader", "epoch", "start", "end", "size"),
-        styles={"leader": lambda cell: "bold red" if cell == "none" else ""},
-    )
-    shown = [entry for entry in topic.configs if all_configs or entry.source == ConfigSource.TOPIC]
-    if shown:
-        click.echo()
-        rows = ((entry.name, entry.value or "", config_source_text(entry.source)) for entry in shown)
-        print_table(("config", "value", "from"), rows)
-
-
-def _known(offset: int) -> str:
-    return "unknown" if offset == UNKNOWN else str(offset)
-
-
-def config_source_text(source: ConfigSource) -> str:
-    return {
-        ConfigSource.TOPIC: "topic",
-        ConfigSource.DYNAMIC_BROKER: "broker, dynamic",
-        ConfigSource.DYNAMIC_DEFAULT_BROKER: "all brokers, dynamic",
-        ConfigSource.STATIC_BROKER: "broker, at start",
-        ConfigSource.DEFAULT: "default",
-    }.get(source, "unknown")

@@ -1,28 +1,28 @@
-"""Records as text: the value, a line of JSON, or a format with placeholders as kcat has them."""
+"""Records as text: the value, a line of JSON, or a format string with kcat's placeholders."""
 
 import json
 import re
 from base64 import b64encode
 from collections.abc import Callable
 
-from headrace.cli.times import time_text
 from headrace.client.types import ConsumerRecord
+from headrace.operations.times import time_text
 
 NULL_TEXT = b"null"
-"""Printed for a null key or value where nothing else is asked for, as Kafka's console consumer does."""
+"""Default text of a null key or value, as in Kafka's console consumer."""
 
 Show = Callable[[bytes], bytes]
-"""Makes bytes of a record fit to be printed."""
+"""Converts bytes of a record for printing."""
 
 
 class FormatError(ValueError):
-    """A format that cannot be understood; the message says what is wrong in it."""
+    """A format string is invalid; the message says what is wrong."""
 
 
 def record_line(
     record: ConsumerRecord, key_separator: bytes | None, *, null_text: bytes = NULL_TEXT, show: Show = bytes
 ) -> bytes:
-    """The value, after the key if a separator is given."""
+    """Return the value, preceded by the key and the separator if one is given."""
     value = null_text if record.value is None else show(record.value)
     if key_separator is None:
         return value
@@ -30,7 +30,7 @@ def record_line(
 
 
 def record_json(record: ConsumerRecord) -> str:
-    """One line of JSON, which `produce --json` reads. Bytes that are not UTF-8 are in Base64, under another name."""
+    """Return a line of JSON that `produce --json` reads. Bytes that are not UTF-8 become Base64 in `NAME_base64`."""
     shown: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,
@@ -59,7 +59,7 @@ _ESCAPED = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
 
 def unescaped(text: str) -> bytes:
-    """The bytes of a text in which \\n, \\t, \\r, \\0, \\\\ and \\xNN stand for what they are in C."""
+    """Return the bytes of a text with the C escapes \\n, \\t, \\r, \\0, \\\\ and \\xNN resolved."""
     parts: list[bytes] = []
     end = 0
     for escape in _ESCAPE.finditer(text):

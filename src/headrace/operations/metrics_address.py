@@ -1,13 +1,13 @@
-"""The address of the metrics page of a broker, as its configuration says."""
+"""Address of a broker's metrics page, derived from the broker's config."""
 
 from headrace.model.configs.listeners import parse_address
 
 METRICS_CONFIG = "headrace.metrics.listen"
 EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104
-"""Addresses that listen on all interfaces and name none."""
+"""Listen addresses that mean all interfaces; a client cannot connect to them by that name."""
 
 
 def metrics_address(broker_host: str, listen: str) -> tuple[str, int]:
-    """The host and port to ask, for a broker that is reached at `broker_host`."""
+    """Return the host and port of the page of a broker that clients reach at `broker_host`."""
     host, port = parse_address(listen)
     return (broker_host if host in EVERYWHERE else host), port
