@@ -1,6 +1,6 @@
 """Compare the broker CPU of two commits under plain produce, fetch and offset commits, in alternating rounds.
 
-    python tools/commit_figures.py OLD [NEW] [--rounds 20] [--seconds 2] [--only produce] [--change-max 2]
+    python -m tools.commit_figures OLD [NEW] [--rounds 20] [--seconds 2] [--only produce] [--change-max 2]
 
 Without NEW, the second broker runs the source of this working tree. The load, the Python and the packages are the same
 for both; each commit has its own `src` with compiled helpers. The change is the median of new / old within one round,
@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 from headrace.bench import processes
 from headrace.bench.brokers import SHARED_SETTINGS, BrokerProcess, HeadraceBroker
-from headrace.bench.commits import CommitRounds
 from headrace.bench.consume import REPLAY, ConsumeRounds, SmallFetchRounds
 from headrace.bench.figures import FIGURES, Measurement, Round
 from headrace.bench.loads import LARGE, PIPELINED, SINGLE
@@ -32,6 +31,7 @@ from headrace.bench.machine import bench_folder
 from headrace.bench.produce import ProduceRounds
 from headrace.bench.replay import ReplayClient
 from headrace.bench.rounds import Measured, settle_disk
+from tools.bench.commits import CommitRounds
 
 FETCHED_BYTES = 1_000_000_000
 SMALL_FETCHES = 60_000

@@ -205,7 +205,7 @@ def bench(arguments: Sequence[str]) -> int:
     """Measure every load beside Apache Kafka and write docs/performance.md (ARGS=--quick: two minutes, not written)."""
     environment(requirements="dev")  # with the clients that are measured too
     page = () if "--quick" in arguments else ("--write", "docs/performance.md")
-    return run(VENV / "bin" / "headrace", "bench", "compare", *page, *arguments)
+    return run(PYTHON, "-m", "tools.bench", "compare", *page, *arguments)
 
 
 def chaos(arguments: Sequence[str]) -> int:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat.spark_connector.rows import TIMED, TOPIC, fill
-from headrace.bench.spark.connector import connector_jars
 from headrace.testing import EmbeddedBroker
 from tests.spark.sessions import running_session
+from tools.bench.spark.connector import connector_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from headrace.bench.spark.connector import CONNECTOR_VERSION
+from tools.bench.spark.connector import CONNECTOR_VERSION
 
 OUTCOMES = Path(__file__).parent / "outcomes.json"
 BEGIN = "<!-- Spark's connector -->"

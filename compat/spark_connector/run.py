@@ -8,8 +8,8 @@ from pathlib import Path
 from compat.environments import ROOT
 from compat.spark_connector.outcomes import outcomes_in, store
 from headrace.bench.errors import BenchError
-from headrace.bench.spark.connector import connector_jars
 from headrace.spark.java import JavaMissing, find_java
+from tools.bench.spark.connector import connector_jars
 
 TESTS_S_MAX = 900
 

@@ -29,11 +29,11 @@ def cache(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures do not matter here, so the disk and the memory of brokers are not waited for."""
     monkeypatch.setattr("headrace.bench.rounds.settle_disk", lambda: None)
-    monkeypatch.setattr("headrace.bench.rounds.WARM_SECONDS_MAX", 0.01)
+    monkeypatch.setattr("tools.bench.warm_up.WARM_SECONDS_MAX", 0.01)
     monkeypatch.setattr("headrace.cli.bench.options.REACHED_MS_MAX", 60_000)  # a busy machine may take long
-    monkeypatch.setattr("headrace.bench.idle.SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr("headrace.bench.startup.SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr("headrace.bench.durable.BARE_SECONDS", 0.02)
+    monkeypatch.setattr("tools.bench.idle.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("tools.bench.startup.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("tools.bench.durable.BARE_SECONDS", 0.02)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Every command of `headrace bench` in a tiny form: what it prints, and how it fails."""
+"""Every command of `headrace bench` and `python -m tools.bench` in a tiny form: output and failures."""
 
 import json
 import sys
@@ -11,16 +11,20 @@ from unittest import mock
 import pytest
 from click.testing import CliRunner, Result
 
-from headrace.bench import comparison, idle, targets
+from headrace.bench import latency
 from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.figures import FIGURES, Round
-from headrace.bench.idle import connections_round
 from headrace.cli.main import cli
 from headrace.testing import EmbeddedBroker
+from tools.bench import comparison, idle, targets
+from tools.bench.__main__ import PROGRAM
+from tools.bench.__main__ import bench as tools_bench
+from tools.bench.idle import connections_round
 
 pytestmark = pytest.mark.process
 
 Bench = Callable[..., Any]
+INSTALLED = ("produce", "consume", "latency")
 
 TINY = replace(
     comparison.QUICK,
@@ -39,8 +43,13 @@ TINY = replace(
 
 
 def invoke(*arguments: str, exit_code: int = 0) -> Result:
-    with mock.patch("sys.argv", ["headrace", "bench", *arguments]):  # as a shell has it: the report quotes it
-        result = CliRunner().invoke(cli, ["bench", *arguments])
+    """Call the installed command where there is one, and that of the project's tools otherwise."""
+    if arguments[0] in INSTALLED and "--kafka" not in arguments:
+        command, program, words = cli, "headrace", ["bench", *arguments]
+    else:
+        command, program, words = tools_bench, PROGRAM, [*arguments]
+    with mock.patch("sys.argv", [program, *words]):  # the report quotes it
+        result = CliRunner().invoke(command, words, prog_name=program)
     assert result.exit_code == exit_code, (arguments, result.output, result.exception)
     return result
 
@@ -57,7 +66,7 @@ def bench(embedded: EmbeddedBroker) -> Bench:
 
 
 def check_shape(printed: Any, *loads: str) -> None:
-    assert printed["command"].startswith("headrace ")
+    assert printed["command"].startswith(("headrace bench ", f"{PROGRAM} "))
     assert {"cpu", "memory", "system", "python", "file system"} <= set(printed["machine"])
     assert [one["load"] for one in printed["measurements"]] == list(loads)
     for one in printed["measurements"]:
@@ -87,7 +96,7 @@ def test_consume(bench: Bench) -> None:
 
 
 def test_latency(bench: Bench) -> None:
-    loads = (targets.ROUND_TRIP, targets.ROUND_TRIP_LIBRDKAFKA, targets.ONE_AT_A_TIME)
+    loads = (latency.ROUND_TRIP, latency.ROUND_TRIP_LIBRDKAFKA, latency.ONE_AT_A_TIME)
     check_shape(bench("latency", "--count", "10"), *loads)
 
 
@@ -186,7 +195,7 @@ def test_what_compaction_cannot_be_measured_on(embedded: EmbeddedBroker) -> None
 
 def test_a_part_that_fails_is_told_and_the_rest_goes_on(quick_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "QUICK", TINY)
-    monkeypatch.setattr("headrace.bench.startup._EMBEDDED_PROGRAM", "raise SystemExit('broken')")
+    monkeypatch.setattr("tools.bench.startup._EMBEDDED_PROGRAM", "raise SystemExit('broken')")
     parts = ("--only", "start", "--only", "idle")
     result = invoke("compare", "--quick", "--no-kafka", *parts, "--folder", str(quick_folder), exit_code=1)
     assert "start does not count: python failed; it said:\nbroken" in result.stderr
@@ -204,6 +213,13 @@ def test_evaluation_runs(embedded: EmbeddedBroker, tmp_path: Path) -> None:
     lines = [line for path in (tmp_path / "out").iterdir() for line in path.read_text().splitlines()]
     messages = sorted(line.split(" ", 4)[4] for line in lines)
     assert messages == sorted(f"producer-{p} message-{n}" for p in range(2) for n in range(10))
+
+
+def test_the_project_s_tools_have_every_load_and_the_installed_command_has_no_kafka() -> None:
+    assert set(INSTALLED) < set(tools_bench.commands)
+    assert "--kafka" in invoke("floor", "--help").stdout
+    assert "--kafka" not in invoke("produce", "--help").stdout
+    assert "--kafka" in CliRunner().invoke(tools_bench, ["produce", "--help"]).stdout
 
 
 def test_wrong_use(embedded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:

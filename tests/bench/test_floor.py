@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from headrace.bench.errors import RunRejected
-from headrace.bench.floor import AppendFloorRounds, GiveFloorRounds, SyncRounds
 from headrace.bench.loads import LARGE, SINGLE, ProduceLoad
 from headrace.bench.replay import ReplayClient
+from tools.bench.floor import AppendFloorRounds, GiveFloorRounds, SyncRounds
 
 
 @pytest.mark.parametrize("load", [replace(SINGLE, bytes_max=20_000), replace(LARGE, bytes_max=8_000_000)])

@@ -7,15 +7,15 @@ from unittest import mock
 
 import pytest
 
-from headrace.bench import commits
 from headrace.bench.brokers import MeasuredBroker
-from headrace.bench.commits import CommitRounds
 from headrace.bench.errors import RunRejected
 from headrace.bench.figures import Round
-from headrace.bench.members import ConsumerMember, Fleet
-from headrace.bench.rebalance import CLASSIC, CONSUMER, STABLE_SECONDS_MAX, RebalanceLoad, RebalanceRounds
 from headrace.bench.replay import ReplayClient
 from headrace.testing import EmbeddedBroker
+from tools.bench import commits
+from tools.bench.commits import CommitRounds
+from tools.bench.members import ConsumerMember, Fleet
+from tools.bench.rebalance import CLASSIC, CONSUMER, STABLE_SECONDS_MAX, RebalanceLoad, RebalanceRounds
 
 pytestmark = pytest.mark.process
 
@@ -67,7 +67,7 @@ def test_a_group_loses_a_member(protocol: str) -> None:
 def test_a_group_that_does_not_become_stable_is_noticed(quick: MeasuredBroker) -> None:
     rounds = RebalanceRounds(quick, replace(TINY, protocol=CONSUMER), topic="unstable")
     with (
-        mock.patch("headrace.bench.rebalance.FORM_SECONDS_MAX", 0.3),
+        mock.patch("tools.bench.rebalance.FORM_SECONDS_MAX", 0.3),
         mock.patch.object(RebalanceRounds, "_stable", return_value=False),
         pytest.raises(RunRejected, match="a stable group"),
     ):

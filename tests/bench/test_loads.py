@@ -8,16 +8,16 @@ import pytest
 
 from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.consume import LIBRDKAFKA, REPLAY, ConsumeRounds, fill_topic
-from headrace.bench.durable import DurableRounds
 from headrace.bench.errors import RunRejected
 from headrace.bench.latency import ColdReaderRounds, OneAtATimeRounds, RoundTripRounds, _Reading
 from headrace.bench.loads import ProduceLoad
-from headrace.bench.metadata import MetadataRounds
 from headrace.bench.produce import LibrdkafkaProduceRounds, ProduceRounds, check_arrival, prepare_topic, send
 from headrace.bench.replay import ReplayClient, ReplayReport
 from headrace.bench.requests import fetch_frames
 from headrace.bench.topics import create_topics, end_offsets
 from headrace.testing import EmbeddedBroker
+from tools.bench.durable import DurableRounds
+from tools.bench.metadata import MetadataRounds
 
 pytestmark = pytest.mark.process
 

@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 
-from headrace.bench.charts import BAR_COLUMNS, bar, bar_lines, picture
+from headrace.bench.charts import BAR_COLUMNS, bar, bar_lines
 from headrace.bench.figures import Measurement, as_json
-from headrace.bench.performance_page import COMPARE, PIPELINE, Section, write_page
-from headrace.bench.targets import TARGETS, verdicts
+from tools.bench.performance_page import COMPARE, PIPELINE, Section, write_page
+from tools.bench.pictures import picture
+from tools.bench.targets import TARGETS, verdicts
 
 OURS = Measurement(
     load="32 x 1, 100 B",
@@ -49,7 +50,7 @@ def write(page: Path, *, failures: dict[str, str], section: Section = COMPARE) -
     write_page(
         page,
         section,
-        command="headrace bench compare",
+        command="python -m tools.bench compare",
         day="2026-01-31",
         machine={"cpu": "2 x fast"},
         measurements=[OURS, THEIRS],

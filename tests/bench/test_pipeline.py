@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from headrace.bench import pipeline
 from headrace.bench.errors import RunRejected
 from headrace.bench.figures import Round
 from headrace.bench.orders import TOPIC, closing_value, orders
-from headrace.bench.paced_orders import TICK_SECONDS, PacedSender, encoded_ticks
 from headrace.client.blocking.whole_topics import read_topic
 from headrace.testing.embedded import EmbeddedBroker
+from tools.bench import pipeline
+from tools.bench.paced_orders import TICK_SECONDS, PacedSender, encoded_ticks
 
 pytestmark = pytest.mark.process
 

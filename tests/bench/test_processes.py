@@ -12,7 +12,7 @@ import pytest
 from headrace.bench import processes
 from headrace.bench.brokers import HeadraceBroker
 from headrace.bench.errors import BenchError
-from headrace.bench.idle import allow_descriptors
+from tools.bench.idle import allow_descriptors
 
 pytestmark = pytest.mark.process
 

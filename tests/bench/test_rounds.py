@@ -1,10 +1,11 @@
-"""Rounds in turns, and warming up until a figure settles."""
+"""Rounds in turns, and the warm-up until a figure settles."""
 
 import pytest
 
 from headrace.bench import rounds
 from headrace.bench.errors import RunRejected
 from headrace.bench.figures import Round
+from tools.bench import warm_up
 
 
 def test_subjects_take_turns() -> None:
@@ -33,14 +34,14 @@ def test_a_rejected_round_has_no_measurement() -> None:
 
 
 def test_warming_up_ends_when_the_figure_settles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "WARM_SECONDS_MIN", 0.0)
-    monkeypatch.setattr(rounds, "WARM_SECONDS_MAX", 60.0)
+    monkeypatch.setattr(warm_up, "WARM_SECONDS_MIN", 0.0)
+    monkeypatch.setattr(warm_up, "WARM_SECONDS_MAX", 60.0)
     values = [400.0, 100.0, 50.0, 32.0, 30.0, 30.5, 29.0]
     left = iter(values)
-    rounds.warm_up("load", "jvm", lambda: {"seconds": next(left)}, figure="seconds", tell=lambda text: None)
+    warm_up.warm_up("load", "jvm", lambda: {"seconds": next(left)}, figure="seconds", tell=lambda text: None)
     assert list(left) == [29.0]
 
 
 def test_warming_up_ends_by_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "WARM_SECONDS_MAX", 0.0)
-    rounds.warm_up("load", "jvm", lambda: pytest.fail("no round is due"), figure="seconds", tell=lambda text: None)
+    monkeypatch.setattr(warm_up, "WARM_SECONDS_MAX", 0.0)
+    warm_up.warm_up("load", "jvm", lambda: pytest.fail("no round is due"), figure="seconds", tell=lambda text: None)

@@ -7,18 +7,18 @@ from typing import Any, cast
 
 import pytest
 
-from headrace.bench.brokers import MeasuredBroker
+from headrace.bench.brokers import HEADRACE, MeasuredBroker
 from headrace.bench.errors import BenchError, RunRejected, ToolMissing
 from headrace.bench.figures import FIGURES, Measurement
-from headrace.bench.maven import Artifact, fetched_jars
-from headrace.bench.performance_page import verdict_row
-from headrace.bench.spark.comparison import PARTS, QUICK
-from headrace.bench.spark.driver import Driver
-from headrace.bench.spark.rounds import LoadedTopic, MemoryRounds, ReadRounds, Rows, StreamRounds
-from headrace.bench.spark.subjects import CONNECTOR, EXACTLY_ONCE, FORMATS
-from headrace.bench.spark.targets import SPARK_TARGETS, WRITE
-from headrace.bench.targets import HEADRACE, verdicts
-from headrace.cli.bench.spark import PART_NAMES
+from tools.bench.commands.spark import PART_NAMES
+from tools.bench.maven import Artifact, fetched_jars
+from tools.bench.performance_page import verdict_row
+from tools.bench.spark.comparison import PARTS, QUICK
+from tools.bench.spark.driver import Driver
+from tools.bench.spark.rounds import LoadedTopic, MemoryRounds, ReadRounds, Rows, StreamRounds
+from tools.bench.spark.subjects import CONNECTOR, EXACTLY_ONCE, FORMATS
+from tools.bench.spark.targets import SPARK_TARGETS, WRITE
+from tools.bench.targets import verdicts
 
 TOTALS = {"rows": 4, "bytes": 400, "checksum": 17}
 TOPIC = LoadedTopic("loaded", Rows(4, 100), TOTALS)

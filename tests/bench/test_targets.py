@@ -2,13 +2,13 @@
 
 import pytest
 
-from headrace.bench.brokers import PURE_PYTHON
-from headrace.bench.comparison import PARTS
+from headrace.bench.brokers import HEADRACE, PURE_PYTHON
 from headrace.bench.figures import FIGURES, Measurement
-from headrace.bench.floor import BARE
-from headrace.bench.performance_page import verdict_row
-from headrace.bench.targets import HEADRACE, KAFKA, TARGETS, Target, Verdict, verdicts
-from headrace.cli.bench.compare import PART_NAMES
+from tools.bench.commands.compare import PART_NAMES
+from tools.bench.comparison import PARTS
+from tools.bench.floor import BARE
+from tools.bench.performance_page import verdict_row
+from tools.bench.targets import KAFKA, TARGETS, Target, Verdict, verdicts
 
 LOAD = "32 x 1, 100 B"
 

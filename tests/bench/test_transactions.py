@@ -4,8 +4,8 @@ import pytest
 
 from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.errors import RunRejected
-from headrace.bench.transactions import TransactionLoad, TransactionReport, TransactionRounds, _check_arrival
 from headrace.testing import EmbeddedBroker
+from tools.bench.transactions import TransactionLoad, TransactionReport, TransactionRounds, _check_arrival
 
 pytestmark = pytest.mark.process
 

@@ -22,6 +22,8 @@ START_SECONDS_MAX = 120
 PROBE_METADATA_VERSION = 9
 CONNECT_SECONDS_MAX = 1.0
 
+HEADRACE = "headrace"
+"""The name of a broker of this project."""
 PURE_PYTHON = "headrace, pure Python"
 """The name of a broker that uses no compiled helper."""
 
@@ -107,7 +109,7 @@ class BrokerProcess(MeasuredBroker):
 class HeadraceBroker(BrokerProcess):
     program: tuple[str, ...] = ("-m", "headrace")
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, name: str = "headrace") -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, name: str = HEADRACE) -> None:
         super().__init__(name, folder)
         self._settings = {**SHARED_SETTINGS, **(settings or {})}
 

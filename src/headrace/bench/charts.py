@@ -1,13 +1,10 @@
-"""Bars: one figure of several subjects, as lines of text for a terminal, and as a picture for a page."""
+"""Bar charts in text: one figure of several subjects."""
 
-import os
-import re
 from collections.abc import Mapping, Sequence
 
 from headrace.bench.figures import FIGURES, Measurement, figure_text
 
 BAR_COLUMNS = 40
-PICTURE_COLUMNS = 88
 PRINCIPAL = (
     "cpu_us_per_request",
     "cpu_seconds_per_gigabyte",
@@ -26,8 +23,6 @@ PRINCIPAL = (
 """The figure a load is drawn by is the first of these that it has."""
 
 _BLOCKS = " ▏▎▍▌▋▊▉█"
-_WEB_FONT = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
-"""Rich's template loads a font from the network; a picture in a repository should not call anyone."""
 
 
 def bar_lines(measurements: Sequence[Measurement]) -> list[str]:
@@ -65,21 +60,3 @@ def bar(part: float, columns: int) -> str:
     eighths = max(1, round(min(part, 1.0) * columns * 8))
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (_BLOCKS[rest] if rest else "")
-
-
-def picture(lines: Sequence[str], *, title: str) -> str:
-    """The lines as an SVG."""
-    from rich.console import Console
-    from rich.text import Text
-
-    with open(os.devnull, "w") as nowhere:
-        console = Console(record=True, width=PICTURE_COLUMNS, file=nowhere, force_terminal=True)
-        for line in lines:
-            console.print(Text(line, style=_style(line)), no_wrap=True, crop=True)
-    return _WEB_FONT.sub("", console.export_svg(title=title, unique_id="headrace-bench"))
-
-
-def _style(line: str) -> str:
-    if not line.startswith(" "):
-        return "bold"
-    return "cyan" if line.startswith("  headrace") else "bright_black"

@@ -18,6 +18,12 @@ from headrace.bench.replay import ReplayClient, ReplayReport
 from headrace.bench.requests import fetch_frames
 from headrace.bench.topics import create_topics
 
+ROUND_TRIP = "produce to a parked fetch"
+ROUND_TRIP_LIBRDKAFKA = "produce to a parked fetch, librdkafka"
+ONE_AT_A_TIME = "one message at a time, acks=all"
+COLD = "producer beside a cold reader"
+"""Names of the loads."""
+
 MESSAGE_BYTES = 100
 PARKED_PAUSE_US = 1_000
 """Between sending a fetch and producing, so that the fetch waits at the broker."""

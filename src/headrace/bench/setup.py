@@ -1,7 +1,7 @@
 """What a load needs around it: a folder, a client, and brokers that run."""
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,6 @@ from headrace.bench.brokers import (
     PurePythonBroker,
     wait_for_metadata,
 )
-from headrace.bench.kafka import KafkaBroker
 from headrace.bench.machine import bench_folder, touched_memory
 from headrace.bench.replay import ReplayClient
 from headrace.bench.rounds import Told
@@ -21,6 +20,10 @@ from headrace.bench.topics import delete_topics
 
 ANSWER_SECONDS_MAX = 5
 """For the first answer of a broker that is said to run."""
+
+
+BrokerMaker = Callable[[Path, Mapping[str, str] | None], BrokerProcess]
+"""Makes a broker from its data folder and its settings, without starting it."""
 
 
 class Setup(NamedTuple):
@@ -37,16 +40,18 @@ def prepared(
     folder: Path | None,
     bootstrap: str | None,
     broker_pid: int | None,
-    with_kafka: bool,
     touch: bool,
     compiled: bool,
     tell: Told,
     settings: Mapping[str, str] | None = None,
     with_pure_python: bool = False,
+    beside: Sequence[BrokerMaker] = (),
 ) -> Iterator[Setup]:
-    """A running broker as named by `bootstrap`, or a new one with these settings; and the others that are wanted.
+    """Prepare the running broker at `bootstrap`, or a new one with these settings, and further new brokers.
 
-    `compiled` is about the client; `with_pure_python` adds a broker that uses no compiled helper."""
+    `compiled` selects the replay client written in C. `with_pure_python` adds a broker without compiled helpers, and
+    `beside` adds brokers of other kinds, which are measured in turns with it.
+    """
     with ExitStack() as stack:
         own_folder = stack.enter_context(bench_folder(folder))
         if touch:
@@ -60,8 +65,8 @@ def prepared(
             brokers.append(_started(stack, HeadraceBroker(own_folder / "headrace", settings), tell))
         if with_pure_python:
             brokers.append(_started(stack, PurePythonBroker(own_folder / "pure-python", settings), tell))
-        if with_kafka:
-            brokers.append(_started(stack, KafkaBroker(own_folder / "kafka", settings), tell))
+        for number, make in enumerate(beside):
+            brokers.append(_started(stack, make(own_folder / f"beside-{number}", settings), tell))
         topics = f"bench-{secrets.token_hex(4)}"
         if bootstrap is not None:
             stack.callback(delete_topics, bootstrap, topics)

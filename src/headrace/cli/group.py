@@ -2,6 +2,7 @@
 
 import click
 
+from headrace.cli.failures import EXIT_INTERRUPTED, failure_of
 from headrace.model.nearest_names import guess
 
 SUMMARY_MAX = 200
@@ -24,3 +25,22 @@ class CommandGroup(click.Group):
         if name not in known and not name.startswith("-"):
             raise click.UsageError(f'unknown command "{name}": {guess(name, known)}', ctx)
         return super().resolve_command(ctx, args)
+
+
+class RootGroup(CommandGroup):
+    """The root of a command line: turns errors into messages and exit codes."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(EXIT_INTERRUPTED)
+        except click.NoSuchOption as wrong:
+            names = [name for name in wrong.possibilities or () if name.startswith("--")]
+            nearest = f": {guess(wrong.option_name, names)}" if names else ""
+            raise click.UsageError(f'unknown option "{wrong.option_name}"{nearest}', wrong.ctx) from None
+        except Exception as error:
+            failure = failure_of(error)
+            if failure is None:
+                raise
+            raise failure from error

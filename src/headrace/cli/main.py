@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import click
 
-from headrace.cli.failures import EXIT_INTERRUPTED, failure_of
-from headrace.cli.group import CommandGroup
+from headrace.cli.group import RootGroup
 from headrace.model.nearest_names import guess
 
 COMPLETION_VARIABLE = "_HEADRACE_COMPLETE"
@@ -39,8 +38,8 @@ COMMANDS = {
 }
 
 
-class LazyGroup(CommandGroup):
-    """A group that imports `headrace.cli.NAME` when command NAME is called, and turns failures into messages."""
+class LazyGroup(RootGroup):
+    """A group that imports `headrace.cli.NAME` when command NAME is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -65,21 +64,6 @@ class LazyGroup(CommandGroup):
             if wrong.possibilities:
                 hint = guess(wrong.option_name, wrong.possibilities)
             raise click.UsageError(f'unknown option "{wrong.option_name}": {hint}', ctx) from None
-
-    def invoke(self, ctx: click.Context) -> object:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            ctx.exit(EXIT_INTERRUPTED)
-        except click.NoSuchOption as wrong:
-            names = [name for name in wrong.possibilities or () if name.startswith("--")]
-            nearest = f": {guess(wrong.option_name, names)}" if names else ""
-            raise click.UsageError(f'unknown option "{wrong.option_name}"{nearest}', wrong.ctx) from None
-        except Exception as error:
-            failure = failure_of(error)
-            if failure is None:
-                raise
-            raise failure from error
 
 
 def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -1,4 +1,4 @@
-"""`headrace bench floor|produce|consume|latency|durable|metadata`: loads on a broker that runs."""
+"""`headrace bench produce|consume|latency`: loads on a broker."""
 
 from functools import partial
 from pathlib import Path
@@ -10,8 +10,6 @@ from headrace.cli.bench.options import (
     Run,
     left_out_if_it_cannot_be,
     measure,
-    measure_subjects,
-    own_folder,
     refuse,
     run_options,
     setup,
@@ -21,7 +19,6 @@ from headrace.cli.bench.options import (
 if TYPE_CHECKING:
     from headrace.bench.figures import Measurement
     from headrace.bench.loads import ProduceLoad
-    from headrace.bench.rounds import Measured
 
 RECORD_BYTES_OF_LARGE_BATCHES = 1_000
 REPLAY, PYTHON, LIBRDKAFKA = "replay", "python", "librdkafka"
@@ -33,43 +30,14 @@ _NOT_FOR_PRODUCERS = (
     "client",
     "pure_python",
     "rounds",
-    "with_kafka",
+    "beside",
     "broker_pid",
 )
-_NOT_FOR_CONSUMERS = ("client", "megabytes", "partitions", "rounds", "with_kafka", "broker_pid", "touch")
+_NOT_FOR_CONSUMERS = ("client", "megabytes", "partitions", "rounds", "beside", "broker_pid", "touch")
 
 seconds_option = click.option(
     "--seconds", type=click.FloatRange(0, min_open=True), default=3.0, show_default=True, help="How long a round lasts."
 )
-
-
-@click.command()
-@seconds_option
-@run_options(rounds=3)
-def floor(run: Run, seconds: float) -> None:
-    """Measure the bare system calls in the shape of the loads: what no broker can go below."""
-    from dataclasses import replace
-
-    from headrace.bench.floor import BARE, SYNC_SIZES, AppendFloorRounds, GiveFloorRounds, SyncRounds
-    from headrace.bench.loads import PRODUCE_LOADS, size_name
-    from headrace.bench.replay import ReplayClient
-
-    refuse("the bare system calls need no broker", "bootstrap", "broker_pid", "with_kafka")
-    found: list[Measurement] = []
-    with own_folder(run.folder, touch=run.touch) as folder:
-        client = ReplayClient(folder)
-        loads: dict[str, Measured] = {}
-        for load in PRODUCE_LOADS:
-            rounds = AppendFloorRounds(folder, client, replace(load, seconds=seconds))
-            loads[f"receive, sum, write, answer: {load.name}"] = rounds
-        given_bytes = int(seconds * 1e9)
-        loads["sendfile of 1 MB pieces"] = GiveFloorRounds(folder, by_sendfile=True, total_bytes=given_bytes)
-        loads["send of 1 MB pieces"] = GiveFloorRounds(folder, by_sendfile=False, total_bytes=given_bytes)
-        for size in SYNC_SIZES:
-            loads[f"write and fdatasync of {size_name(size)}"] = SyncRounds(folder, size=size, seconds=seconds / 3)
-        for name, measured in loads.items():
-            found += measure_subjects(run, name, {BARE: measured}, client=client.description)
-    show(found, run)
 
 
 @click.command()
@@ -208,62 +176,23 @@ def consume(
 @run_options(rounds=3)
 def latency(run: Run, count: int, cold_megabytes: int, seconds: float) -> None:
     """Measure waiting: from produce to a parked fetch, single messages, and a producer beside a reader of cold data."""
-    from headrace.bench import targets
-    from headrace.bench.latency import ColdReaderRounds, OneAtATimeRounds, RoundTripRounds
+    from headrace.bench import latency as loads
     from headrace.bench.librdkafka import client_library
     from headrace.bench.machine import require_disk
 
     found: list[Measurement] = []
     with setup(run) as made:
-        trips = partial(RoundTripRounds, client=made.client, count=count)
-        found += measure(made, run, targets.ROUND_TRIP, partial(trips, topic=f"{made.topics}-raw", by=REPLAY))
+        trips = partial(loads.RoundTripRounds, client=made.client, count=count)
+        found += measure(made, run, loads.ROUND_TRIP, partial(trips, topic=f"{made.topics}-raw", by=REPLAY))
         with left_out_if_it_cannot_be("loads by librdkafka"):
             client_library()
             by = partial(trips, topic=f"{made.topics}-librdkafka", by=LIBRDKAFKA)
-            found += measure(made, run, targets.ROUND_TRIP_LIBRDKAFKA, by, client=LIBRDKAFKA)
-            one = partial(OneAtATimeRounds, topic=f"{made.topics}-one", count=count)
-            found += measure(made, run, targets.ONE_AT_A_TIME, one, client=LIBRDKAFKA)
-        with left_out_if_it_cannot_be(targets.COLD):
+            found += measure(made, run, loads.ROUND_TRIP_LIBRDKAFKA, by, client=LIBRDKAFKA)
+            one = partial(loads.OneAtATimeRounds, topic=f"{made.topics}-one", count=count)
+            found += measure(made, run, loads.ONE_AT_A_TIME, one, client=LIBRDKAFKA)
+        with left_out_if_it_cannot_be(loads.COLD):
             require_disk(made.folder, "cold data")
-            cold = partial(ColdReaderRounds, client=made.client, topic=f"{made.topics}-paced")
+            cold = partial(loads.ColdReaderRounds, client=made.client, topic=f"{made.topics}-paced")
             cold = partial(cold, cold_bytes=cold_megabytes * 1_000_000, seconds=seconds)
-            found += measure(made, run, targets.COLD, cold)
-    show(found, run)
-
-
-@click.command()
-@seconds_option
-@run_options(rounds=3)
-def durable(run: Run, seconds: float) -> None:
-    """Measure a sync before every acknowledgement, against one bare sync per request.
-
-    The bare syncs are those of the disk with --folder: with --bootstrap, choose the one that the broker writes to.
-    """
-    from dataclasses import replace
-
-    from headrace.bench.durable import DURABLE_LOADS, DurableRounds
-    from headrace.bench.machine import require_disk
-
-    found: list[Measurement] = []
-    with setup(run) as made:
-        require_disk(made.folder, "a sync")
-        for number, (name, load) in enumerate(DURABLE_LOADS.items()):
-            make = partial(DurableRounds, client=made.client, load=replace(load, seconds=seconds), folder=made.folder)
-            found += measure(made, run, name, partial(make, topic=f"{made.topics}-{number}"))
-    show(found, run)
-
-
-@click.command()
-@click.option("--topics", type=click.IntRange(1), default=1_000, show_default=True, help="How many there are.")
-@click.option("--partitions", type=click.IntRange(1), default=10, show_default=True, help="Of each.")
-@seconds_option
-@run_options(rounds=3)
-def metadata(run: Run, topics: int, partitions: int, seconds: float) -> None:
-    """Measure what a request for the metadata of all topics costs."""
-    from headrace.bench.metadata import MetadataRounds
-
-    with setup(run) as made:
-        make = partial(MetadataRounds, client=made.client, topic=made.topics, topics=topics, partitions=partitions)
-        load = f"metadata, {topics:,} topics x {partitions}"
-        found = measure(made, run, load, partial(make, seconds=seconds))
+            found += measure(made, run, loads.COLD, cold)
     show(found, run)

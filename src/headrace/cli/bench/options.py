@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headrace.bench.brokers import MeasuredBroker
     from headrace.bench.figures import Measurement
     from headrace.bench.rounds import Measured
-    from headrace.bench.setup import Setup
+    from headrace.bench.setup import BrokerMaker, Setup
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -36,11 +36,12 @@ class Run(NamedTuple):
 
     bootstrap: str | None
     broker_pid: int | None
-    with_kafka: bool
     touch: bool
     folder: Path | None
     rounds: int
     as_json: bool
+    beside: "Sequence[BrokerMaker]" = ()
+    """Brokers of other kinds to measure in turns; no option of these commands, a caller may add one."""
 
 
 def run_options(*, rounds: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -49,7 +50,7 @@ def run_options(*, rounds: int) -> Callable[[Callable[..., None]], Callable[...,
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @wraps(function)
         def gathered(**values: Any) -> None:
-            run = Run(*(values.pop(name) for name in Run._fields))
+            run = Run(**{name: values.pop(name) for name in Run._fields if name in values})
             with benchmark_failures():
                 function(run, **values)
 
@@ -67,7 +68,6 @@ def _options(rounds: int) -> Sequence[Callable[[Callable[..., None]], Callable[.
         click.option("--rounds", type=click.IntRange(1), default=rounds, show_default=True, help="How often."),
         folder_option,
         click.option("--touch", is_flag=True, help="Touch the memory first: figures of large loads settle by it."),
-        click.option("--kafka", "with_kafka", is_flag=True, help="Apache Kafka too, in turns (needs mvn and java)."),
         click.option("--broker-pid", type=int, metavar="PID", help="The process of that broker, for CPU and memory."),
         click.option("--bootstrap", metavar="HOST:PORT", help="A running broker, instead of a new one."),
     )
@@ -87,21 +87,6 @@ def folder_option(function: Decorated) -> Decorated:
         type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
         help="Where new brokers keep their data meanwhile. [default: the folder for temporary files]",
     )(function)
-
-
-def page_option(function: Decorated) -> Decorated:
-    return click.option(
-        "--write",
-        "page",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="A page to put the table into.",
-    )(function)
-
-
-def touch_option(function: Decorated) -> Decorated:
-    return click.option("--touch/--no-touch", default=None, help="Touch the memory first. [default: unless --quick]")(
-        function
-    )
 
 
 @contextmanager
@@ -162,12 +147,12 @@ def setup(
         folder=run.folder,
         bootstrap=run.bootstrap,
         broker_pid=run.broker_pid,
-        with_kafka=run.with_kafka,
         touch=run.touch,
         compiled=compiled,
         tell=tell,
         settings=settings,
         with_pure_python=with_pure_python,
+        beside=run.beside,
     ) as made:
         yield made
 
@@ -179,15 +164,9 @@ def measure(
     make: Callable[["MeasuredBroker"], "Measured"],
     *,
     client: str = "",
-    warm_figure: str = "",
 ) -> "list[Measurement]":
-    """The load on all brokers of the setup, in turns; beside a JVM after a warm-up, until that figure settles."""
-    from headrace.bench.rounds import warm_up
-
+    """Measure the load on all brokers of the setup, in turns."""
     subjects = {broker.name: make(broker) for broker in made.brokers}
-    if warm_figure and run.with_kafka:
-        for name, measured in subjects.items():
-            warm_up(load, name, measured, figure=warm_figure, tell=tell)
     return measure_subjects(run, load, subjects, client=client or made.client.description)
 
 
@@ -212,8 +191,9 @@ def end_telling() -> None:
 
 
 def command_line() -> str:
-    """As it was typed, without the path of the program."""
-    return shlex.join(["headrace", *sys.argv[1:]])
+    """Return the command as it was typed, without the path of the program."""
+    program = click.get_current_context().find_root().info_name
+    return f"{program} {shlex.join(sys.argv[1:])}"
 
 
 def show(measurements: Sequence["Measurement"], run: Run) -> None:

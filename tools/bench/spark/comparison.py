@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from headrace.bench.brokers import HeadraceBroker
+from headrace.bench.brokers import HEADRACE, HeadraceBroker
 from headrace.bench.errors import BenchError, ToolMissing
 from headrace.bench.figures import Measurement
 from headrace.bench.rounds import Measured, Told, in_turns
-from headrace.bench.spark import targets
-from headrace.bench.spark.connector import CONNECTOR_VERSION
-from headrace.bench.spark.driver import MASTER, Driver
-from headrace.bench.spark.rounds import (
+from headrace.client.errors import ClientError
+from tools.bench.spark import targets
+from tools.bench.spark.connector import CONNECTOR_VERSION
+from tools.bench.spark.driver import MASTER, Driver
+from tools.bench.spark.rounds import (
     LoadedTopic,
     MemoryRounds,
     ReadRounds,
@@ -22,9 +23,7 @@ from headrace.bench.spark.rounds import (
     WriteRounds,
     load_topic,
 )
-from headrace.bench.spark.subjects import CONNECTOR, EXACTLY_ONCE, FILES, FILES_NUMPY
-from headrace.bench.targets import HEADRACE
-from headrace.client.errors import ClientError
+from tools.bench.spark.subjects import CONNECTOR, EXACTLY_ONCE, FILES, FILES_NUMPY
 
 LARGE_BYTES = 1_000
 SMALL_BYTES = 100

@@ -12,7 +12,7 @@ from pathlib import Path
 from headrace.bench import processes
 from headrace.bench.brokers import SHARED_SETTINGS, BrokerProcess, free_ports
 from headrace.bench.errors import ToolMissing
-from headrace.bench.maven import Artifact, fetched_jars
+from tools.bench.maven import Artifact, fetched_jars
 
 KAFKA_VERSION = "4.3.1"
 KAFKA_NAME = f"kafka {KAFKA_VERSION}"

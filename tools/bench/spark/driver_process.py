@@ -8,10 +8,10 @@ from typing import IO, Any
 
 from pyspark.sql import SparkSession
 
-from headrace.bench.spark import queries
 from headrace.spark import session
 from headrace.spark.java import find_java
 from headrace.spark.range_reader import decoder_helper
+from tools.bench.spark import queries
 
 ERROR_CHARACTERS_MAX = 2_000
 TASKS: Mapping[str, Callable[..., dict[str, Any]]] = {

@@ -1,4 +1,4 @@
-"""`headrace bench compare`: all loads, on Headrace and Apache Kafka in turns, against what is to be reached."""
+"""`python -m tools.bench compare`: all loads, on Headrace and Apache Kafka in turns, against what is to be reached."""
 
 from pathlib import Path
 
@@ -9,12 +9,11 @@ from headrace.cli.bench.options import (
     end_telling,
     folder_option,
     own_folder,
-    page_option,
     tell,
-    touch_option,
 )
-from headrace.cli.bench.report import show_comparison
 from headrace.cli.options import json_option
+from tools.bench.commands.options import page_option, touch_option
+from tools.bench.commands.report import show_comparison
 
 PART_NAMES = (
     "produce",
@@ -54,9 +53,9 @@ def compare(
     Apache Kafka is fetched by mvn into the cache folder at the first use; without mvn or java its rows are shown as
     not measured. Takes about a quarter of an hour and up to 40 GB of disk. A target that is missed is shown as missed.
     """
-    from headrace.bench.comparison import FULL, QUICK, Comparison
-    from headrace.bench.performance_page import COMPARE
-    from headrace.bench.targets import TARGETS, verdicts
+    from tools.bench.comparison import FULL, QUICK, Comparison
+    from tools.bench.performance_page import COMPARE
+    from tools.bench.targets import TARGETS, verdicts
 
     with benchmark_failures(), own_folder(folder, touch=not quick if touch is None else touch) as place:
         comparison = Comparison(
@@ -70,7 +69,7 @@ def compare(
 
 def _kafka_is_there() -> bool:
     from headrace.bench.errors import BenchError
-    from headrace.bench.kafka import kafka_libraries
+    from tools.bench.kafka import kafka_libraries
 
     tell("fetching Apache Kafka")
     try:

@@ -1,4 +1,4 @@
-"""`headrace bench pipeline`: a whole pipeline on Spark, as users run it."""
+"""`python -m tools.bench pipeline`: a whole pipeline on Spark, as users run it."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.bench.options import benchmark_failures, folder_option, page_option, tell
-from headrace.cli.bench.report import show_comparison
-from headrace.cli.bench.spark import require_spark
+from headrace.cli.bench.options import benchmark_failures, folder_option, tell
 from headrace.cli.options import json_option
+from tools.bench.commands.options import page_option
+from tools.bench.commands.report import show_comparison
+from tools.bench.commands.spark import require_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,9 +64,9 @@ def pipeline(
     if rate * seconds > EVENTS_MAX:
         raise click.UsageError(f"--rate times --seconds is above {EVENTS_MAX:,}")
     from headrace.bench.machine import bench_folder
-    from headrace.bench.performance_page import PIPELINE
-    from headrace.bench.pipeline import targets
-    from headrace.bench.targets import verdicts
+    from tools.bench.performance_page import PIPELINE
+    from tools.bench.pipeline import targets
+    from tools.bench.targets import verdicts
 
     found = Measured()
     with benchmark_failures(), bench_folder(folder) as place:
@@ -78,9 +79,9 @@ def pipeline(
 
 
 def _measure_rounds(found: Measured, folders: Iterator[Path], *, events: int, rounds: int) -> None:
-    from headrace.bench import pipeline as load
+    from headrace.bench.brokers import HEADRACE
     from headrace.bench.rounds import in_turns
-    from headrace.bench.targets import HEADRACE
+    from tools.bench import pipeline as load
 
     loads: Mapping[str, Callable[[], Round]] = {
         load.VALIDATE: lambda: load.validate(next(folders)),
@@ -94,9 +95,9 @@ def _measure_rounds(found: Measured, folders: Iterator[Path], *, events: int, ro
 
 def _measure_steady(found: Measured, folders: Iterator[Path], *, rate: int, seconds: int) -> None:
     """One round for each rate, down to the first that is kept up with."""
-    from headrace.bench import pipeline as load
+    from headrace.bench.brokers import HEADRACE
     from headrace.bench.figures import Measurement
-    from headrace.bench.targets import HEADRACE
+    from tools.bench import pipeline as load
 
     for _ in range(STEPS_MAX):
         name = load.steady_name(rate)

@@ -1,4 +1,4 @@
-"""`headrace bench spark`: our format and Spark's connector for Kafka, in turns on one broker."""
+"""`python -m tools.bench spark`: our format and Spark's connector for Kafka, in turns on one broker."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,13 +13,12 @@ from headrace.cli.bench.options import (
     end_telling,
     folder_option,
     own_folder,
-    page_option,
     tell,
-    touch_option,
 )
-from headrace.cli.bench.report import show_comparison
 from headrace.cli.failures import Failure
 from headrace.cli.options import json_option
+from tools.bench.commands.options import page_option, touch_option
+from tools.bench.commands.report import show_comparison
 
 PART_NAMES = ("read", "scan", "write", "stream", "memory")
 
@@ -68,10 +67,10 @@ def spark(
     Every round is checked by counts and checksums of its rows. Takes about twelve minutes and 5 GB of disk.
     """
     require_spark()
-    from headrace.bench.performance_page import SPARK
-    from headrace.bench.spark.comparison import FULL, QUICK, SparkComparison
-    from headrace.bench.spark.targets import SPARK_TARGETS
-    from headrace.bench.targets import verdicts
+    from tools.bench.performance_page import SPARK
+    from tools.bench.spark.comparison import FULL, QUICK, SparkComparison
+    from tools.bench.spark.targets import SPARK_TARGETS
+    from tools.bench.targets import verdicts
 
     wanted = replace(QUICK if quick else FULL, **{name: size for name, size in sizes.items() if size is not None})
     with benchmark_failures(), ExitStack() as stack:
@@ -93,7 +92,7 @@ def require_spark() -> None:
 
 def _connector() -> list[Path]:
     from headrace.bench.errors import BenchError
-    from headrace.bench.spark.connector import connector_jars
+    from tools.bench.spark.connector import connector_jars
 
     tell("fetching Spark's connector")
     try:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from headrace.bench.charts import bar_lines, picture
+from headrace.bench.charts import bar_lines
 from headrace.bench.figures import FIGURES, Measurement, as_json, figure_text, median_text
-from headrace.bench.targets import Verdict
+from tools.bench.pictures import picture
+from tools.bench.targets import Verdict
 
 VERDICT_COLUMNS = ("load", "figure", "headrace", "reference", "ratio", "target", "verdict")
 _NEW_PAGE = "# Performance\n"
@@ -38,19 +39,19 @@ class Section(NamedTuple):
 
 
 COMPARE = Section(
-    command="headrace bench compare",
+    command="python -m tools.bench compare",
     picture=Path("images") / "performance.svg",
     rounds=Path("performance") / "compare.json",
     about="Medians of interleaved rounds. CPU is user and system time of the broker's processes.",
 )
 SPARK = Section(
-    command="headrace bench spark",
+    command="python -m tools.bench spark",
     picture=Path("images") / "performance-spark.svg",
     rounds=Path("performance") / "spark.json",
     about="Medians of interleaved rounds. CPU is user and system time of Spark, its Python workers and the broker.",
 )
 PIPELINE = Section(
-    command="headrace bench pipeline",
+    command="python -m tools.bench pipeline",
     picture=Path("images") / "performance-pipeline.svg",
     rounds=Path("performance") / "pipeline.json",
     about="CPU is user and system time of the command, Spark and its Python workers; broker and producer share the "

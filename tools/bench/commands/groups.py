@@ -1,17 +1,17 @@
-"""`headrace bench groups`: what commits cost, and how long a group needs when one of its members dies."""
+"""`python -m tools.bench groups`: what commits cost, and how long a group needs when one of its members dies."""
 
 from typing import TYPE_CHECKING
 
 import click
 
 from headrace.cli.bench.loads import seconds_option
-from headrace.cli.bench.options import IN_PROCESS, Run, measure, run_options, setup, show
+from headrace.cli.bench.options import IN_PROCESS, Run, measure, measure_subjects, run_options, setup, show, tell
 
 if TYPE_CHECKING:
     from headrace.bench.brokers import MeasuredBroker
     from headrace.bench.figures import Measurement
-    from headrace.bench.rebalance import RebalanceLoad
     from headrace.bench.rounds import Measured
+    from tools.bench.rebalance import RebalanceLoad
 
 
 @click.command()
@@ -26,8 +26,9 @@ def groups(run: Run, connections: int, depth: int, members: int, seconds: float)
     The times of a rebalance count from the end of the dead member's session. Of a broker that runs already, the session
     of KIP-848 groups must be 6 s and their heartbeat interval 1 s.
     """
-    from headrace.bench.commits import CommitRounds
-    from headrace.bench.rebalance import CLASSIC, CONSUMER, RebalanceLoad, RebalanceRounds
+    from tools.bench.commits import CommitRounds
+    from tools.bench.rebalance import CLASSIC, CONSUMER, RebalanceLoad, RebalanceRounds
+    from tools.bench.warm_up import warm_up
 
     found: list[Measurement] = []
     loads = [RebalanceLoad(protocol=protocol, members=members, partitions=members) for protocol in (CLASSIC, CONSUMER)]
@@ -53,7 +54,11 @@ def groups(run: Run, connections: int, depth: int, members: int, seconds: float)
             )
 
         name = f"offset commits, {connections} x {depth}"
-        found += measure(made, run, name, commits, warm_figure="cpu_us_per_request")
+        subjects = {broker.name: commits(broker) for broker in made.brokers}
+        if run.beside:
+            for subject, measured in subjects.items():
+                warm_up(name, subject, measured, figure="cpu_us_per_request", tell=tell)
+        found += measure_subjects(run, name, subjects, client=made.client.description)
         for load in loads:
             found += rebalances(load)
     show(found, run)

@@ -1,9 +1,9 @@
 """The bare loops that a broker cannot beat, as a program: what the system calls alone cost from Python.
 
-    python -m headrace.bench.floor_server append FILE BATCH_AT BATCH_BYTES ANSWER_BYTES
+    python -m tools.bench.floor_server append FILE BATCH_AT BATCH_BYTES ANSWER_BYTES
         takes Produce frames, computes the checksum, writes the batch, answers; no offsets, no limits, no protocol
-    python -m headrace.bench.floor_server sendfile FILE TOTAL_BYTES
-    python -m headrace.bench.floor_server send FILE TOTAL_BYTES
+    python -m tools.bench.floor_server sendfile FILE TOTAL_BYTES
+    python -m tools.bench.floor_server send FILE TOTAL_BYTES
         give a file, or one buffer again and again, to who connects first, then print the CPU seconds it took
 
 The first line on stdout is `listening on HOST:PORT`. `append` goes on until it is terminated.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from headrace.bench.targets import HEADRACE
+from headrace.bench.brokers import HEADRACE
 
 CONNECTOR = "connector"
 FILES = "headrace, files"

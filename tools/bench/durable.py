@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from headrace.bench import targets
 from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.figures import Round
-from headrace.bench.floor import SyncRounds
 from headrace.bench.loads import ProduceLoad
 from headrace.bench.produce import check_arrival, prepare_topic, produce_round, send
 from headrace.bench.replay import ReplayClient
+from tools.bench import targets
+from tools.bench.floor import SyncRounds
 
 SYNC_BEFORE_EVERY_ACK = {"flush.messages": "1"}
 BARE_SECONDS = 0.5

@@ -4,21 +4,17 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from headrace.bench.brokers import PURE_PYTHON
+from headrace.bench.brokers import HEADRACE, PURE_PYTHON
 from headrace.bench.figures import FIGURES, Measurement, figure_text
-from headrace.bench.floor import BARE
+from headrace.bench.latency import COLD, ROUND_TRIP, ROUND_TRIP_LIBRDKAFKA
 from headrace.bench.loads import LARGE, MEDIUM, PIPELINED, PRODUCE_LOADS, SINGLE
+from tools.bench.floor import BARE
 
-HEADRACE = "headrace"
 KAFKA = "kafka"
 _VERSION = re.compile(r" \d[\w.]*$")
 
 CONSUME = "consume, 1 KB records"
 CONSUME_RAW = "consume, raw fetches"
-ROUND_TRIP = "produce to a parked fetch"
-ROUND_TRIP_LIBRDKAFKA = "produce to a parked fetch, librdkafka"
-ONE_AT_A_TIME = "one message at a time, acks=all"
-COLD = "producer beside a cold reader"
 DURABLE_SINGLE = "sync before ack, 64 x 1"
 DURABLE_PIPELINED = "sync before ack, 64 x 8"
 START = "start, empty folder"

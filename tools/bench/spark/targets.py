@@ -1,7 +1,8 @@
 """What Spark's loads are to reach, as data."""
 
-from headrace.bench.spark.subjects import CONNECTOR, EXACTLY_ONCE, FILES, FILES_NUMPY
-from headrace.bench.targets import HEADRACE, Target
+from headrace.bench.brokers import HEADRACE
+from tools.bench.spark.subjects import CONNECTOR, EXACTLY_ONCE, FILES, FILES_NUMPY
+from tools.bench.targets import Target
 
 READ_LARGE = "batch read, 1 KB"
 READ_SMALL = "batch read, 100 B"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from headrace.bench.maven import Artifact, fetched_jars
+from tools.bench.maven import Artifact, fetched_jars
 
 CONNECTOR_VERSION = "4.2.0"
 """The newest in Maven's registry; it runs in Spark 4.3 as well."""

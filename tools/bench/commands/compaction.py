@@ -1,4 +1,4 @@
-"""`headrace bench compaction`: what it costs, and what a producer beside it notices."""
+"""`python -m tools.bench compaction`: what it costs, and what a producer beside it notices."""
 
 from typing import TYPE_CHECKING
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 @run_options(rounds=3)
 def compaction(run: Run, megabytes: int, seconds: float) -> None:
     """Measure how fast a core compacts, and a paced producer alone and beside a compaction."""
-    from headrace.bench import targets
-    from headrace.bench.brokers import free_ports
-    from headrace.bench.compaction import COMPRESSION_NAMES, BesideCompactionRounds, CleaningRounds
+    from headrace.bench.brokers import HEADRACE, free_ports
     from headrace.bench.loads import size_name
     from headrace.bench.machine import bench_folder
+    from tools.bench import targets
+    from tools.bench.compaction import COMPRESSION_NAMES, BesideCompactionRounds, CleaningRounds
 
     if run.bootstrap is not None:
         raise Misuse("compaction is measured on a new broker: leave out --bootstrap")
-    if run.with_kafka:
+    if run.beside:
         raise Misuse("Apache Kafka compacts when it chooses to, and cannot be asked: leave out --kafka")
     found: list[Measurement] = []
     with bench_folder(run.folder) as folder:
@@ -40,7 +40,7 @@ def compaction(run: Run, megabytes: int, seconds: float) -> None:
                     compression=compression,
                 )
                 load = f"cleaning, {name} records of {size_name(record_bytes)}"
-                found += measure_subjects(run, load, {targets.HEADRACE: rounds})
+                found += measure_subjects(run, load, {HEADRACE: rounds})
     metrics = ("127.0.0.1", free_ports(1)[0])
     with setup(run, settings={"headrace.metrics.listen": "{}:{}".format(*metrics)}) as made:
 

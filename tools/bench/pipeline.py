@@ -15,12 +15,12 @@ from headrace.bench.brokers import HeadraceBroker
 from headrace.bench.errors import BenchError, RunRejected
 from headrace.bench.figures import Round
 from headrace.bench.orders import DEAD, PIPELINE_FILE, RESULTS, TOPIC, send_orders
-from headrace.bench.paced_orders import STAMPED, PacedSender, encoded_ticks
-from headrace.bench.targets import Target
 from headrace.bench.topics import create_topics
 from headrace.client import EARLIEST, Admin, Consumer, TopicPartition
 from headrace.client.blocking.whole_topics import read_topic
 from headrace.model.errors import ErrorCode
+from tools.bench.paced_orders import STAMPED, PacedSender, encoded_ticks
+from tools.bench.targets import Target
 
 PARTITIONS = 4
 SEED = 7
@@ -120,7 +120,7 @@ def validate(folder: Path) -> Round:
     write_pipeline(folder)
     began = time.monotonic()
     command = processes.python_command("-m", "headrace", "pipeline", "validate", str(folder))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=VALIDATE_SECONDS_MAX)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, timeout=VALIDATE_SECONDS_MAX)
     seconds = time.monotonic() - began
     if done.returncode != 0 or "is valid" not in done.stdout:
         raise RunRejected(f"validate failed: {done.stdout}{done.stderr[-2000:]}")

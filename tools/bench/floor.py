@@ -12,13 +12,14 @@ from pathlib import Path
 from headrace.bench import processes
 from headrace.bench.errors import BenchError, RunRejected
 from headrace.bench.figures import Round
-from headrace.bench.floor_server import CHUNK_BYTES
 from headrace.bench.links import host_and_port
 from headrace.bench.loads import ProduceLoad
 from headrace.bench.produce import produce_round, send
 from headrace.bench.replay import ReplayClient
 from headrace.bench.requests import produce_frames
 from headrace.bench.topics import ProducerIdentity
+from tools.bench.floor_server import CHUNK_BYTES
+from tools.bench.modules import module_command
 
 BARE = "bare system calls"
 START_SECONDS_MAX = 30
@@ -100,7 +101,7 @@ class SyncRounds:
 @contextmanager
 def _server(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     messages = folder / "messages"
-    command = processes.python_command("-m", "headrace.bench.floor_server", *arguments)
+    command = module_command("tools.bench.floor_server", *arguments)
     process = processes.start(command, messages=messages, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""`headrace bench transactions`: how many a broker commits, and what each costs."""
+"""`python -m tools.bench transactions`: how many a broker commits, and what each costs."""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @run_options(rounds=3)
 def transactions(run: Run, producers: int, records: int, partitions: int, seconds: float) -> None:
     """Measure transactions: producers that write a batch and commit it, over and over."""
-    from headrace.bench.transactions import TransactionLoad, TransactionRounds
+    from tools.bench.transactions import TransactionLoad, TransactionRounds
 
     load = TransactionLoad(producers=producers, records=records, partitions=partitions, seconds=seconds)
     with setup(run) as made:

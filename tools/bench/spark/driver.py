@@ -9,6 +9,7 @@ from typing import Any, Self
 from headrace.bench import processes
 from headrace.bench.errors import BenchError, RunRejected
 from headrace.spark.range_reader import DECODER_VARIABLE
+from tools.bench.modules import module_command
 
 MASTER = "local[2]"
 START_SECONDS_MAX = 180
@@ -49,7 +50,7 @@ class Driver:
     def start(self) -> Self:
         if self._process is None:
             self._folder.mkdir(parents=True, exist_ok=True)
-            command = processes.python_command("-m", "headrace.bench.spark.driver_process", json.dumps(self._conf()))
+            command = module_command("tools.bench.spark.driver_process", json.dumps(self._conf()))
             self._process = processes.start(
                 command,
                 messages=self._messages,

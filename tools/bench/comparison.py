@@ -8,31 +8,40 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from headrace.bench import targets
-from headrace.bench.brokers import PURE_PYTHON, BrokerProcess, HeadraceBroker, PurePythonBroker, free_ports
-from headrace.bench.commits import CommitRounds
-from headrace.bench.compaction import BesideCompactionRounds, CleaningRounds
+from headrace.bench.brokers import HEADRACE, PURE_PYTHON, BrokerProcess, HeadraceBroker, PurePythonBroker, free_ports
 from headrace.bench.consume import LIBRDKAFKA, REPLAY, ConsumeRounds
-from headrace.bench.durable import DURABLE_LOADS, DurableRounds
 from headrace.bench.errors import BenchError
 from headrace.bench.figures import Measurement
-from headrace.bench.floor import BARE, AppendFloorRounds
-from headrace.bench.idle import connections_round, partitions_round
-from headrace.bench.kafka import KAFKA_NAME, KafkaBroker
-from headrace.bench.latency import ColdReaderRounds, OneAtATimeRounds, RoundTripRounds
+from headrace.bench.latency import (
+    COLD,
+    ONE_AT_A_TIME,
+    ROUND_TRIP,
+    ROUND_TRIP_LIBRDKAFKA,
+    ColdReaderRounds,
+    OneAtATimeRounds,
+    RoundTripRounds,
+)
 from headrace.bench.loads import LARGE, PRODUCE_LOADS
 from headrace.bench.machine import require_disk
-from headrace.bench.metadata import MetadataRounds
 from headrace.bench.produce import ProduceRounds
-from headrace.bench.rebalance import CLASSIC, CONSUMER, RebalanceLoad, RebalanceRounds
-from headrace.bench.recovery import LARGE_BATCHES, SMALL_BATCHES, RecoveryRounds
 from headrace.bench.replay import ReplayClient
-from headrace.bench.rounds import Measured, Told, in_turns, warm_up
-from headrace.bench.startup import StartRounds, embedded_round
-from headrace.bench.transactions import TransactionLoad, TransactionRounds
+from headrace.bench.rounds import Measured, Told, in_turns
 from headrace.client.errors import ClientError
 from headrace.wire.compiled import has_request_helper
 from headrace.wire.records.compression import Compression
+from tools.bench import targets
+from tools.bench.commits import CommitRounds
+from tools.bench.compaction import BesideCompactionRounds, CleaningRounds
+from tools.bench.durable import DURABLE_LOADS, DurableRounds
+from tools.bench.floor import BARE, AppendFloorRounds
+from tools.bench.idle import connections_round, partitions_round
+from tools.bench.kafka import KAFKA_NAME, KafkaBroker
+from tools.bench.metadata import MetadataRounds
+from tools.bench.rebalance import CLASSIC, CONSUMER, RebalanceLoad, RebalanceRounds
+from tools.bench.recovery import LARGE_BATCHES, SMALL_BATCHES, RecoveryRounds
+from tools.bench.startup import StartRounds, embedded_round
+from tools.bench.transactions import TransactionLoad, TransactionRounds
+from tools.bench.warm_up import warm_up
 
 IN_PROCESS = "this process"
 
@@ -118,7 +127,7 @@ class Comparison:
         self.folder = folder
         self.client = ReplayClient(folder)
         self.extent = extent
-        self.makers: dict[str, Maker] = {targets.HEADRACE: HeadraceBroker}
+        self.makers: dict[str, Maker] = {HEADRACE: HeadraceBroker}
         if with_kafka:
             self.makers[KAFKA_NAME] = KafkaBroker
         self.measurements: list[Measurement] = []
@@ -211,22 +220,22 @@ def consume(comparison: Comparison) -> None:
 def latency(comparison: Comparison) -> None:
     count = comparison.extent.round_trips
     make = partial(RoundTripRounds, client=comparison.client, count=count)
-    comparison.measure(targets.ROUND_TRIP, partial(make, topic="round-raw", by=REPLAY), warm_figure="p50_us")
+    comparison.measure(ROUND_TRIP, partial(make, topic="round-raw", by=REPLAY), warm_figure="p50_us")
     comparison.measure(
-        targets.ROUND_TRIP_LIBRDKAFKA,
+        ROUND_TRIP_LIBRDKAFKA,
         partial(make, topic="round-librdkafka", by=LIBRDKAFKA),
         warm_figure="p50_us",
         client=LIBRDKAFKA,
     )
     one = partial(OneAtATimeRounds, topic="one", count=count)
-    comparison.measure(targets.ONE_AT_A_TIME, one, warm_figure="p50_us", client=LIBRDKAFKA)
+    comparison.measure(ONE_AT_A_TIME, one, warm_figure="p50_us", client=LIBRDKAFKA)
 
 
 def cold(comparison: Comparison) -> None:
-    require_disk(comparison.folder, targets.COLD)
+    require_disk(comparison.folder, COLD)
     extent = comparison.extent
     make = partial(ColdReaderRounds, client=comparison.client, topic="paced")
-    comparison.measure(targets.COLD, partial(make, cold_bytes=extent.cold_bytes, seconds=extent.cold_seconds))
+    comparison.measure(COLD, partial(make, cold_bytes=extent.cold_bytes, seconds=extent.cold_seconds))
 
 
 def durable(comparison: Comparison) -> None:
@@ -276,7 +285,7 @@ def compaction(comparison: Comparison) -> None:
         total_bytes=extent.compacted_bytes,
         compression=Compression.NONE,
     )
-    comparison.add(targets.CLEANING, {targets.HEADRACE: cleaning}, rounds=extent.rounds, client=IN_PROCESS)
+    comparison.add(targets.CLEANING, {HEADRACE: cleaning}, rounds=extent.rounds, client=IN_PROCESS)
     metrics = ("127.0.0.1", free_ports(1)[0])
     settings = {"headrace.metrics.listen": "{}:{}".format(*metrics)}
     with HeadraceBroker(comparison.folder / "compaction", settings).start() as broker:
@@ -288,14 +297,14 @@ def compaction(comparison: Comparison) -> None:
             seconds=extent.cold_seconds,
             metrics=metrics,
         )
-        comparison.add(targets.BESIDE_COMPACTION, {targets.HEADRACE: beside}, rounds=extent.rounds)
+        comparison.add(targets.BESIDE_COMPACTION, {HEADRACE: beside}, rounds=extent.rounds)
 
 
 def start(comparison: Comparison) -> None:
     folder, rounds = comparison.folder, comparison.extent.starts
     starts = {name: StartRounds(make, folder / f"start {name}") for name, make in comparison.makers.items()}
     comparison.add(targets.START, starts, rounds=rounds, client=IN_PROCESS)
-    embedded = {targets.HEADRACE: partial(embedded_round, folder)}
+    embedded = {HEADRACE: partial(embedded_round, folder)}
     comparison.add(targets.EMBEDDED, embedded, rounds=rounds, client=IN_PROCESS)
 
 
@@ -316,7 +325,7 @@ def recovery(comparison: Comparison) -> None:
     small = replace(SMALL_BATCHES, bytes_max=extent.recovery_small_bytes)
     large = replace(LARGE_BATCHES, bytes_max=extent.recovery_large_bytes)
     for broker in comparison.new_brokers("recovery"):
-        rounds = extent.rounds if broker.name == targets.HEADRACE else 1
+        rounds = extent.rounds if broker.name == HEADRACE else 1
         with broker.start():
             make = partial(RecoveryRounds, broker, comparison.client)
             comparison.add(targets.RECOVERY_SMALL, {broker.name: make(small, topic="small")}, rounds=rounds)

@@ -12,8 +12,8 @@ from headrace.cli.failures import EXIT_FAILED
 
 if TYPE_CHECKING:
     from headrace.bench.figures import Measurement
-    from headrace.bench.performance_page import Section
-    from headrace.bench.targets import Verdict
+    from tools.bench.performance_page import Section
+    from tools.bench.targets import Verdict
 
 _STYLES = {"reached": "green", "MISSED": "bold red", "not measured": "yellow"}
 
@@ -33,7 +33,7 @@ def show_comparison(
     as_json: bool,
 ) -> None:
     """Exits with 1 where a part has failed; a target that is missed is no failure."""
-    from headrace.bench.performance_page import write_page
+    from tools.bench.performance_page import write_page
 
     end_telling()
     about = circumstances(folder)
@@ -58,7 +58,7 @@ def show_comparison(
 
 def _print_json(comparison: Compared, judged: "list[Verdict]", about: dict[str, object]) -> None:
     from headrace.bench.figures import as_json
-    from headrace.bench.performance_page import VERDICT_COLUMNS, verdict_row
+    from tools.bench.performance_page import VERDICT_COLUMNS, verdict_row
 
     found = [as_json(one) for one in comparison.measurements]
     rows = [dict(zip(VERDICT_COLUMNS, verdict_row(verdict), strict=True)) for verdict in judged]
@@ -67,7 +67,7 @@ def _print_json(comparison: Compared, judged: "list[Verdict]", about: dict[str, 
 
 def _print_table(comparison: Compared, judged: "list[Verdict]") -> None:
     from headrace.bench.charts import bar_lines
-    from headrace.bench.performance_page import VERDICT_COLUMNS, verdict_row
+    from tools.bench.performance_page import VERDICT_COLUMNS, verdict_row
 
     columns = VERDICT_COLUMNS
     print_table(columns, map(verdict_row, judged), right=columns[2:5], styles={"verdict": lambda word: _STYLES[word]})

@@ -6,13 +6,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from headrace.bench.brokers import MeasuredBroker
+from headrace.bench.brokers import HEADRACE, MeasuredBroker
 from headrace.bench.errors import RunRejected
 from headrace.bench.figures import Round
-from headrace.bench.spark.driver import Driver
-from headrace.bench.spark.subjects import EXACTLY_ONCE, FORMATS, read_options, write_options
-from headrace.bench.targets import HEADRACE
 from headrace.bench.topics import create_topics, delete_topics, end_offsets
+from tools.bench.spark.driver import Driver
+from tools.bench.spark.subjects import EXACTLY_ONCE, FORMATS, read_options, write_options
 
 PARTITIONS = 4
 FIRST_BATCHES = 5

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.bench.brokers import MeasuredBroker
-from headrace.bench.commits import wait_for_coordinators
 from headrace.bench.figures import Round
-from headrace.bench.idle import SPARE_DESCRIPTORS, allow_descriptors
-from headrace.bench.members import ClassicMember, ConsumerMember, Fleet, Member
 from headrace.bench.topics import create_topics
+from tools.bench.commits import wait_for_coordinators
+from tools.bench.idle import SPARE_DESCRIPTORS, allow_descriptors
+from tools.bench.members import ClassicMember, ConsumerMember, Fleet, Member
 
 CLASSIC, CONSUMER = "classic", "consumer"
 FORM_SECONDS_MAX = 120

@@ -1,4 +1,4 @@
-"""`headrace bench connections|partitions|start|recovery`: what a broker holds, and how fast it is there."""
+"""`python -m tools.bench connections|partitions|start|recovery`: what a broker holds, and how fast it is there."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @run_options(rounds=1)
 def connections(run: Run, count: int) -> None:
     """Measure the memory of idle connections."""
-    from headrace.bench.idle import ConnectionRounds
+    from tools.bench.idle import ConnectionRounds
 
     def make(broker: "MeasuredBroker") -> "Measured":
         return ConnectionRounds(broker, connections=count)
@@ -52,7 +52,7 @@ def _in_hundreds(_ctx: click.Context, _parameter: click.Parameter, count: int) -
 @run_options(rounds=1)
 def partitions(run: Run, count: int) -> None:
     """Measure the memory of many partitions, and a start with them."""
-    from headrace.bench.idle import PartitionRounds
+    from tools.bench.idle import PartitionRounds
 
     with _new_brokers(run) as (folder, makers):
         found = measure_subjects(
@@ -67,13 +67,14 @@ def partitions(run: Run, count: int) -> None:
 @run_options(rounds=5)
 def start(run: Run) -> None:
     """Measure the start of a broker on an empty folder, and of one embedded in a test."""
-    from headrace.bench import targets
-    from headrace.bench.startup import StartRounds, embedded_round
+    from headrace.bench.brokers import HEADRACE
+    from tools.bench import targets
+    from tools.bench.startup import StartRounds, embedded_round
 
     with _new_brokers(run) as (folder, makers):
         starts = {name: StartRounds(make, folder / name) for name, make in makers.items()}
         found = measure_subjects(run, targets.START, starts)
-        found += measure_subjects(run, targets.EMBEDDED, {targets.HEADRACE: partial(embedded_round, folder)})
+        found += measure_subjects(run, targets.EMBEDDED, {HEADRACE: partial(embedded_round, folder)})
     show(found, run)
 
 
@@ -84,8 +85,8 @@ def recovery(run: Run, megabytes: int) -> None:
     """Measure the time until a broker serves again after kill -9, with small and with large batches."""
     from dataclasses import replace
 
-    from headrace.bench import targets
-    from headrace.bench.recovery import LARGE_BATCHES, SMALL_BATCHES, SMALL_SHARE, RecoveryRounds
+    from tools.bench import targets
+    from tools.bench.recovery import LARGE_BATCHES, SMALL_BATCHES, SMALL_SHARE, RecoveryRounds
 
     loads = {
         targets.RECOVERY_SMALL: replace(SMALL_BATCHES, bytes_max=megabytes * 1_000_000 // SMALL_SHARE),
@@ -105,14 +106,13 @@ def recovery(run: Run, megabytes: int) -> None:
 @contextmanager
 def _new_brokers(run: Run) -> "Iterator[tuple[Path, dict[str, Callable[[Path], BrokerProcess]]]]":
     """For loads whose every round has brokers of its own: a folder, and how each kind is made in one."""
-    from headrace.bench import targets
-    from headrace.bench.brokers import HeadraceBroker
-    from headrace.bench.kafka import KAFKA_NAME, KafkaBroker
+    from headrace.bench.brokers import HEADRACE, HeadraceBroker
+    from tools.bench.kafka import KAFKA_NAME, KafkaBroker
 
     if run.bootstrap is not None:
         raise Misuse("this is measured on new brokers: leave out --bootstrap")
-    makers: dict[str, Callable[[Path], BrokerProcess]] = {targets.HEADRACE: HeadraceBroker}
-    if run.with_kafka:
+    makers: dict[str, Callable[[Path], BrokerProcess]] = {HEADRACE: HeadraceBroker}
+    if run.beside:
         makers[KAFKA_NAME] = KafkaBroker
     with own_folder(run.folder, touch=run.touch) as folder:
         yield folder, makers

@@ -9,7 +9,7 @@ import msgspec
 from headrace.bench import processes
 from headrace.bench.brokers import BrokerProcess
 from headrace.bench.figures import Round
-from headrace.bench.idle import SETTLE_SECONDS
+from tools.bench.idle import SETTLE_SECONDS
 
 EMBEDDED_SECONDS_MAX = 60
 
