@@ -38,7 +38,7 @@ def test_request_frames_are_those_of_kafka_python(message: samples.Message) -> N
 
 @given(correlation_id=st.integers(-(2**31), 2**31 - 1), body=st.binary(max_size=20), key=st.sampled_from(sorted(APIS)))
 def test_response_frames_are_read_again(correlation_id: int, body: bytes, key: int) -> None:
-    for version in range(APIS[key].version_max + 1):
+    for version in range(APIS[key].version_min, APIS[key].version_max + 1):
         frame = response_frame(key, version, correlation_id, body)
         assert frame[SIZE_BYTES:] == response_header(correlation_id, key, version) + body
         assert int.from_bytes(frame[:SIZE_BYTES]) == len(frame) - SIZE_BYTES

@@ -137,6 +137,23 @@ def test_arrays_that_kafka_does_not_have(type_: Primitive) -> None:
         array("flags", type_)
 
 
+def test_a_message_may_begin_above_version_0() -> None:
+    tables = [
+        make(905, "Late", versions="2-3", flexible="none", fields=[field("x", INT32)]) for make in (request, response)
+    ]
+    module = built(tables[0], tables[1])
+    assert (module.MIN_VERSION, module.MAX_VERSION) == (2, 3)
+    body = module.encode_request(module.LateRequest(x=7), 2)
+    assert module.decode_request(body, 0, len(body), 2).x == 7
+    for version in (-1, 0, 1, 4):
+        with pytest.raises(ProtocolError, match=f"has no version {version}"):
+            module.decode_request(body, 0, len(body), version)
+        with pytest.raises(ProtocolError, match=f"has no version {version}"):
+            module.encode_response(module.LateResponse(x=7), version)
+        with pytest.raises(ProtocolError, match=f"has no version {version}"):
+            module.begin_response(module.LateResponse(x=7), version)
+
+
 def test_request_and_response_have_the_same_versions() -> None:
     ask = request(904, "Odd", versions="0-1", flexible="none", fields=[])
     answer = response(904, "Odd", versions="0-2", flexible="none", fields=[])

@@ -94,8 +94,9 @@ def test_the_registry_agrees_with_the_tables() -> None:
         module = codec(message.api_key)
         first_flexible = message.flexible.first if message.flexible.last >= 0 else NEVER
         assert api.module == snake(message.api_name) == ApiKey(message.api_key).name.lower()
-        assert (message.api_key, 0, api.version_max) == (module.API_KEY, module.MIN_VERSION, module.MAX_VERSION)
-        assert message.versions == Versions(0, api.version_max)
+        assert (message.api_key, api.version_min) == (module.API_KEY, module.MIN_VERSION)
+        assert api.version_max == module.MAX_VERSION
+        assert message.versions == Versions(api.version_min, api.version_max)
         assert first_flexible == api.flexible_from == module.FLEXIBLE_FROM
 
 

@@ -86,11 +86,12 @@ class Api(NamedTuple):
     module: str
     version_max: int
     flexible_from: int
+    version_min: int = 0
 
 
 APIS: dict[int, Api] = {
     ApiKey.PRODUCE: Api("produce", 13, 9),
-    ApiKey.FETCH: Api("fetch", 18, 12),
+    ApiKey.FETCH: Api("fetch", 18, 12, version_min=4),
     ApiKey.LIST_OFFSETS: Api("list_offsets", 11, 6),
     ApiKey.METADATA: Api("metadata", 13, 9),
     ApiKey.OFFSET_COMMIT: Api("offset_commit", 10, 8),
@@ -149,7 +150,6 @@ APIS: dict[int, Api] = {
     ApiKey.SCAN_MANIFEST: Api("scan_manifest", 0, 0),
     ApiKey.SCAN_RELEASE: Api("scan_release", 0, 0),
 }
-"""Versions begin at 0 everywhere."""
 
 
 class Codec(Protocol):

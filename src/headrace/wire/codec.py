@@ -1,6 +1,6 @@
 """From a frame's bytes to a message and back: the steps all generated codecs share.
 
-Readers and writers are tuples with one function per version; every API is known from version 0.
+Readers and writers are tuples with one function per version, and None for a version below the first.
 """
 
 import struct
@@ -19,7 +19,7 @@ UNWRITABLE = (struct.error, TypeError, AttributeError, UnicodeEncodeError, Overf
 """What a value of the wrong type or range raises before it is turned into a ProtocolError."""
 
 
-def decode(readers: Sequence[Reader[T]], name: str, buffer: Buffer, position: int, end: int, version: int) -> T:
+def decode(readers: Sequence[Reader[T] | None], name: str, buffer: Buffer, position: int, end: int, version: int) -> T:
     """The message in `buffer[position:end]`. Its bytes are copied once, so nothing is held.
 
     A `SteppedBody`, which is a message as a whole, is read as far as it allows, and raises Paused there. Bytes behind
@@ -30,19 +30,22 @@ def decode(readers: Sequence[Reader[T]], name: str, buffer: Buffer, position: in
     return _decode(readers, name, body, version)
 
 
-def decode_view(readers: Sequence[Reader[T]], name: str, buffer: Buffer, position: int, end: int, version: int) -> T:
+def decode_view(
+    readers: Sequence[Reader[T] | None], name: str, buffer: Buffer, position: int, end: int, version: int
+) -> T:
     """Like `decode`, but record batches in the message are views of `buffer`."""
     _check_bounds(buffer, position, end)
     return _decode(readers, name, memoryview(buffer)[position:end], version)
 
 
-def encode(writers: Sequence[Writer[T]], name: str, message: T, version: int) -> bytes:
+def encode(writers: Sequence[Writer[T] | None], name: str, message: T, version: int) -> bytes:
     """The bytes of the message, without a header. Fields that the version does not have are left out."""
-    if not 0 <= version < len(writers):
+    writer = writers[version] if 0 <= version < len(writers) else None
+    if writer is None:
         raise ProtocolError(f"{name} has no version {version}")
     parts: list[Buffer] = []
     try:
-        writers[version](parts.append, message)
+        writer(parts.append, message)
     except UNWRITABLE as error:
         raise ProtocolError(f"{name} version {version} cannot carry this message: {error}") from error
     return b"".join(parts)
@@ -88,13 +91,14 @@ class Encoding:
                     yield False
 
 
-def begin_encoding(writers: Sequence[Writer[T]], name: str, message: T, version: int) -> bytes | Encoding:
+def begin_encoding(writers: Sequence[Writer[T] | None], name: str, message: T, version: int) -> bytes | Encoding:
     """Like `encode`; but a message with long arrays is left to be written step by step."""
-    if not 0 <= version < len(writers):
+    writer = writers[version] if 0 <= version < len(writers) else None
+    if writer is None:
         raise ProtocolError(f"{name} has no version {version}")
     pieces = Pieces()
     try:
-        writers[version](pieces.append, message)
+        writer(pieces.append, message)
     except UNWRITABLE as error:
         raise ProtocolError(f"{name} version {version} cannot carry this message: {error}") from error
     return Encoding(pieces, name) if pieces.has_long_arrays else b"".join(cast(list[Buffer], pieces))
@@ -105,11 +109,12 @@ def _check_bounds(buffer: Buffer, position: int, end: int) -> None:
         raise ProtocolError(f"bytes {position} to {end} are not in a buffer of {len(buffer)}")
 
 
-def _decode(readers: Sequence[Reader[T]], name: str, body: Buffer, version: int) -> T:
-    if not 0 <= version < len(readers):
+def _decode(readers: Sequence[Reader[T] | None], name: str, body: Buffer, version: int) -> T:
+    reader = readers[version] if 0 <= version < len(readers) else None
+    if reader is None:
         raise ProtocolError(f"{name} has no version {version}")
     try:
-        message, _stop = readers[version](body, 0)
+        message, _stop = reader(body, 0)
     except MALFORMED as error:
         raise ProtocolError(f"{name} version {version} ends too early or is not well formed: {error}") from error
     return message

@@ -34,8 +34,8 @@ def module_text(request: Message, response: Message, source: str) -> str:
 
 
 def _check(request: Message, response: Message) -> None:
-    if (request.versions, request.flexible) != (response.versions, response.flexible) or request.versions.first != 0:
-        raise ValueError(f"{request.api_name}: request and response must have the same versions, from 0")
+    if (request.versions, request.flexible) != (response.versions, response.flexible):
+        raise ValueError(f"{request.api_name}: request and response must have the same versions")
     for message in (request, response):
         for fields in structs_of(message).values():
             if clash := RESERVED & {field.name for field in fields}:
@@ -99,6 +99,7 @@ def _function_lines(message: Message) -> list[str]:
 def _entry_lines(message: Message) -> list[str]:
     names = FunctionNames(message)
     versions = range(message.versions.first, message.versions.last + 1)
+    missing = ["None"] * message.versions.first
     by_version: list[Layout] = [message_layout(message, version) for version in versions]
     kind = message.kind.lower()
     readers, writers = f"_{kind.upper()}_READERS", f"_{kind.upper()}_WRITERS"
@@ -106,8 +107,8 @@ def _entry_lines(message: Message) -> list[str]:
     return [
         "",
         "",
-        *_tuple_lines(readers, [names.reader(layout) for layout in by_version]),
-        *_tuple_lines(writers, [names.writer(layout) for layout in by_version]),
+        *_tuple_lines(readers, missing + [names.reader(layout) for layout in by_version]),
+        *_tuple_lines(writers, missing + [names.writer(layout) for layout in by_version]),
         "",
         "",
         f"def decode_{kind}(buffer: Buffer, position: int, end: int, version: int) -> {message.name}:",
@@ -121,7 +122,7 @@ def _entry_lines(message: Message) -> list[str]:
 
 
 def _stepwise_lines(message: Message, writers: str) -> list[str]:
-    """Answers may be long, and whoever gives them has others to serve."""
+    """Return the function that encodes a long response in steps, between which a broker serves other clients."""
     return [
         "",
         "",

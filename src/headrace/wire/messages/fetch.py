@@ -1,4 +1,4 @@
-"""Fetch (1), versions 0 to 18.
+"""Fetch (1), versions 4 to 18.
 
 Generated from wire/schemas/fetch.py by `python -m headrace.wire.generator`.
 Change the table, not this file.
@@ -47,18 +47,15 @@ from headrace.wire.primitives.writers import (
 )
 
 API_KEY = 1
-MIN_VERSION = 0
+MIN_VERSION = 4
 MAX_VERSION = 18
 FLEXIBLE_FROM = 12
 
 _IHI = Struct(">ihi")
-_IHQ = Struct(">ihq")
 _IHQQ = Struct(">ihqq")
 _IHQQQ = Struct(">ihqqq")
 _II = Struct(">ii")
-_III = Struct(">iii")
 _IIIBII = Struct(">iiibii")
-_IIII = Struct(">iiii")
 _IIIIB = Struct(">iiiib")
 _IIIIBII = Struct(">iiiibii")
 _IIQIQI = Struct(">iiqiqi")
@@ -198,7 +195,7 @@ class FetchResponse:
     node_endpoints: tuple[FetchResponseNodeEndpoint, ...] = ()
 
 
-def _read_request_partition_v0(body: Buffer, position: int) -> tuple[FetchRequestPartition, int]:
+def _read_request_partition_v4(body: Buffer, position: int) -> tuple[FetchRequestPartition, int]:
     partition, fetch_offset, partition_max_bytes = _IQI.unpack_from(body, position)
     position += 16
     message = FetchRequestPartition(
@@ -209,58 +206,26 @@ def _read_request_partition_v0(body: Buffer, position: int) -> tuple[FetchReques
     return message, position
 
 
-def _write_request_partition_v0(write: Write, message: FetchRequestPartition) -> None:
+def _write_request_partition_v4(write: Write, message: FetchRequestPartition) -> None:
     write(_IQI.pack(message.partition, message.fetch_offset, message.partition_max_bytes))
 
 
-def _read_request_topic_v0(body: Buffer, position: int) -> tuple[FetchRequestTopic, int]:
+def _read_request_topic_v4(body: Buffer, position: int) -> tuple[FetchRequestTopic, int]:
     topic, position = read_string(body, position)
-    partitions, position = read_array(body, position, 16, _read_request_partition_v0)
+    partitions, position = read_array(body, position, 16, _read_request_partition_v4)
     message = FetchRequestTopic(topic=topic, partitions=partitions)
     return message, position
 
 
-def _write_request_topic_v0(write: Write, message: FetchRequestTopic) -> None:
+def _write_request_topic_v4(write: Write, message: FetchRequestTopic) -> None:
     write_string(write, message.topic)
-    write_array(write, message.partitions, _write_request_partition_v0)
-
-
-def _read_request_v0(body: Buffer, position: int) -> tuple[FetchRequest, int]:
-    replica_id, max_wait_ms, min_bytes = _III.unpack_from(body, position)
-    position += 12
-    topics, position = read_array(body, position, 6, _read_request_topic_v0)
-    message = FetchRequest(replica_id=replica_id, max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=topics)
-    return message, position
-
-
-def _write_request_v0(write: Write, message: FetchRequest) -> None:
-    write(_III.pack(message.replica_id, message.max_wait_ms, message.min_bytes))
-    write_array(write, message.topics, _write_request_topic_v0)
-
-
-def _read_request_v3(body: Buffer, position: int) -> tuple[FetchRequest, int]:
-    replica_id, max_wait_ms, min_bytes, max_bytes = _IIII.unpack_from(body, position)
-    position += 16
-    topics, position = read_array(body, position, 6, _read_request_topic_v0)
-    message = FetchRequest(
-        replica_id=replica_id,
-        max_wait_ms=max_wait_ms,
-        min_bytes=min_bytes,
-        max_bytes=max_bytes,
-        topics=topics,
-    )
-    return message, position
-
-
-def _write_request_v3(write: Write, message: FetchRequest) -> None:
-    write(_IIII.pack(message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes))
-    write_array(write, message.topics, _write_request_topic_v0)
+    write_array(write, message.partitions, _write_request_partition_v4)
 
 
 def _read_request_v4(body: Buffer, position: int) -> tuple[FetchRequest, int]:
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level = _IIIIB.unpack_from(body, position)
     position += 17
-    topics, position = read_array(body, position, 6, _read_request_topic_v0)
+    topics, position = read_array(body, position, 6, _read_request_topic_v4)
     message = FetchRequest(
         replica_id=replica_id,
         max_wait_ms=max_wait_ms,
@@ -282,7 +247,7 @@ def _write_request_v4(write: Write, message: FetchRequest) -> None:
             message.isolation_level,
         )
     )
-    write_array(write, message.topics, _write_request_topic_v0)
+    write_array(write, message.topics, _write_request_topic_v4)
 
 
 def _read_request_partition_v5(body: Buffer, position: int) -> tuple[FetchRequestPartition, int]:
@@ -1075,59 +1040,6 @@ def _write_request_v18(write: Write, message: FetchRequest) -> None:
     write_tags(write, tagged)
 
 
-def _read_response_partition_v0(body: Buffer, position: int) -> tuple[FetchResponsePartition, int]:
-    partition_index, error_code, high_watermark = _IHQ.unpack_from(body, position)
-    position += 14
-    records, position = read_nullable_records(body, position)
-    message = FetchResponsePartition(
-        partition_index=partition_index,
-        error_code=error_code,
-        high_watermark=high_watermark,
-        records=records,
-    )
-    return message, position
-
-
-def _write_response_partition_v0(write: Write, message: FetchResponsePartition) -> None:
-    write(_IHQ.pack(message.partition_index, message.error_code, message.high_watermark))
-    write_nullable_bytes(write, message.records)
-
-
-def _read_response_topic_v0(body: Buffer, position: int) -> tuple[FetchResponseTopic, int]:
-    topic, position = read_string(body, position)
-    partitions, position = read_array(body, position, 18, _read_response_partition_v0)
-    message = FetchResponseTopic(topic=topic, partitions=partitions)
-    return message, position
-
-
-def _write_response_topic_v0(write: Write, message: FetchResponseTopic) -> None:
-    write_string(write, message.topic)
-    write_array(write, message.partitions, _write_response_partition_v0)
-
-
-def _read_response_v0(body: Buffer, position: int) -> tuple[FetchResponse, int]:
-    responses, position = read_array(body, position, 6, _read_response_topic_v0)
-    message = FetchResponse(responses=responses)
-    return message, position
-
-
-def _write_response_v0(write: Write, message: FetchResponse) -> None:
-    write_array(write, message.responses, _write_response_topic_v0)
-
-
-def _read_response_v1(body: Buffer, position: int) -> tuple[FetchResponse, int]:
-    (throttle_time_ms,) = INT32.unpack_from(body, position)
-    position += 4
-    responses, position = read_array(body, position, 6, _read_response_topic_v0)
-    message = FetchResponse(throttle_time_ms=throttle_time_ms, responses=responses)
-    return message, position
-
-
-def _write_response_v1(write: Write, message: FetchResponse) -> None:
-    write(INT32.pack(message.throttle_time_ms))
-    write_array(write, message.responses, _write_response_topic_v0)
-
-
 def _read_response_aborted_transaction_v4(body: Buffer, position: int) -> tuple[FetchResponseAbortedTransaction, int]:
     producer_id, first_offset = _QQ.unpack_from(body, position)
     position += 16
@@ -1587,10 +1499,10 @@ def _write_response_v16(write: Write, message: FetchResponse) -> None:
 
 
 _REQUEST_READERS = (
-    _read_request_v0,
-    _read_request_v0,
-    _read_request_v0,
-    _read_request_v3,
+    None,
+    None,
+    None,
+    None,
     _read_request_v4,
     _read_request_v5,
     _read_request_v5,
@@ -1608,10 +1520,10 @@ _REQUEST_READERS = (
     _read_request_v18,
 )
 _REQUEST_WRITERS = (
-    _write_request_v0,
-    _write_request_v0,
-    _write_request_v0,
-    _write_request_v3,
+    None,
+    None,
+    None,
+    None,
     _write_request_v4,
     _write_request_v5,
     _write_request_v5,
@@ -1639,10 +1551,10 @@ def encode_request(message: FetchRequest, version: int) -> bytes:
 
 
 _RESPONSE_READERS = (
-    _read_response_v0,
-    _read_response_v1,
-    _read_response_v1,
-    _read_response_v1,
+    None,
+    None,
+    None,
+    None,
     _read_response_v4,
     _read_response_v5,
     _read_response_v5,
@@ -1660,10 +1572,10 @@ _RESPONSE_READERS = (
     _read_response_v16,
 )
 _RESPONSE_WRITERS = (
-    _write_response_v0,
-    _write_response_v1,
-    _write_response_v1,
-    _write_response_v1,
+    None,
+    None,
+    None,
+    None,
     _write_response_v4,
     _write_response_v5,
     _write_response_v5,

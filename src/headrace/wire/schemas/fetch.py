@@ -1,4 +1,7 @@
-"""Fetch: positions in, record batches out; from version 7 inside a session (KIP-227)."""
+"""Fetch: positions in, record batches out; from version 7 inside a session (KIP-227).
+
+Versions below 4 are not served: their responses carry only record formats older than v2.
+"""
 
 from headrace.wire.schemas.notation import (
     INT8,
@@ -18,7 +21,7 @@ from headrace.wire.schemas.notation import (
 REQUEST = request(
     1,
     "Fetch",
-    versions="0-18",
+    versions="4-18",
     flexible="12+",
     fields=[
         field("cluster_id", STRING, "12+", nullable="0+", default=None, tag=0),
@@ -34,8 +37,8 @@ REQUEST = request(
         ),
         field("max_wait_ms", INT32),
         field("min_bytes", INT32),
-        field("max_bytes", INT32, "3+", default=2_147_483_647),
-        field("isolation_level", INT8, "4+"),
+        field("max_bytes", INT32, default=2_147_483_647),
+        field("isolation_level", INT8),
         field("session_id", INT32, "7+"),
         field("session_epoch", INT32, "7+", default=-1),
         array(
@@ -75,10 +78,10 @@ REQUEST = request(
 RESPONSE = response(
     1,
     "Fetch",
-    versions="0-18",
+    versions="4-18",
     flexible="12+",
     fields=[
-        field("throttle_time_ms", INT32, "1+"),
+        field("throttle_time_ms", INT32),
         field("error_code", INT16, "7+"),
         field("session_id", INT32, "7+"),
         array(
@@ -92,7 +95,7 @@ RESPONSE = response(
                         field("partition_index", INT32),
                         field("error_code", INT16),
                         field("high_watermark", INT64),
-                        field("last_stable_offset", INT64, "4+", default=-1),
+                        field("last_stable_offset", INT64, default=-1),
                         field("log_start_offset", INT64, "5+", default=-1),
                         struct(
                             "diverging_epoch",
@@ -127,7 +130,6 @@ RESPONSE = response(
                                 field("producer_id", INT64),
                                 field("first_offset", INT64),
                             ],
-                            "4+",
                             nullable="0+",
                         ),
                         field("preferred_read_replica", INT32, "11+", default=-1),
