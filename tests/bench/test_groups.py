@@ -97,6 +97,6 @@ def test_an_offset_that_is_not_there_is_noticed(broker: MeasuredBroker, client: 
     made = commits._frames
     with (
         mock.patch.object(commits, "_frames", lambda name, offsets: made(name, dict.fromkeys(offsets, 1))),
-        pytest.raises(RunRejected, match="3 of 3 groups have another offset"),
+        pytest.raises(RunRejected, match="3 of 3 groups have a different offset"),
     ):
         rounds()

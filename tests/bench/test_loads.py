@@ -199,7 +199,7 @@ def test_metadata_of_many_topics(client: ReplayClient, monkeypatch: pytest.Monke
         assert 0.2 < found["answer_kilobytes"] < 2
         with monkeypatch.context() as patch:
             patch.setattr(MetadataRounds, "_check", lambda *_: 7)
-            with pytest.raises(RunRejected, match="not as long as the one"):
+            with pytest.raises(RunRejected, match="differ in length from the checked one"):
                 rounds()
         own.delete_topic("metadata-1")
         with pytest.raises(RunRejected, match="4 of 6 partitions"):

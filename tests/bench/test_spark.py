@@ -149,7 +149,7 @@ def test_jars_are_fetched_once(maven: Path) -> None:
 def test_without_maven_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolMissing, match="fetched with mvn"):
+    with pytest.raises(ToolMissing, match="downloaded with mvn"):
         fetched_jars("lone", [Artifact("g", "a", "1")], what="it")
 
 

@@ -92,8 +92,8 @@ def test_compact_asks_for_a_pass(headrace: Headrace, topic: str) -> None:
     refused = headrace("compact", "--topic", topic, exit_code=1).stderr
     assert f"headrace topics alter {topic} --config cleanup.policy=compact" in refused
     headrace("configs", "alter", "--topic", topic, "--set", "cleanup.policy=compact")
-    assert f'asked for a compaction of topic "{topic}"' in headrace("compact", topic).stdout
-    assert f'asked for a compaction of topic "{topic}"' in headrace("compact", "--topic", topic).stdout
+    assert f'started a compaction of topic "{topic}"' in headrace("compact", topic).stdout
+    assert f'started a compaction of topic "{topic}"' in headrace("compact", "--topic", topic).stdout
     assert "headrace compact TOPIC" in headrace("compact", exit_code=2).stderr
     assert "does not exist" in headrace("compact", "--topic", "missing", exit_code=1).stderr
 

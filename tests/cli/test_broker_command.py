@@ -41,7 +41,7 @@ def test_flags_win_over_environment_over_file(tmp_path: Path, monkeypatch: pytes
         (["--set", "log.retention.hours"], "write it as --set name=value"),
         (["--listen", "nowhere:port"], "--listen: config"),
         (["--config", "none.properties"], "cannot read config file none.properties: No such file"),
-        (["--set", "listeners=SSL://:1"], "not served yet"),
+        (["--set", "listeners=SSL://:1"], "not supported yet"),
     ],
 )
 def test_wrong_configs_end_with_code_2_and_a_hint(arguments: list[str], message: str) -> None:
@@ -63,7 +63,7 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     ("error", "message"),
     [
         (DiskLockHeld("/data/.lock", "4121"), "data folder /data is in use by process 4121; stop it or choose another"),
-        (OSError(errno.EADDRINUSE, "taken"), "the port is taken"),
+        (OSError(errno.EADDRINUSE, "taken"), "the port is in use"),
         (OSError(errno.EADDRNOTAVAIL, "no"), "not an address of this machine"),
         (PermissionError(errno.EACCES, "no", "/elsewhere"), "permission denied /elsewhere: choose a folder"),
         (OSError(errno.ENOSPC, "full", "/d"), "the disk is full /d"),

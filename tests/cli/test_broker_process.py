@@ -89,7 +89,7 @@ def test_a_second_broker_on_the_same_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_taken_port_is_told(tmp_path: Path) -> None:
     with started(tmp_path / "one") as (_, address):
-        assert "the port is taken" in refused("--data-dir", str(tmp_path / "two"), "--listen", address)
+        assert "the port is in use" in refused("--data-dir", str(tmp_path / "two"), "--listen", address)
 
 
 def test_a_file_of_configs_and_the_metrics(tmp_path: Path) -> None:
@@ -130,8 +130,11 @@ def test_doctor_looks_at_a_named_folder_alone(tmp_path: Path) -> None:
     with started(tmp_path / "used") as (_, address):
         other = str(tmp_path / "other")
         both = CliRunner().invoke(cli, ["doctor", "--json", "--data-dir", other, "--bootstrap", address]).stdout
-        assert "is not a folder of this broker" in both
+        assert "is not a log directory of this broker" in both
         fitting = ["--data-dir", str(tmp_path / "used"), "--bootstrap", address]
-        assert "is not a folder of this broker" not in CliRunner().invoke(cli, ["doctor", "--json", *fitting]).stdout
+        assert (
+            "is not a log directory of this broker"
+            not in CliRunner().invoke(cli, ["doctor", "--json", *fitting]).stdout
+        )
     alone = json.loads(CliRunner().invoke(cli, ["doctor", "--json", "--data-dir", other]).stdout)
     assert all(not finding["about"].startswith("broker") for finding in alone)

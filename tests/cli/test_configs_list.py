@@ -33,16 +33,16 @@ def test_one_table_or_a_part_of_a_name() -> None:
     few = json.loads(CliRunner().invoke(cli, ["configs", "list", "retention", "--json"]).output)
     assert {"retention.ms", "log.retention.hours"} <= {key["name"] for key in few}
     assert all("retention" in key["name"] for key in few)
-    assert CliRunner().invoke(cli, ["configs", "list", "zzz"]).output == 'no config has "zzz" in its name\n'
+    assert CliRunner().invoke(cli, ["configs", "list", "zzz"]).output == 'no config name contains "zzz"\n'
     misspelt = CliRunner().invoke(cli, ["configs", "list", "--topic", "retenton.ms"]).output
-    assert misspelt == 'no config has "retenton.ms" in its name, did you mean "retention.ms"?\n'
+    assert misspelt == 'no config name contains "retenton.ms", did you mean "retention.ms"?\n'
 
 
 def test_a_resource_must_be_named() -> None:
     for arguments in (["describe"], ["describe", "--topic", "a", "--broker", "1"], ["alter", "--set", "a=b"]):
         result = CliRunner().invoke(cli, ["configs", *arguments])
         assert result.exit_code == 2
-        assert "name one of --topic NAME and --broker ID" in result.stderr
+        assert "give either --topic NAME or --broker ID" in result.stderr
     result = CliRunner().invoke(cli, ["configs", "alter", "--topic", "a"])
     assert result.exit_code == 2
     assert "nothing to change" in result.stderr

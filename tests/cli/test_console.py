@@ -10,14 +10,13 @@ import pytest
 from headrace.cli.console import (
     clean,
     connection_notices,
-    count_text,
     partitions_text,
     print_json,
     print_table,
     progress,
-    size_text,
 )
 from headrace.model.ids import TopicPartition
+from headrace.operations.amounts import count_text, size_text
 
 
 def test_a_piped_table_is_plain_and_never_folds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,7 +103,7 @@ def test_reset(headrace: Headrace, group: str, options: tuple[str, ...], expecte
 
 def test_a_reset_beyond_the_end_says_so(headrace: Headrace, group: str, topic: str) -> None:
     told = headrace("groups", "reset", group, "--to-offset", "99", "--dry-run").stderr.splitlines()
-    assert told == [f"{topic}-{partition} has no offset 99: the nearest is 3" for partition in (0, 1)]
+    assert told == [f"{topic}-{partition} has no offset 99: using the nearest, 3" for partition in (0, 1)]
 
 
 def test_reset_some_partitions_also_of_a_group_that_is_not_there(headrace: Headrace, group: str, topic: str) -> None:
@@ -114,12 +114,15 @@ def test_reset_some_partitions_also_of_a_group_that_is_not_there(headrace: Headr
 
 
 def test_what_cannot_be_reset(headrace: Headrace, group: str, topic: str) -> None:
-    assert "say where to" in headrace("groups", "reset", group, exit_code=2).stderr
-    assert "say where to" in headrace("groups", "reset", group, "--to-latest", "--shift", "1", exit_code=2).stderr
+    assert "give one of --to-earliest" in headrace("groups", "reset", group, exit_code=2).stderr
+    assert (
+        "give one of --to-earliest"
+        in headrace("groups", "reset", group, "--to-latest", "--shift", "1", exit_code=2).stderr
+    )
     assert "not a time" in headrace("groups", "reset", group, "--to-time", "soon", exit_code=2).stderr
     assert "--topic" in headrace("groups", "reset", "fresh", "--to-latest", exit_code=1).stderr
     misspelt = headrace("groups", "reset", f"{group}s", "--to-latest", exit_code=1).stderr
-    assert f'has committed nothing (did you mean "{group}"?): say --topic' in misspelt
+    assert f'has no committed offsets (did you mean "{group}"?): name its topics' in misspelt
     assert (
         "no partition 7"
         in headrace("groups", "reset", group, "--topic", f"{topic}:7", "--to-latest", exit_code=1).stderr
@@ -127,7 +130,7 @@ def test_what_cannot_be_reset(headrace: Headrace, group: str, topic: str) -> Non
     unknown = headrace("groups", "reset", group, "--topic", "nope", "--to-latest", exit_code=1).stderr
     assert "it does not exist (headrace topics list shows all)" in unknown
     refused = headrace("groups", "reset", group, "--topic", f"{topic}:2", "--shift", "1", exit_code=1)
-    assert "committed nothing" in refused.stderr
+    assert "no committed offset" in refused.stderr
 
 
 def test_delete(headrace: Headrace, group: str) -> None:
@@ -160,7 +163,7 @@ def test_groups_of_one_type_or_state(headrace: Headrace, group: str) -> None:
     assert group in listed("--type", "classic", "--state", "Empty")
     assert group not in listed("--type", "consumer")
     assert group in listed("--state", "empty", "--state", "Stable")
-    assert headrace("groups", "list", "--state", "Dead").stdout == "no group is like that\n"
+    assert headrace("groups", "list", "--state", "Dead").stdout == "no group matches\n"
     assert "reconciling" in headrace("groups", "list", "--state", "stabel", exit_code=2).stderr.lower()
     assert "classic" in headrace("groups", "list", "--type", "old", exit_code=2).stderr
 

@@ -71,9 +71,7 @@ def test_commands_and_options_further_in_are_met_in_the_same_way() -> None:
     assert 'unknown option "--zzz"' in CliRunner().invoke(cli, ["topics", "list", "--zzz"]).output
     early = CliRunner().invoke(cli, ["--bootstrap", "here:1", "topics", "list"])
     assert early.exit_code == 2
-    assert (
-        'unknown option "--bootstrap": options stand behind their command, as in headrace topics list' in early.output
-    )
+    assert 'unknown option "--bootstrap": options follow the command, as in headrace topics list' in early.output
     assert 'did you mean "--version"?' in CliRunner().invoke(cli, ["--verion"]).output
 
 
@@ -108,9 +106,11 @@ def test_failures_have_a_message_and_a_code() -> None:
     assert failed.exit_code == 1
     large = failure_of(OSError(errno.EFBIG, "File too large", "report.json"))
     assert large is not None
-    assert large.message.startswith("report.json cannot be written: File too large: let files be larger (ulimit -f)")
+    assert large.message.startswith(
+        "report.json cannot be written: File too large: raise the file size limit (ulimit -f)"
+    )
     denied = unwritable("run.log", PermissionError(errno.EACCES, "Permission denied"))
-    assert denied.message.endswith("Permission denied: see to its owner and its rights, or choose another place")
+    assert denied.message.endswith("Permission denied: check its owner and permissions, or choose another place")
     assert failure_of(ZeroDivisionError()) is None
 
 

@@ -220,7 +220,10 @@ def test_ctrl_c_says_how_many_were_sent(broker: EmbeddedBroker, topic: str) -> N
 def test_a_topic_that_is_made_by_writing_to_it_is_told(headrace: Headrace, broker: EmbeddedBroker, topic: str) -> None:
     misspelt = f"{topic}s"
     first = headrace("produce", misspelt, input="one\n")
-    assert first.stderr == f'sent 1 record to topic "{misspelt}", which was made for it (did you mean "{topic}"?)\n'
+    assert (
+        first.stderr
+        == f'sent 1 record to topic "{misspelt}", which was created automatically (did you mean "{topic}"?)\n'
+    )
     assert headrace("produce", misspelt, input="two\n").stderr == f'sent 1 record to topic "{misspelt}"\n'
     broker.delete_topic(misspelt)
     assert headrace("produce", misspelt, input="").stderr == f'sent 0 records to topic "{misspelt}"\n'
@@ -232,7 +235,7 @@ def test_nothing_is_drawn_over_what_is_typed(broker: EmbeddedBroker, topic: str)
     with subprocess.Popen(command, stdin=follower, stderr=follower) as process:
         os.close(follower)
         said = b""
-        while b"Ctrl-D ends\r\n" not in said:  # what is typed sooner may be shown before the end of the line
+        while b"Ctrl-D ends the input\r\n" not in said:  # what is typed sooner may be shown before the end of the line
             said += os.read(leader, 1 << 16)
         os.write(leader, b"one\n\x04")
         with suppress(OSError):  # the end of a terminal without a process
@@ -241,7 +244,7 @@ def test_nothing_is_drawn_over_what_is_typed(broker: EmbeddedBroker, topic: str)
     os.close(leader)
     assert process.returncode == 0
     assert said.decode().splitlines() == [
-        "one record per line; Ctrl-D ends",
+        "enter one record per line; Ctrl-D ends the input",
         "one",
         f'sent 1 record to topic "{topic}"',
     ]

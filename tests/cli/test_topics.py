@@ -42,7 +42,7 @@ def test_describe_as_json(headrace: Headrace, topic: str) -> None:
 def test_creating_what_exists_fails_unless_allowed(headrace: Headrace, topic: str) -> None:
     refused = headrace("topics", "create", topic, exit_code=1)
     assert "TOPIC_ALREADY_EXISTS" in refused.stderr
-    assert "exists already" in headrace("topics", "create", topic, "--if-not-exists").stdout
+    assert "already exists" in headrace("topics", "create", topic, "--if-not-exists").stdout
 
 
 def test_one_bad_topic_does_not_stop_the_others(headrace: Headrace) -> None:
@@ -60,13 +60,13 @@ def test_a_wrong_config_name_is_met_with_the_nearest(headrace: Headrace) -> None
 
 
 def test_configs_without_effect_are_told_and_promises_refused(headrace: Headrace, topic: str) -> None:
-    told = 'headrace: config "segment.jitter.ms" is kept and has no effect in this release\n'
+    told = 'headrace: config "segment.jitter.ms" is stored but has no effect in this release\n'
     assert headrace("topics", "create", "told", "--config", "segment.jitter.ms=5").stderr == told
     assert headrace("topics", "alter", topic, "--config", "segment.jitter.ms=5").stderr == told
     assert headrace("configs", "alter", "--topic", topic, "--set", "segment.jitter.ms=6").stderr == told
     assert headrace("configs", "alter", "--topic", topic, "--set", "segment.jitter.ms=0").stderr == ""
     refused = headrace("topics", "create", "tiered", "--config", "remote.storage.enable=true", exit_code=1).stderr
-    assert "tiered storage is not served" in refused
+    assert "tiered storage is not supported" in refused
 
 
 def test_alter(headrace: Headrace, topic: str) -> None:
@@ -91,7 +91,7 @@ def test_delete_warns_of_an_internal_topic(headrace: Headrace, topic: str) -> No
     assert "is internal" not in headrace("topics", "delete", topic, input="n\n", exit_code=1).stderr
     headrace("groups", "reset", "warned", "--topic", topic, "--to-earliest", "--yes")
     asked = headrace("topics", "delete", "__consumer_offsets", input="n\n", exit_code=1)
-    assert '"__consumer_offsets" is internal: what coordinators keep in it is lost' in asked.stderr
+    assert '"__consumer_offsets" is internal: the state that coordinators keep in it is lost' in asked.stderr
 
 
 def test_delete_asks(headrace: Headrace, topic: str) -> None:

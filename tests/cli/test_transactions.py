@@ -95,29 +95,26 @@ def test_abort(headrace: Headrace, opened: OpenTransaction, topic: str) -> None:
     wrong = headrace("transactions", "abort", f"{opened.id}x", "--yes", exit_code=1).stderr
     assert f'cannot abort transactional id "{opened.id}x": it does not exist, did you mean "{opened.id}"?' in wrong
     again = headrace("transactions", "abort", opened.id, "--yes", exit_code=1)
-    assert "has no open transaction, it is Empty (headrace transactions list --open" in again.stderr
+    assert "has no open transaction; its state is Empty (headrace transactions list --open" in again.stderr
 
 
 def test_wrong_use_says_what_to_do(headrace: Headrace) -> None:
-    assert "say what to abort" in headrace("transactions", "abort", exit_code=2).stderr
-    assert "--topic goes with --hanging" in headrace("transactions", "list", "--topic", "t", exit_code=2).stderr
-    assert (
-        "of the other filters only --topic"
-        in headrace("transactions", "list", "--hanging", "--open", exit_code=2).stderr
-    )
+    assert "give transactional ids or --hanging" in headrace("transactions", "abort", exit_code=2).stderr
+    assert "--topic requires --hanging" in headrace("transactions", "list", "--topic", "t", exit_code=2).stderr
+    assert "only the filter --topic" in headrace("transactions", "list", "--hanging", "--open", exit_code=2).stderr
     for narrower in (("--open",), ("--longer-than", "1s")):
         told = headrace("transactions", "list", "--state", "Empty", *narrower, exit_code=2).stderr
-        assert "open transactions are in one of the states" in told
+        assert "open transactions have one of the states" in told
     assert "is not a duration: write" in headrace("transactions", "list", "--longer-than", "soon", exit_code=2).stderr
     wrong = headrace("transactions", "list", "--pattern", "(a", exit_code=2).stderr
-    assert wrong == 'headrace: the broker does not understand --pattern "(a": the expression ends too early\n'
+    assert wrong == 'headrace: the broker refuses --pattern "(a": the expression ends too early\n'
 
 
 def test_an_open_transaction_with_a_coordinator_does_not_hang(
     headrace: Headrace, opened: OpenTransaction, topic: str
 ) -> None:
-    assert headrace("transactions", "list", "--hanging", "--topic", topic).stdout.startswith("nothing hangs")
-    assert headrace("transactions", "abort", "--hanging", "--topic", topic).stdout.startswith("nothing hangs")
+    assert headrace("transactions", "list", "--hanging", "--topic", topic).stdout.startswith("no hanging transactions")
+    assert headrace("transactions", "abort", "--hanging", "--topic", topic).stdout.startswith("no hanging transactions")
     opened.producer.commit_transaction(WAIT_S)
 
 
@@ -134,7 +131,7 @@ def test_what_hangs_is_found_and_aborted() -> None:
         done = headrace("transactions", "abort", "--hanging", "--topic", topic, "--yes").stdout.splitlines()
         assert done[-1] == f"aborted the transaction of producer {found['producer_id']} in {topic}-1"
         assert stable_offset(broker, topic, 1) == 2  # the record and its marker
-        assert headrace("transactions", "list", "--hanging").stdout.startswith("nothing hangs")
+        assert headrace("transactions", "list", "--hanging").stdout.startswith("no hanging transactions")
         opened.producer.purge()
 
 

@@ -99,7 +99,7 @@ def test_describe_broker_lists_every_config() -> None:
         ({"listeners": "A://x:1,A://x:2"}, "two listeners named A"),
         ({"listeners": ""}, "names no address for clients"),
         ({"listeners": "INSIDE://x:1"}, 'add "INSIDE:PLAINTEXT" to listener.security.protocol.map'),
-        ({"listeners": "SSL://x:1"}, "SSL, which is not served yet"),
+        ({"listeners": "SSL://x:1"}, "SSL, which is not supported yet"),
         ({"advertised.listeners": "OTHER://x:1"}, '"OTHER", which "listeners" does not'),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "no client can connect to"),
         ({"listener.security.protocol.map": "A:TLS"}, "must be NAME:PROTOCOL"),
@@ -136,7 +136,7 @@ def test_addresses_are_written_and_read(address: tuple[str, int]) -> None:
 
 def test_topic_configs_are_checked_together() -> None:
     check_topic({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "6"}, topic="orders")
-    with pytest.raises(ConfigError, match=r"must not be above max\.compaction\.lag\.ms, which is 6"):
+    with pytest.raises(ConfigError, match=r"must not exceed max\.compaction\.lag\.ms, which is 6"):
         check_topic({"min.compaction.lag.ms": "7", "max.compaction.lag.ms": "6"}, topic="orders")
 
 

@@ -64,7 +64,7 @@ def test_null_and_empty_look_different_in_a_format() -> None:
     assert line(record(b"", None)) == b":null:0:-1"
 
 
-@pytest.mark.parametrize(("text", "message"), [("%q", "%k"), ("%", '"%" is not known'), (r"\q", "not an escape")])
+@pytest.mark.parametrize(("text", "message"), [("%q", "%k"), ("%", '"%" is unknown'), (r"\q", "not an escape")])
 def test_wrong_formats_are_explained(text: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         parse_format(text)

@@ -60,7 +60,7 @@ def test_yaml_aliases_serve_and_cannot_multiply() -> None:
     shared = "base: &base {a: 1}\nx: *base\ny: *base\n"
     assert parse_document(shared, ".yaml", "t") == {"base": {"a": 1}, "x": {"a": 1}, "y": {"a": 1}}
     bomb = "a: &a [1, 1]\n" + "".join(f"b{n}: &b{n} [*{'a' if n == 0 else f'b{n - 1}'}, *a]\n" for n in range(30))
-    with pytest.raises(PlanError, match="t:2: an alias may not stand inside an anchored block"):
+    with pytest.raises(PlanError, match="t:2: an alias is not allowed inside an anchored block"):
         parse_document(bomb, ".yaml", "t")
 
 
@@ -101,7 +101,7 @@ JSON = """\
         (YAML.format("configs: {a: [{b: 1}]}"), 't.yaml:4: topic "orders": config "a" must be a string'),
         ("topics:\n- nam: chat\n", 't.yaml:2: topic 1 has "nam": did you mean "name"?'),
         ("topics:\n- name: a\n- name: a\n", 't.yaml:3: topic "a" is in the file twice'),
-        ("\ntopic:\n- name: a\n", 't.yaml:2: the file must hold one list named "topics"'),
+        ("\ntopic:\n- name: a\n", 't.yaml:2: the file must contain one list named "topics"'),
     ],
 )
 def test_a_mistake_names_the_file_the_line_and_what_was_meant(text: str, message: str, tmp_path: Path) -> None:

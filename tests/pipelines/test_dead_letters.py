@@ -136,7 +136,7 @@ def test_a_rewind_and_a_replay_say_that_a_record_would_be_read_with_its_letter(
     sent = CliRunner().invoke(cli, ["pipeline", "replay-dlq", *more, "--reason", "user_id"], catch_exceptions=False)
     assert sent.stdout == "sent 2 letters again, left 2 for later\n"
     rewound = CliRunner().invoke(cli, ["pipeline", "rewind", *more, "--to-earliest", "--yes"], catch_exceptions=False)
-    assert "2 dead letters behind this start went back to their topics" in rewound.stderr
+    assert "2 dead letters after this start were sent back to their topics" in rewound.stderr
     sent = CliRunner().invoke(cli, ["pipeline", "replay-dlq", *more], catch_exceptions=False)
     assert sent.stdout == "sent 0 letters again, left 0 for later\n"
     assert "2 letters of before the last rewind stayed" in sent.stderr

@@ -74,7 +74,7 @@ def test_the_next_run_begins_where_it_was_told(
     assert json.loads(shown.output) == {"input": {TOPIC: starts}}
     assert Checkpoint(folder / "checkpoint").note() == before
     done = rewind(folder, broker, *target, "--yes")
-    assert (done.exit_code, "begins there with its next run (generation 1)" in done.output) == (0, True), done.output
+    assert (done.exit_code, "starts there (generation 1)" in done.output) == (0, True), done.output
     note = Checkpoint(folder / "checkpoint").note()
     assert (note.generation, note.starts) == (1, {"input": {TOPIC: starts}})
 
@@ -129,11 +129,11 @@ def test_the_rows_of_a_batch_that_was_not_finished_are_not_passed_over(broker: E
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        ((), 2, "say where to"),
-        (("--to-earliest", "--to-latest"), 2, "say where to"),
+        ((), 2, "give one of --to-earliest"),
+        (("--to-earliest", "--to-latest"), 2, "give one of --to-earliest"),
         (("--to-time", "soon"), 2, '"soon" is not a time'),
         (("--to-batch", "9"), 1, "batch 9 is not in the checkpoint any more: there are 3 to 3"),
-        (("--to-earliest",), 1, "nothing was changed, as standard input holds no answer"),
+        (("--to-earliest",), 1, "nothing was changed: confirmation is needed"),
     ],
 )
 def test_what_says_nothing_useful_changes_nothing(

@@ -76,9 +76,9 @@ def test_programs_get_numbers_and_nulls(known: dict[str, Known], capsys: pytest.
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("status", 'nothing is known of pipeline "{}"'),
+        ("status", 'pipeline "{}" is unknown to the broker'),
         ("stop", 'pipeline "{}" is not running'),
-        ("lag", 'pipeline "{}" has done no batch yet'),
+        ("lag", 'pipeline "{}" has not completed a batch yet'),
     ],
 )
 def test_a_misspelt_name_is_met_with_the_nearest(known: dict[str, Known], command: str, said: str) -> None:
@@ -98,8 +98,8 @@ def test_a_misspelt_name_is_met_with_the_nearest(known: dict[str, Known], comman
 @pytest.mark.parametrize(
     ("is_replaced", "said"),
     [
-        (False, "run c13a571dfb02 has not stopped in 1 s: its batch takes longer, or it is gone"),
-        (True, "run c13a571dfb02 is gone, and run d24 has its place: stop that one"),
+        (False, "run c13a571dfb02 has not stopped within 1 s: its batch takes longer, or its process is gone"),
+        (True, "run c13a571dfb02 is gone, and run d24 has replaced it: stop that one"),
     ],
 )
 def test_a_run_that_is_not_heard_of_has_not_stopped(

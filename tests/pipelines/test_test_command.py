@@ -44,7 +44,7 @@ def test_a_missing_fixture_is_named(folder: Path) -> None:
 def test_a_fixture_that_is_not_read_is_named(folder: Path) -> None:
     (folder / "fixtures" / "order.jsonl").write_text("{}\n")
     assert (
-        f'{folder}/fixtures/order.jsonl is of a topic that the pipeline does not read: did you mean "orders"?'
+        f'{folder}/fixtures/order.jsonl names a topic that the pipeline does not read: did you mean "orders"?'
         in said(folder)
     )
 
@@ -56,7 +56,7 @@ def test_an_expected_file_of_no_sink_is_named(folder: Path) -> None:
 
 def test_without_anything_expected_update_is_named(folder: Path) -> None:
     (folder / "expected" / "clean.jsonl").unlink()
-    assert "there is nothing to compare with: `headrace pipeline test --update` writes what" in said(folder)
+    assert "there is nothing to compare: `headrace pipeline test --update` writes the" in said(folder)
 
 
 def test_what_is_written_is_what_is_expected() -> None:

@@ -24,7 +24,7 @@ def test_the_example_is_valid_as_it_is(tmp_path: Path) -> None:
     assert 'pipeline "my-orders" is valid (1 source, 1 sink)' in checked.output
     again = CliRunner().invoke(cli, ["pipeline", "init", str(folder)])
     assert again.exit_code == 1
-    assert "is there already: choose another folder" in again.output
+    assert "already exists: choose another folder" in again.output
 
 
 def test_mistakes_are_printed_with_file_and_line(tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ def test_a_job_runs_on_a_cluster_of_two_workers(
         ended = runner.invoke(cli, ["spark", "down", "--folder", folder])
     assert f"the cluster at {cluster.master} is down" in ended.output
     assert not any(Path(f"/proc/{each.process_id}").exists() for each in cluster.processes)
-    assert "no cluster was up" in runner.invoke(cli, ["spark", "down", "--folder", folder]).output
+    assert "no cluster was running" in runner.invoke(cli, ["spark", "down", "--folder", folder]).output
 
 
 def test_a_size_that_spark_does_not_know_is_told_at_once(tmp_path: Path) -> None:

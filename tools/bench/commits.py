@@ -1,4 +1,4 @@
-"""Offset commits: how many a broker takes over many connections, each of a group of its own, and what each costs."""
+"""Offset commit load: rate and CPU over many connections, each with its own group."""
 
 import time
 from collections.abc import Sequence
@@ -18,18 +18,18 @@ from headrace.wire.messages import find_coordinator, offset_commit, offset_fetch
 COMMIT_VERSION = 8
 FETCH_VERSION = 8
 FIND_VERSION = 4
-NOBODY = -1
+NO_MEMBER = -1
 """The generation of a consumer without membership."""
 
 OFFSETS_PER_ROUND = 1_000
-"""Apart, so that a round does not find what an earlier one committed."""
+"""Distance of the offsets of two rounds, so that a round does not read offsets of an earlier one."""
 
 _ANSWER_HEAD_BYTES = 4 + 4 + 1 + 4
 """Size, correlation id, no tags, throttle time."""
 
 
 class CommitRounds:
-    """Each connection commits one offset of one group, again and again; they are read back at the end."""
+    """Each connection commits one offset of one group repeatedly; the offsets are read back at the end."""
 
     def __init__(
         self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, connections: int, depth: int, seconds: float
@@ -71,11 +71,11 @@ class CommitRounds:
         found = {each.group_id: each.topics[0].partitions[0].committed_offset for each in answer.groups if each.topics}
         if found != offsets:
             wrong = sum(found.get(group) != offset for group, offset in offsets.items())
-            raise RunRejected(f"{wrong} of {len(offsets)} groups have another offset than was committed")
+            raise RunRejected(f"{wrong} of {len(offsets)} groups have a different offset than was committed")
 
 
 def wait_for_coordinators(address: str, groups: Sequence[str]) -> None:
-    """Until each group has one that answers: the first question makes the topic that keeps them."""
+    """Wait until the coordinator of each group responds; the first request creates the offsets topic."""
     request = find_coordinator.FindCoordinatorRequest(key=groups[0], coordinator_keys=tuple(groups))
     asked = offset_fetch.OffsetFetchRequest(
         groups=tuple(offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups)
@@ -107,7 +107,7 @@ def _frame(topic: str, group: str, offset: int) -> bytes:
     )
     request = offset_commit.OffsetCommitRequest(
         group_id=group,
-        generation_id_or_member_epoch=NOBODY,
+        generation_id_or_member_epoch=NO_MEMBER,
         member_id="",
         topics=(offset_commit.OffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
     )

@@ -1,4 +1,4 @@
-"""Compaction: what cleaning costs on one core, and what a producer notices of it."""
+"""Compaction loads: cleaning on one core, and a producer beside a compaction."""
 
 import itertools
 import threading
@@ -41,7 +41,7 @@ BATCH_BYTES = 16_000
 KEY_MAP_BYTES = 256 << 20
 SEGMENT_BYTES = 16 << 20
 REWRITES_PER_KEY = 4
-"""How often each key is written: of so many records one stays."""
+"""Records per key, of which compaction keeps one."""
 COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(SEGMENT_BYTES)}
 PRODUCE_VERSION = 9
 SEND_TIMEOUT_MS = 30_000
@@ -49,7 +49,7 @@ COMPRESSION_NAMES = {Compression.NONE: "plain", Compression.LZ4: "lz4", Compress
 
 
 class CleaningRounds:
-    """A log on disk that one process cleans, over and over; nothing is put in use."""
+    """A log on disk that one process cleans repeatedly; the cleaned segments are discarded."""
 
     def __init__(self, folder: Path, *, record_bytes: int, total_bytes: int, compression: int) -> None:
         self._disk = RealDisk()
@@ -75,7 +75,7 @@ class CleaningRounds:
                     remove_cleaned(self._disk, plan.folder, result.files.base_offset, plan.unique)
         cpu, seconds = time.process_time() - cpu_began, time.monotonic() - began
         if not kept:
-            raise BenchError("the cleaning kept nothing")
+            raise BenchError("cleaning kept no records")
         megabytes = self._plain_bytes / 1e6
         return {
             "megabytes_per_second": megabytes / cpu,
@@ -92,7 +92,7 @@ class CleaningRounds:
 
 
 class BesideCompactionRounds:
-    """A paced producer alone, and again while the broker compacts another topic all the time."""
+    """A paced producer alone, and beside a broker that compacts another topic continuously."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class BesideCompactionRounds:
         seconds: float,
         metrics: tuple[str, int] | None = None,
     ) -> None:
-        """`metrics` is where the broker's page of metrics is, which has the lengths of its loop's turns."""
+        """Prepare the rounds. `metrics` is the address of the broker's metrics page, for the duration of loop turns."""
         self._broker = broker
         self._metrics = metrics
         self._client = client
@@ -124,7 +124,7 @@ class BesideCompactionRounds:
         finally:
             passes = compacting.end()
         if not passes:
-            raise BenchError("no compaction was asked for meanwhile")
+            raise BenchError("no compaction ran during the round")
         alone_p99, beside_p99 = alone.p99_us(), beside.p99_us()
         found = {"alone_p99_us": alone_p99, "beside_p99_us": beside_p99, "p99_ratio": beside_p99 / alone_p99}
         if turns_before:
@@ -155,7 +155,7 @@ class BesideCompactionRounds:
 
 
 class _Compacting:
-    """Asks for one pass after the other; every key is there once, so each pass has all of it to look through."""
+    """Starts one compaction pass after another; every key exists once, so each pass reads the whole log."""
 
     INTERVAL_SECONDS = 0.5
 
@@ -168,7 +168,7 @@ class _Compacting:
         self._thread.start()
 
     def end(self) -> int:
-        """How many passes were asked for."""
+        """Stop, and return the number of passes that were started."""
         self._over.set()
         self._thread.join()
         return self._asked

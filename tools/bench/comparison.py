@@ -1,4 +1,4 @@
-"""The comparison: every load of the table on Headrace, on Apache Kafka where it can be had, and on the bare calls."""
+"""Comparison of all loads on Headrace, on Apache Kafka if available, and on bare system calls."""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ IN_PROCESS = "this process"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How much is done: the whole in about a quarter of an hour, the quick form in about four minutes."""
+    """Size of a comparison: the full one takes about 15 minutes, the quick one about four."""
 
     rounds: int
     consume_rounds: int
@@ -67,7 +67,7 @@ class Extent:
     recovery_small_bytes: int
     recovery_large_bytes: int
     disk_bytes: int
-    """What all of it takes at most."""
+    """Disk space that the whole comparison needs at most."""
 
     is_quick: bool
 
@@ -121,7 +121,7 @@ class Maker(Protocol):
 
 
 class Comparison:
-    """Runs the parts asked for and collects what they measured; a part that fails is told and left out."""
+    """Runs the selected parts and collects their measurements; a failed part is reported and skipped."""
 
     def __init__(self, folder: Path, *, extent: Extent, with_kafka: bool, tell: Told) -> None:
         self.folder = folder
@@ -132,17 +132,17 @@ class Comparison:
             self.makers[KAFKA_NAME] = KafkaBroker
         self.measurements: list[Measurement] = []
         self.failures: dict[str, str] = {}
-        """Why a part has no figures, or not all of them."""
+        """Reasons of failed parts, by name."""
 
         self._tell = tell
         self._loaded: list[BrokerProcess] = []
 
     def run(self, names: Sequence[str]) -> None:
-        """First what shares one pair of running brokers, then what starts its own."""
+        """Run the parts that share running brokers first, then those that start their own."""
         free_bytes = shutil.disk_usage(self.folder).free
         if free_bytes < self.extent.disk_bytes:
             needed, free = self.extent.disk_bytes / 1e9, free_bytes / 1e9
-            raise BenchError(f"this takes {needed:.0f} GB of disk and {free:.0f} are free: give another --folder")
+            raise BenchError(f"this needs {needed:.0f} GB of disk and {free:.0f} GB are free: choose another --folder")
         with ExitStack() as stack:
             if any(name in LOADED_PARTS for name in names):
                 self._loaded = [stack.enter_context(broker).start() for broker in self.new_brokers("loaded")]
@@ -156,7 +156,7 @@ class Comparison:
     def _run(self, name: str, part: Part) -> None:
         try:
             part(self)
-        except Exception as error:  # one broken part must not cost the ten minutes of the others
+        except Exception as error:  # a failed part must not cost the ten minutes of the others
             deaths = [broker.epitaph() for broker in self._loaded]
             expected = isinstance(error, BenchError | ClientError)
             reason = str(error) if expected else f"{type(error).__name__}: {error}"
@@ -164,7 +164,7 @@ class Comparison:
             self._tell(f"{name} does not count: {reason}")
 
     def new_brokers(self, purpose: str, settings: Mapping[str, str] | None = None) -> list[BrokerProcess]:
-        """One of each kind, with nothing in it, not started yet."""
+        """Create one empty broker of each kind, without starting it."""
         self._tell(f"brokers for {purpose}")
         return [make(self.folder / f"{purpose}-{place}", settings) for place, make in enumerate(self.makers.values())]
 
@@ -179,7 +179,7 @@ class Comparison:
         client: str = "",
         others: Mapping[str, Measured] | None = None,
     ) -> None:
-        """A load on the running brokers in turns, after each has been warmed up, by the same load or by `warm`."""
+        """Measure a load on the running brokers in alternating rounds, after a warm-up by it or by `warm`."""
         subjects = {broker.name: make(broker) for broker in self._loaded}
         if warm_figure:
             for broker in self._loaded:
@@ -277,7 +277,7 @@ def groups(comparison: Comparison) -> None:
 
 
 def compaction(comparison: Comparison) -> None:
-    """Ours alone: Apache Kafka compacts when it chooses to."""
+    """Measure Headrace alone: the time at which Apache Kafka compacts cannot be chosen."""
     extent = comparison.extent
     cleaning = CleaningRounds(
         comparison.folder / "cleaning",
@@ -309,7 +309,7 @@ def start(comparison: Comparison) -> None:
 
 
 def idle(comparison: Comparison) -> None:
-    """Apache Kafka takes a minute for its partitions, so that the quick form leaves it out."""
+    """Measure idle brokers; the quick form skips Apache Kafka, which needs a minute for its partitions."""
     extent = comparison.extent
     brokers = comparison.new_brokers("idle")
     for broker in brokers[:1] if extent.is_quick else brokers:

@@ -1,4 +1,4 @@
-"""Durable: a sync before every acknowledgement, shared by all who wait, against one sync per request."""
+"""Durable load: a sync before every acknowledgement, shared by all waiting requests, against one sync per request."""
 
 from pathlib import Path
 
@@ -17,11 +17,11 @@ DURABLE_LOADS = {
     targets.DURABLE_SINGLE: ProduceLoad(connections=64, depth=1, records=1, record_bytes=100, acks=-1, seconds=2.0),
     targets.DURABLE_PIPELINED: ProduceLoad(connections=64, depth=8, records=1, record_bytes=100, acks=-1, seconds=2.0),
 }
-"""With acks=all, which is what waits for the sync."""
+"""Loads with acks=all, which waits for the sync."""
 
 
 class DurableRounds:
-    """Each round measures the bare syncs of the disk before and after, since they vary from minute to minute."""
+    """Rounds that measure bare syncs of the disk before and after the load, because they vary over minutes."""
 
     def __init__(
         self, broker: MeasuredBroker, client: ReplayClient, load: ProduceLoad, *, folder: Path, topic: str

@@ -1,4 +1,4 @@
-"""The floor: the bare system calls of this machine in the shape of the loads, to hold the broker against."""
+"""Floors: the cost of the bare system calls of each load, as a lower bound for a broker."""
 
 import os
 import socket
@@ -29,7 +29,7 @@ SYNC_SIZES = (200, 4_096, 65_536, 1_048_576)
 
 
 class AppendFloorRounds:
-    """The frames of a produce load, taken by a loop that receives, computes the checksum, writes and answers."""
+    """Rounds of a produce load on a loop that receives, computes the checksum, writes and responds."""
 
     def __init__(self, folder: Path, client: ReplayClient, load: ProduceLoad) -> None:
         self._folder = folder
@@ -54,12 +54,12 @@ class AppendFloorRounds:
                 report = send(self._client, address, frames, load)
                 cpu = processes.cpu_seconds(process.pid) - before
             if path.stat().st_size != report.requests * frames.batch_bytes:
-                raise RunRejected("the bare loop did not write what it was sent")
+                raise RunRejected("the bare loop did not write the data that it received")
         return produce_round(report, report.requests * frames.batch_bytes, cpu)
 
 
 class GiveFloorRounds:
-    """A file given by sendfile, or one buffer by send, to a reader that throws it away; CPU of the sender."""
+    """Rounds that send a file by sendfile, or a buffer by send, to a reader that discards it; CPU of the sender."""
 
     def __init__(self, folder: Path, *, by_sendfile: bool, total_bytes: int = GIVEN_BYTES) -> None:
         self._folder = folder
@@ -79,7 +79,7 @@ class GiveFloorRounds:
 
 
 class SyncRounds:
-    """Write so many bytes at the end of a file and sync it, again and again: durable requests one at a time."""
+    """Rounds that append to a file and sync it repeatedly, like durable requests one at a time."""
 
     def __init__(self, folder: Path, *, size: int, seconds: float) -> None:
         self._folder = folder
@@ -121,13 +121,13 @@ def _write(path: Path, total_bytes: int) -> None:
 
 
 def _swallow(address: str, total_bytes: int) -> float:
-    """Read so many bytes; the seconds it took."""
+    """Read this many bytes and return the duration in seconds."""
     buffer = memoryview(bytearray(CHUNK_BYTES))
     with socket.create_connection(host_and_port(address)) as peer:
         began, received = time.monotonic(), 0
         while received < total_bytes:
             count = peer.recv_into(buffer)
             if not count:
-                raise RunRejected(f"only {received} of {total_bytes} bytes came")
+                raise RunRejected(f"only {received} of {total_bytes} bytes were received")
             received += count
         return time.monotonic() - began

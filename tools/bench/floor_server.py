@@ -1,12 +1,12 @@
-"""The bare loops that a broker cannot beat, as a program: what the system calls alone cost from Python.
+"""Server with the bare loops of a broker: the cost of the system calls alone from Python.
 
     python -m tools.bench.floor_server append FILE BATCH_AT BATCH_BYTES ANSWER_BYTES
-        takes Produce frames, computes the checksum, writes the batch, answers; no offsets, no limits, no protocol
+        receives Produce frames, computes the checksum, writes the batch, responds; no offsets, limits or protocol
     python -m tools.bench.floor_server sendfile FILE TOTAL_BYTES
     python -m tools.bench.floor_server send FILE TOTAL_BYTES
-        give a file, or one buffer again and again, to who connects first, then print the CPU seconds it took
+        send a file, or one buffer repeatedly, to the first client, then print the CPU seconds
 
-The first line on stdout is `listening on HOST:PORT`. `append` goes on until it is terminated.
+The first line on stdout is `listening on HOST:PORT`. `append` runs until it is terminated.
 """
 
 import os
@@ -30,7 +30,7 @@ _SIZE = Struct(">i")
 
 
 class Appender:
-    """Frames of one length from any number of connections, into one file."""
+    """Writes frames of equal length from any number of connections to one file."""
 
     def __init__(self, listener: socket.socket, path: str, batch_at: int, batch_bytes: int, answer_bytes: int) -> None:
         self._listener = listener
@@ -61,7 +61,7 @@ class Appender:
         self._poller.register(peer.fileno(), select.EPOLLIN)
 
     def _serve(self, connection: "_Connection") -> None:
-        # Of a large frame exactly the rest is taken, so that nothing has to be moved.
+        # Reads exactly the rest of a large frame, so that no bytes have to be moved.
         end = self._frame_bytes if self._frame_bytes > LARGE_FRAME_BYTES else BUFFER_BYTES
         count = connection.peer.recv_into(connection.view[connection.have : end])
         if not count:

@@ -1,4 +1,4 @@
-"""What a broker holds while nothing happens: memory per connection and per partition, and starting with many."""
+"""Idle loads: memory per connection and per partition, and a start with many partitions."""
 
 import resource
 import time
@@ -16,13 +16,13 @@ API_VERSIONS_VERSION = 3
 PARTITIONS_PER_TOPIC = 100
 SPARE_DESCRIPTORS = 200
 SETTLE_SECONDS = 1.0
-"""Before memory is read, so that work of the moment before has ended."""
+"""Delay before memory is read, so that earlier work has ended."""
 
 MEGABYTE = 1_000_000
 
 
 class ConnectionRounds:
-    """Rounds of `connections_round`, each on a broker that was started anew: memory once used is used again."""
+    """Rounds of `connections_round`, each on a restarted broker, because a process reuses its memory."""
 
     def __init__(self, broker: MeasuredBroker, *, connections: int) -> None:
         self._broker = broker
@@ -31,7 +31,7 @@ class ConnectionRounds:
 
     def __call__(self) -> Round:
         if self._is_used:
-            assert isinstance(self._broker, BrokerProcess), "somebody else's broker is measured once"
+            assert isinstance(self._broker, BrokerProcess), "a running broker is measured once"
             self._broker.stop()
             self._broker.start()
         self._is_used = True
@@ -54,7 +54,7 @@ class PartitionRounds:
 
 
 def connections_round(broker: MeasuredBroker, *, connections: int) -> Round:
-    """The memory of so many connections that asked one question each and fell silent."""
+    """Measure the memory of connections that have sent one request each and are idle."""
     allow_descriptors(connections + SPARE_DESCRIPTORS)
     before = _settled_bytes(broker)
     links: list[Link] = []
@@ -71,7 +71,7 @@ def connections_round(broker: MeasuredBroker, *, connections: int) -> Round:
 
 
 def partitions_round(broker: BrokerProcess, *, partitions: int) -> Round:
-    """What so many partitions add to memory, and how long the broker takes to serve them all after a clean stop."""
+    """Measure the memory of partitions, and the time to serve all of them after a clean stop."""
     before = _settled_bytes(broker)
     names = [f"many-{number}" for number in range(partitions // PARTITIONS_PER_TOPIC)]
     create_topics(broker.address, names, partitions=PARTITIONS_PER_TOPIC)
@@ -90,12 +90,12 @@ def partitions_round(broker: BrokerProcess, *, partitions: int) -> Round:
 
 
 def allow_descriptors(count: int) -> None:
-    """Raise the limit of open files as far as this takes; BenchError if the system does not allow it."""
+    """Raise the limit of open files as needed; raise BenchError if the hard limit is too low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= count:
         return
     if hard < count:
-        raise BenchError(f"{count} connections need as many open files, and the hard limit is {hard}: raise ulimit -Hn")
+        raise BenchError(f"{count} connections need as many open files, but the hard limit is {hard}: raise ulimit -Hn")
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
@@ -103,5 +103,5 @@ def _settled_bytes(broker: MeasuredBroker) -> int:
     time.sleep(SETTLE_SECONDS)
     resident = broker.resident_bytes()
     if resident is None:
-        raise BenchError("the memory of a broker is known only with its process id: give --broker-pid")
+        raise BenchError("the memory of a broker can be measured only with its process id: give --broker-pid")
     return resident

@@ -1,4 +1,4 @@
-"""Apache Kafka to compare with: fetched through Maven into the cache folder, started as one combined node."""
+"""Apache Kafka for comparison: downloaded from Maven into the cache folder, run as one combined node."""
 
 import os
 import shutil
@@ -28,9 +28,9 @@ _ARTIFACTS = (
 
 
 def kafka_libraries() -> Path:
-    """The folder with Kafka's jars, fetched at its first use; ToolMissing says what is not there."""
+    """Return the folder with Kafka's jars, downloaded on first use; ToolMissing names a missing tool."""
     if shutil.which("java") is None:
-        raise ToolMissing("Apache Kafka needs java, which is not on this machine")
+        raise ToolMissing("Apache Kafka needs java, which is not installed")
     return fetched_jars(f"kafka-{KAFKA_VERSION}", _ARTIFACTS, what="Apache Kafka")
 
 
@@ -42,7 +42,7 @@ class KafkaBroker(BrokerProcess):
         self._port, controller_port = free_ports(2)
         texts = {**_node_settings(self._port, controller_port, folder), **SHARED_SETTINGS, **(settings or {})}
         self._properties.write_text("".join(f"{name}={text}\n" for name, text in texts.items()))
-        # The tool takes what begins with a hyphen for an option.
+        # The tool takes an id that starts with a hyphen as an option.
         cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")
         command = [*self._java(), "kafka.tools.StorageTool", "format", "--standalone"]
         command += ["-t", cluster_id, "-c", str(self._properties)]
@@ -60,7 +60,7 @@ class KafkaBroker(BrokerProcess):
 
 
 def java_version() -> str:
-    """The first line that java prints about itself."""
+    """Return the first line of `java -version`."""
     with tempfile.TemporaryDirectory() as folder:
         messages = Path(folder) / "messages"
         processes.run(["java", "-version"], messages=messages, seconds_max=FORMAT_SECONDS_MAX)

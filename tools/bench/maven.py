@@ -1,4 +1,4 @@
-"""Jars from Maven: fetched into the cache folder at their first use."""
+"""Jars from Maven, downloaded into the cache folder on first use."""
 
 import shutil
 import tempfile
@@ -26,13 +26,13 @@ class Artifact(NamedTuple):
 
 
 def fetched_jars(name: str, artifacts: Sequence[Artifact], *, what: str, alone: bool = False) -> Path:
-    """The folder with these artifacts and all they need, or with these `alone`; ToolMissing says what is not there."""
+    """Return the folder with these artifacts and, unless `alone`, their dependencies; raise ToolMissing without mvn."""
     jars = cache_folder() / name
     if jars.is_dir():
         return jars
     maven = shutil.which("mvn")
     if maven is None:
-        raise ToolMissing(f"{what} is fetched with mvn, which is not on this machine")
+        raise ToolMissing(f"{what} is downloaded with mvn, which is not installed")
     with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
         messages, fetched = Path(folder) / "messages", Path(folder) / "fetched"
         commands = _lone(artifacts) if alone else [_with_all_they_need(artifacts, Path(folder))]

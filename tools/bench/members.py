@@ -1,4 +1,4 @@
-"""Members of a group without a consumer around them: many in one loop, each on a connection of its own."""
+"""Group members without a consumer: many members in one loop, each on its own connection."""
 
 import selectors
 import socket
@@ -28,16 +28,16 @@ Owned = frozenset[tuple[bytes | str, int]]
 
 
 class Member:
-    """One connection with at most one request unanswered."""
+    """A connection with at most one request in flight."""
 
     def __init__(self, address: str, group: str, topic: str, number: int) -> None:
         self.group, self.topic, self.number = group, topic, number
         self.owned: Owned = frozenset()
         self.generation = -1
         self.settled_at = 0.0
-        """When it was last told what it has, in its present generation."""
+        """Time of the last assignment in the current generation."""
         self.heard_at = 0.0
-        """When its last sign of life was answered."""
+        """Time of the last heartbeat response."""
         self.beat_at = 0.0
         self._codec: ModuleType | None = None
         self._version = 0
@@ -91,7 +91,7 @@ class Member:
 
 
 class ClassicMember(Member):
-    """An eager member: it joins, syncs, sends heartbeats, and joins again when it is told to."""
+    """An eager member of the classic protocol: joins, syncs, sends heartbeats, and rejoins on a rebalance."""
 
     def __init__(
         self, address: str, group: str, topic: str, number: int, *, partitions: int, session_ms: int, interval_ms: int
@@ -169,7 +169,7 @@ class ClassicMember(Member):
 
 
 class ConsumerMember(Member):
-    """A member of KIP-848, which lets go of partitions as soon as it is told to."""
+    """A member of the KIP-848 protocol, which revokes partitions as soon as the coordinator asks for it."""
 
     def begin(self) -> None:
         self.beat_at = float("inf")
@@ -221,7 +221,7 @@ class ConsumerMember(Member):
 
 
 class Fleet:
-    """All members of a group, driven together."""
+    """All members of a group in one loop."""
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = list(members)
@@ -234,13 +234,13 @@ class Fleet:
             member.begin()
 
     def spread(self, interval_seconds: float) -> None:
-        """Heartbeats come one after the other, as they do from machines that started at their own times."""
+        """Spread the heartbeats over the interval, like those of members that started at different times."""
         now = time.monotonic()
         for place, member in enumerate(self.members):
             member.beat_at = now + interval_seconds * place / len(self.members)
 
     def lose(self, member: Member) -> None:
-        """It dies: nothing is heard of it any more."""
+        """Let a member die: it sends nothing any more."""
         self._selector.unregister(member.socket)
         self.members.remove(member)
         member.close()
@@ -250,7 +250,7 @@ class Fleet:
         while not reached():
             now = time.monotonic()
             if now > deadline:
-                raise RunRejected(f"{what} within {seconds_max:g} s did not happen")
+                raise RunRejected(f"{what} did not occur within {seconds_max:g} s")
             for member in self.members:
                 if member.beat_at <= now and not member.waits:
                     member.beat()

@@ -1,4 +1,4 @@
-"""Metadata: what a request for all topics costs a broker that has many."""
+"""Metadata load: the cost of a request for all topics of a broker with many topics."""
 
 from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.errors import RunRejected
@@ -14,7 +14,7 @@ CONNECTIONS = 4
 
 
 class MetadataRounds:
-    """The topics are made at the first round."""
+    """Prepare the rounds; the first round creates the topics."""
 
     def __init__(
         self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, topics: int, partitions: int, seconds: float
@@ -38,7 +38,7 @@ class MetadataRounds:
         report = self._client.exchange(address, metadata_frames(CONNECTIONS), depth=1, seconds=self._seconds)
         after = self._broker.cpu_seconds()
         if report.bytes != report.requests * answer_bytes:
-            raise RunRejected("answers were not as long as the one that was looked at; were topics made meanwhile?")
+            raise RunRejected("responses differ in length from the checked one; were topics created in between?")
         figures = {
             "requests_per_second": report.requests / report.seconds,
             "p50_us": report.p50_us(),
@@ -50,7 +50,7 @@ class MetadataRounds:
         return figures
 
     def _check(self, address: str) -> int:
-        """That the answer holds every partition of every topic, with a leader; how long it is, with its size."""
+        """Check that the response has all partitions, each with a leader; return its length with the size field."""
         with Link(address) as link:
             body = link.exchange(metadata_frames(1).content)
         _, position = read_response_header(body, 0, len(body), api_key=metadata.API_KEY, api_version=METADATA_VERSION)

@@ -1,4 +1,4 @@
-"""Orders at a steady rate: encoded beforehand, so that sending costs next to nothing, with the time each was sent."""
+"""Orders at a steady rate, encoded in advance so that sending is cheap, with the times at which they arrived."""
 
 import threading
 import time
@@ -19,13 +19,13 @@ PRODUCE_VERSION = 9
 ACKS_ALL = -1
 SEND_TIMEOUT_MS = 30_000
 DENSITY = 1_000_000 / SECONDS
-"""Orders per second of the shop's time, as in the demo."""
+"""Orders per second of event time, as in the demo."""
 STAMPED = {"message.timestamp.type": "LogAppendTime"}
-"""The records are encoded long before they are sent: their topic has the broker stamp them."""
+"""Topic config: the broker sets the timestamps, because the records are encoded long before they are sent."""
 
 
 class Tick(NamedTuple):
-    """What is sent at one moment."""
+    """The records that are sent together."""
 
     frame: bytes
     counts: tuple[int, ...]
@@ -33,7 +33,7 @@ class Tick(NamedTuple):
 
 
 def encoded_ticks(topic: str, count: int, *, partitions: int, per_second: int, seed: int) -> list[Tick]:
-    """Orders of one customer are in one partition; the last tick closes all windows."""
+    """Encode the orders by ticks. Orders of a customer are in one partition; the last tick closes all windows."""
     seconds = round(count / DENSITY) + 1
     coming = orders(count, seed=seed, seconds=seconds)
     size = max(round(per_second * TICK_SECONDS), 1)
@@ -61,15 +61,15 @@ def _tick(topic: str, rows: Sequence[list[NewRecord]]) -> Tick:
 
 
 class PacedSender:
-    """A thread that sends the ticks at their times, and what it knows of when which record was there."""
+    """A thread that sends the ticks on time and knows when each record arrived."""
 
     def __init__(self, address: str, ticks: Sequence[Tick], *, partitions: int) -> None:
         self._address = address
         self._ticks = ticks
         self.times: list[float] = []
-        """When each tick was acknowledged."""
+        """Time of the acknowledgement of each tick."""
         self._ends: list[list[int]] = [[] for _ in range(partitions)]
-        """By partition: the end offset after each tick."""
+        """End offsets after each tick, by partition."""
         self._failure: BenchError | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._send, name="paced-orders")
@@ -105,16 +105,16 @@ class PacedSender:
             self._failure = error
 
     def rate(self) -> float:
-        """Orders a second, as it came to be; the last tick has none."""
+        """Return the actual rate in orders per second; the last tick has no orders."""
         return sum(ends[-2] for ends in self._ends) / (self.times[-2] - self.times[0])
 
     def sent_at(self, partition: int, offset: int) -> float | None:
-        """When the record was there; None if it is not sent yet."""
+        """Return the arrival time of a record; None if it has not been sent yet."""
         number = bisect_right(self._ends[partition], offset)
         return self.times[number] if number < len(self.times) else None
 
     def oldest(self, offsets: Iterator[tuple[int, int]]) -> float | None:
-        """When the first of these records, given by partition and offset, was there; None if there is none of them."""
+        """Return the arrival time of the first of these records, given by partition and offset; None for no records."""
         found = [at for partition, offset in offsets if (at := self.sent_at(partition, offset)) is not None]
         return min(found, default=None)
 

@@ -18,7 +18,7 @@ _NEW_PAGE = "# Performance\n"
 
 
 class Section(NamedTuple):
-    """The part of the page that one command writes."""
+    """The part of the page that a command writes."""
 
     command: str
     picture: Path
@@ -72,7 +72,7 @@ def write_page(
     verdicts: Sequence[Verdict],
     failures: Mapping[str, str],
 ) -> None:
-    """Replace what an earlier run wrote, and the picture and the rounds beside the page."""
+    """Replace the part of an earlier run, and the picture and the rounds beside the page."""
     text = page.read_text() if page.exists() else _NEW_PAGE
     if section.begin not in text or section.end not in text:
         text = f"{text.rstrip()}\n\n{section.begin}\n{section.end}\n"

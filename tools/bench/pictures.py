@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 PICTURE_COLUMNS = 88
 _WEB_FONT = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
-"""Rich's template loads a font from the network; a picture in a repository should not call anyone."""
+"""Rich's template loads a font from the network; a picture in a repository must not."""
 
 
 def picture(lines: Sequence[str], *, title: str) -> str:
-    """The lines as an SVG."""
+    """Return the lines as an SVG."""
     from rich.console import Console
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""A whole pipeline as users run it: `headrace pipeline run` on orders, from its start to rows that add up."""
+"""Pipeline load: `headrace pipeline run` on orders, from its start to output rows that are checked."""
 
 import json
 import shutil
@@ -29,19 +29,19 @@ FIRST_BATCH = "run to the first batch"
 VALIDATE_SECONDS = 1.0
 """At most."""
 TOLD = TopicPartition("__headrace_pipelines", 0)
-"""Where runs of pipelines tell of their batches."""
+"""The topic to which pipeline runs report their batches."""
 FEW_ORDERS = 1_000
 RUN_SECONDS_MAX = 900
 VALIDATE_SECONDS_MAX = 60
 POLL_MS = 200
 SUSTAINED_GROWTH_MAX = 1.25
-"""Orders of the last quarter may wait so many times as long as those of the quarter before: more is a growing queue."""
+"""Maximum ratio of the waits in the last quarter to those in the quarter before: more means a growing queue."""
 
 Batch = Mapping[str, Any]
 
 
 class PipelineRun:
-    """A process that runs the pipeline of the orders, and the batches it has told of."""
+    """A process that runs the pipeline of the orders, and the batches that it has reported."""
 
     def __init__(self, folder: Path, bootstrap: str) -> None:
         self._folder, self._messages = folder, folder / "messages.txt"
@@ -54,11 +54,11 @@ class PipelineRun:
         self._is_assigned = False
 
     def follow(self) -> None:
-        """Hear of new batches, at most for a moment."""
+        """Poll once for newly reported batches."""
         if self.process.poll() is not None:
             raise RunRejected(f"the pipeline has ended{processes.last_words(self._messages)}")
         if time.time() - self.began > RUN_SECONDS_MAX:
-            raise RunRejected(f"the pipeline has not come to its end in {RUN_SECONDS_MAX} s")
+            raise RunRejected(f"the pipeline has not finished within {RUN_SECONDS_MAX} s")
         if not self._is_assigned:
             if self._admin.topics([TOLD.topic])[0].error is not ErrorCode.NONE:
                 time.sleep(POLL_MS / 1000)
@@ -75,7 +75,7 @@ class PipelineRun:
         return sum(batch["rows"][kind] for batch in self.batches)
 
     def has_all(self, orders: int) -> bool:
-        """Everything is read, with the records that close the windows, and no window is open."""
+        """Tell whether all records including the closing ones are read and no window is open."""
         return self.rows("read") == orders + PARTITIONS and self.batches[-1]["state_rows"] == 0
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ def write_pipeline(folder: Path) -> None:
 
 @contextmanager
 def _broker(folder: Path, *, stamped: bool = False) -> Iterator[HeadraceBroker]:
-    """A new one with the topics of the orders."""
+    """Start a new broker with the topics of the orders."""
     with HeadraceBroker(folder / "broker") as broker:
         broker.start()
         create_topics(broker.address, [TOPIC], partitions=PARTITIONS, configs=STAMPED if stamped else None)
@@ -106,7 +106,7 @@ def _broker(folder: Path, *, stamped: bool = False) -> Iterator[HeadraceBroker]:
 
 
 def check_sum(bootstrap: str, run: PipelineRun, sent: int) -> None:
-    """Every order is in a window, late or dead; each of the three is counted on its own."""
+    """Check that every order is in a window, late or dead; each of the three is counted separately."""
     settings = {"bootstrap.servers": bootstrap}
     aggregated = sum(json.loads(record.value)["orders"] for record in read_topic(settings, RESULTS))
     dead = sum(1 for _ in read_topic(settings, DEAD))
@@ -116,7 +116,7 @@ def check_sum(bootstrap: str, run: PipelineRun, sent: int) -> None:
 
 
 def validate(folder: Path) -> Round:
-    """The command on a right file, from its start to its end."""
+    """Measure the command on a valid file, from start to exit."""
     write_pipeline(folder)
     began = time.monotonic()
     command = processes.python_command("-m", "headrace", "pipeline", "validate", str(folder))
@@ -128,7 +128,7 @@ def validate(folder: Path) -> Round:
 
 
 def first_batch(folder: Path) -> Round:
-    """From the start of the command until the first batch of a few orders is written."""
+    """Measure from the start of the command until the first batch of a few orders is written."""
     with _broker(folder) as broker:
         for _ in send_orders(broker.address, TOPIC, FEW_ORDERS, SEED):
             pass
@@ -139,7 +139,7 @@ def first_batch(folder: Path) -> Round:
 
 
 def all_orders(folder: Path, count: int) -> Round:
-    """Orders that are there already, from the start of the command until every one is written."""
+    """Measure orders that exist already, from the start of the command until all are written."""
     with _broker(folder) as broker:
         for _ in send_orders(broker.address, TOPIC, count, SEED):
             pass
@@ -154,18 +154,18 @@ def all_orders(folder: Path, count: int) -> Round:
                 "cpu_us_per_event": cpu_seconds / count * 1e6,
                 "seconds": _done(last) - run.began,
             }
-            if first["rows"]["read"] < count:  # there were more batches with orders than the first
+            if first["rows"]["read"] < count:  # there was more than one batch with orders
                 found["warm_events_per_second"] = (count - first["rows"]["read"]) / (_done(last) - _done(first))
             return found
 
 
 def steady(folder: Path, *, rate: int, seconds: int) -> Round:
-    """A producer that keeps its pace, and how long orders wait; counted in the second half, when all is warm."""
+    """Measure the waits of orders from a producer at a steady rate, in the second half, when everything is warm."""
     count = rate * seconds
     ticks = encoded_ticks(TOPIC, count, partitions=PARTITIONS, per_second=rate, seed=SEED)
     with _broker(folder, stamped=True) as broker, PipelineRun(folder / "pipeline", broker.address) as run:
         while not run.batches:
-            run.follow()  # the first batch is always planned, with nothing in it
+            run.follow()  # the first batch is always planned without records
         with PacedSender(broker.address, ticks, partitions=PARTITIONS) as sender:
             cpu_seconds, cpu_at = 0.0, 0
             while not sender.is_done:
@@ -183,7 +183,7 @@ def steady(folder: Path, *, rate: int, seconds: int) -> Round:
 def _judged(run: PipelineRun, sender: PacedSender, *, cpu_us_per_event: float) -> Round:
     began, ended = sender.times[0], sender.times[-1]
     waits: list[list[float]] = [[], []]
-    """The longest wait of each batch that ended in the third and in the last quarter of the sending."""
+    """Return the longest wait of each batch that ended in the third and in the last quarter of the run."""
     lags = []
     for before, batch in zip(run.batches, run.batches[1:], strict=False):
         done, first = _done(batch), sender.oldest(_places(before))
@@ -194,7 +194,7 @@ def _judged(run: PipelineRun, sender: PacedSender, *, cpu_us_per_event: float) -
         lags.append(max(done - unread, 0.0) if unread is not None else 0.0)
         waits[done > middle + (ended - middle) / 2].append(done - first)
     if not all(waits):
-        raise RunRejected("no batch ended in a quarter of the time: send for longer")
+        raise RunRejected("no batch ended in a quarter of the run: send for longer")
     return {
         "offered_per_second": sender.rate(),
         "lag_p50_seconds": median(lags),
@@ -221,13 +221,13 @@ def steady_name(rate: int) -> str:
 
 
 def _done(batch: Batch) -> float:
-    """Seconds since 1970."""
+    """Return seconds since 1970."""
     return float(batch["began_ms"] / 1000 + batch["seconds"])
 
 
 def _places(batch: Batch) -> Iterator[tuple[int, int]]:
-    """The first records that a batch has not read, by partition and offset."""
+    """Return the first records that a batch has not read, by partition and offset."""
     ends = batch["ends"].get(TOPIC)
     if ends is None:
-        raise BenchError("a batch tells nothing of its end")
+        raise BenchError("a batch does not report its end offsets")
     return ((int(partition), int(offset)) for partition, offset in ends.items())

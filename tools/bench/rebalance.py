@@ -1,4 +1,4 @@
-"""Rebalances: a member of a large group dies, and how long it takes until the others have what it had."""
+"""Rebalance load: a member of a large group dies, and the others take over its partitions."""
 
 import time
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ CLASSIC, CONSUMER = "classic", "consumer"
 FORM_SECONDS_MAX = 120
 STABLE_SECONDS_MAX = 60
 WATCH_SECONDS = 0.05
-"""Before the death can be noticed: from here on the broker's CPU counts."""
+"""Time before the death can be noticed, from which the broker's CPU is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class RebalanceLoad:
         return f"one of {self.members} members dies, {kind}"
 
     def settings(self) -> Mapping[str, str]:
-        """What a broker must be told so that both protocols have the same times."""
+        """Return the broker configs with which both protocols have the same timeouts."""
         return {
             "group.consumer.session.timeout.ms": str(self.session_ms),
             "group.consumer.min.session.timeout.ms": str(self.session_ms),
@@ -42,7 +42,7 @@ class RebalanceLoad:
 
 
 class RebalanceRounds:
-    """A new group each time. It must end with every partition in one hand."""
+    """Rounds with a new group each. At the end every partition must have exactly one owner."""
 
     def __init__(self, broker: MeasuredBroker, load: RebalanceLoad, *, topic: str) -> None:
         self._broker = broker
@@ -103,7 +103,7 @@ class RebalanceRounds:
         return figures
 
     def _stable(self, fleet: Fleet, before: int) -> bool:
-        """Everyone is in one generation, a new one, and all partitions have an owner, only one."""
+        """Tell whether all members are in one new generation and every partition has exactly one owner."""
         generations = {member.generation for member in fleet.members}
         if len(generations) > 1 or min(generations) <= before:
             return False

@@ -1,4 +1,4 @@
-"""Recovery: the time until a broker serves again after it was killed in the middle of its work."""
+"""Recovery load: the time until a broker serves again after kill -9 under load."""
 
 import time
 from dataclasses import replace
@@ -20,14 +20,14 @@ ALLOWED_SECONDS_PER_GIGABYTE = 0.5
 ALLOWED_SECONDS_PER_BATCH = 5e-6
 
 SMALL_SHARE = 10
-"""Small batches make so much less data in the same time."""
+"""Factor by which small batches produce less data in the same time."""
 
 SMALL_BATCHES = replace(SINGLE, connections=8, depth=16, seconds=60.0)
 LARGE_BATCHES = replace(LARGE, seconds=60.0)
 
 
 class RecoveryRounds:
-    """Fill a topic, kill -9, start again; what lies beyond the recovery points is the unclean tail."""
+    """Rounds that fill a topic, kill the broker and restart it; data after the recovery points is scanned."""
 
     def __init__(self, broker: BrokerProcess, client: ReplayClient, load: ProduceLoad, *, topic: str) -> None:
         self._broker = broker
@@ -50,11 +50,11 @@ class RecoveryRounds:
         ends = end_offsets(broker.address, topic, partitions=load.partitions)
         seconds = time.monotonic() - began
         if sum(ends) < acknowledged:
-            raise RunRejected(f"{acknowledged - sum(ends)} acknowledged records are gone after kill -9")
+            raise RunRejected(f"{acknowledged - sum(ends)} acknowledged records are lost after kill -9")
         tail = sum(end - flushed.get(TopicPartition(topic, index), 0) for index, end in enumerate(ends))
         batches = tail / load.records
         gigabytes = batches * frames.batch_bytes / 1e9
-        delete_topics(broker.address, topic)  # what it left unsynced is not the next round's to recover
+        delete_topics(broker.address, topic)  # the next round must not recover unsynced data of this one
         return {
             "seconds": seconds,
             "tail_megabytes": gigabytes * 1e3,
@@ -66,7 +66,7 @@ class RecoveryRounds:
 
 
 def recovery_points(folder: Path) -> dict[TopicPartition, int]:
-    """What the broker had written down as synced; all that lies behind it is read again at the next start."""
+    """Return the recovery points; the broker scans everything after them at the next start."""
     path = folder / RECOVERY_POINTS
     content = path.read_bytes() if path.exists() else b""
-    return decode_offsets(content) if content else {}  # Apache Kafka makes the file before it has anything to say
+    return decode_offsets(content) if content else {}  # Apache Kafka creates the file before it has content

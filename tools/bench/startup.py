@@ -1,4 +1,4 @@
-"""Starting: a broker process until its first Metadata answer, and an embedded broker inside a test's process."""
+"""Start loads: a broker process up to its first Metadata response, and an embedded broker in a test."""
 
 import time
 from collections.abc import Callable
@@ -26,7 +26,7 @@ print(json.dumps({"import_ms": (imported - began) * 1e3, "embedded_ms": (ready -
 
 
 class StartRounds:
-    """A new broker each time, on an empty folder."""
+    """Rounds with a new broker each, on an empty folder."""
 
     def __init__(self, make_broker: Callable[[Path], BrokerProcess], folder: Path) -> None:
         self._make_broker = make_broker
@@ -45,7 +45,7 @@ class StartRounds:
 
 
 def embedded_round(folder: Path) -> Round:
-    """In a new interpreter: the import a test begins with, and the start of the broker after it."""
+    """Measure in a new interpreter: the import that a test starts with, and the start of the broker."""
     command = processes.python_command("-c", _EMBEDDED_PROGRAM)
     output = processes.run(command, messages=folder / "embedded.txt", seconds_max=EMBEDDED_SECONDS_MAX)
     return msgspec.json.decode(output, type=dict[str, float])

@@ -1,4 +1,4 @@
-"""What is to be reached, as data: one row per figure, and the verdict on a measured one."""
+"""Targets: one row per figure, and the verdict on a measured figure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ BESIDE_COMPACTION = "paced producer beside compaction"
 
 
 HELPER_TIMES_MAX = 1.05
-"""The compiled helpers may not cost more than the Python they replace; rounds differ by some percent."""
+"""Limit for the compiled helpers, which must not cost more than the Python code; rounds differ by some percent."""
 
 
 class Target(NamedTuple):
@@ -42,10 +42,10 @@ class Target(NamedTuple):
     at_most: bool
     bound: float
     against: str = ""
-    """Whose figure the bound is a multiple of: a subject, another figure of ours, or nobody's."""
+    """The reference that the bound is a multiple of: a subject, or another figure of ours; empty for none."""
 
     subject: str = HEADRACE
-    """Whose figure is judged: ours, in one of the ways we have."""
+    """The subject that is judged: one of our variants."""
 
     @property
     def name(self) -> str:
@@ -105,7 +105,7 @@ class Verdict(NamedTuple):
     ours: float | None
     theirs: float | None
     reached: bool | None
-    """None when one of the two was not measured."""
+    """None if one of the two was not measured."""
 
     @property
     def ratio(self) -> float | None:
@@ -124,7 +124,7 @@ def verdicts(measurements: Iterable[Measurement], targets: Iterable[Target] = TA
 
 
 def _kind(subject: str) -> str:
-    """`kafka` of `kafka 4.3.1`."""
+    """Return the name without its version: `kafka` for `kafka 4.3.1`."""
     return _VERSION.sub("", subject)
 
 

@@ -1,7 +1,7 @@
-"""Transactions: producers that each write one batch and commit, over and over, with requests encoded beforehand.
+"""Transaction load: producers that repeatedly write one batch and commit, with requests encoded in advance.
 
-A transaction is two requests, as producers of transaction.version 2 send them: a Produce, by which the partition
-becomes part of it, and an EndTxn, whose answer holds the next epoch. All producers are driven by one loop here.
+A transaction consists of two requests, as with transaction.version 2: a Produce, which adds the partition, and an
+EndTxn, whose response has the next producer epoch. One loop drives all producers.
 """
 
 import os
@@ -36,15 +36,15 @@ READ_COMMITTED = 1
 TIMEOUT_MS = 60_000
 ACKS_ALL = -1
 RETRY_SECONDS = 0.002
-"""Until a producer that is told to wait for the end of its transaction before asks again."""
+"""Delay before a retry while the previous transaction is still being completed."""
 
 SETTLE_SECONDS_MAX = 30
-"""Until the last markers are written."""
+"""Time limit for the last markers to be written."""
 
 RECEIVE_BYTES = 64 << 10
 FETCH_BYTES = 4 << 20
 _PRODUCER_AT = 43
-"""In a batch: producer id, epoch and base sequence, one behind the other."""
+"""Producer id, producer epoch and base sequence in a batch."""
 
 _PRODUCER = Struct(">qh")
 _CRC = Struct(">I")
@@ -113,7 +113,7 @@ class TransactionRounds:
 
 
 class _Producer:
-    """One connection, one transactional id, one request in flight."""
+    """A producer with one connection, one transactional id and one request in flight."""
 
     def __init__(self, address: str, topic: str, number: int, load: TransactionLoad) -> None:
         self._id = f"{topic}-{number}"
@@ -131,7 +131,7 @@ class _Producer:
         self.times_seconds: list[float] = []
         self.retries = 0
         self.resume_at = 0.0
-        """When to write again; 0 while an answer is waited for."""
+        """Time of the next write; 0 while a response is pending."""
         self._identify(producer_id, epoch)
         self.socket = socket.create_connection(host_and_port(address), ANSWER_SECONDS_MAX)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -152,7 +152,7 @@ class _Producer:
         self.socket.sendall(self._writing)
 
     def receive(self) -> bool:
-        """Take what has come and go on; True when a transaction is over."""
+        """Process a response and continue; return True if a transaction has ended."""
         received = self._received
         received += self.socket.recv(RECEIVE_BYTES)
         if not received:
@@ -185,7 +185,7 @@ class _Producer:
 
 
 def _run(producers: list[_Producer], seconds: float) -> TransactionReport:
-    """Until the time is up; then every transaction is ended that was begun."""
+    """Run until the time is over; then complete all open transactions."""
     cpu_began, began = time.process_time(), time.monotonic()
     with selectors.DefaultSelector() as selector:
         for producer in producers:
@@ -206,7 +206,7 @@ def _run(producers: list[_Producer], seconds: float) -> TransactionReport:
                 if producer.resume_at and producer.resume_at <= now:
                     producer.write()
             if now - answered > ANSWER_SECONDS_MAX:
-                raise RunRejected(f"no answer came for {ANSWER_SECONDS_MAX} s")
+                raise RunRejected(f"no response within {ANSWER_SECONDS_MAX} s")
     times = [each for producer in producers for each in producer.times_seconds]
     retries = sum(producer.retries for producer in producers)
     return TransactionReport(len(times), time.monotonic() - began, times, retries, time.process_time() - cpu_began)
@@ -219,7 +219,7 @@ def _initialized(link: Link, transactional_id: str) -> tuple[int, int]:
         transactional_id=transactional_id, transaction_timeout_ms=TIMEOUT_MS
     )
     while True:
-        link.call(find_coordinator, find, FIND_VERSION)  # makes the topic
+        link.call(find_coordinator, find, FIND_VERSION)  # creates the topic
         answer = link.call(init_producer_id, request, INIT_VERSION)
         if not answer.error_code:
             return answer.producer_id, answer.producer_epoch
@@ -253,7 +253,7 @@ def _end_frame(transactional_id: str) -> bytes:
 
 
 def _check_arrival(address: str, topic: str, load: TransactionLoad, report: TransactionReport) -> None:
-    """Every partition ends behind its records and markers, and a reader of committed records gets each once."""
+    """Check that partitions end after their records and markers, and that each committed record is read once."""
     if not report.transactions:
         raise RunRejected("no transaction was committed")
     wanted = report.transactions * (load.records + 1)

@@ -10,11 +10,11 @@ WARM_SECONDS_MIN = 5.0
 WARM_SECONDS_MAX = 25.0
 WARM_ROUNDS_ALIKE = 3
 SETTLED_SPREAD_MAX = 0.1
-"""A subject is warm when a figure of this many rounds in a row spreads by less than this part."""
+"""A subject is warm if the spread of WARM_ROUNDS_ALIKE consecutive rounds is at most this."""
 
 
 def warm_up(load: str, name: str, measured: Measured, *, figure: str, tell: Told) -> None:
-    """Rounds that do not count, until the figure settles: a just-in-time compiler needs some seconds of a load."""
+    """Run rounds that do not count until the figure is stable: a just-in-time compiler needs some seconds of load."""
     began = time.monotonic()
     latest: deque[float] = deque(maxlen=WARM_ROUNDS_ALIKE)
     is_settled = False

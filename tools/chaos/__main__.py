@@ -144,7 +144,7 @@ def main(arguments: Sequence[str]) -> int:
     failed = sum(len(record.of(campaign.name).failures) for _, campaign in chosen)
     print(f"\n{failed} slices failed; docs/reliability.md tells what was reached")
     for fault in (rare := page.rare(record)):
-        print(f"{fault}: met by fewer than {MET_PERCENT_MIN} % of the seeds, so it is hardly tested")
+        print(f"{fault}: occurred in fewer than {MET_PERCENT_MIN} % of the seeds, so it is hardly tested")
     return 1 if failed or rare else 0
 
 

@@ -1,5 +1,5 @@
-"""Load tools and the side-by-side benchmark: what a broker costs on this machine, and what the bare machine costs.
+"""Load tools of `headrace bench`: rates, CPU and latency of a broker on this machine.
 
-Every figure is checked: end offsets and checksums after each round, and a round with one error does not count. Broker
-CPU (user and system of its processes) is the figure to trust; rates say as much about the client beside it.
+Every figure is checked by end offsets and checksums after each round; a round with an error does not count. Broker CPU
+(user and system time of its processes) is the most reliable figure; rates depend as much on the client beside it.
 """

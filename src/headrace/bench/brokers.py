@@ -1,4 +1,4 @@
-"""Brokers to measure: started here as processes in folders of their own, or already running somewhere."""
+"""Brokers to measure: processes started here in their own folders, or brokers that already run."""
 
 import atexit
 import os
@@ -25,24 +25,24 @@ CONNECT_SECONDS_MAX = 1.0
 HEADRACE = "headrace"
 """The name of a broker of this project."""
 PURE_PYTHON = "headrace, pure Python"
-"""The name of a broker that uses no compiled helper."""
+"""The name of a broker without compiled helpers."""
 
 SHARED_SETTINGS: Mapping[str, str] = {
     "auto.create.topics.enable": "false",
     "log.segment.delete.delay.ms": "1000",
 }
-"""What all measured brokers have in common; everything else is each one's default."""
+"""Configs that all measured brokers share; all others have their defaults."""
 
 
 class MeasuredBroker:
-    """Where a broker is, and what it costs. Without a process id its CPU and memory are not known."""
+    """A broker with its address and process. Without a process id its CPU and memory are unknown."""
 
     def __init__(self, name: str, address: str = "", process_id: int | None = None, folder: Path | None = None) -> None:
         self.name = name
         self.address = address
         self.process_id = process_id
         self.folder = folder
-        """Its data, where that is on this machine."""
+        """Its data folder, if it is on this machine."""
 
     def cpu_seconds(self) -> float | None:
         return None if self.process_id is None else processes.cpu_seconds(self.process_id)
@@ -57,11 +57,11 @@ class MeasuredBroker:
         self.stop()
 
     def stop(self) -> None:
-        """A broker that somebody else started goes on."""
+        """Do nothing: the benchmark did not start this broker."""
 
 
 class BrokerProcess(MeasuredBroker):
-    """A broker of our own: can be started again on the same data, stopped and killed."""
+    """A broker that the benchmark starts, stops, kills and restarts on the same data."""
 
     def __init__(self, name: str, folder: Path) -> None:
         super().__init__(name, folder=folder / "data")
@@ -70,7 +70,7 @@ class BrokerProcess(MeasuredBroker):
         folder.mkdir(parents=True, exist_ok=True)
 
     def start(self) -> Self:
-        """Until the first Metadata answer."""
+        """Start the broker and wait for its first Metadata response."""
         self._process = self._spawn()
         self.process_id = self._process.pid
         try:
@@ -87,14 +87,14 @@ class BrokerProcess(MeasuredBroker):
             processes.stop(process)
 
     def kill(self) -> None:
-        """By SIGKILL, as the system or a power switch would."""
+        """Kill the broker with SIGKILL."""
         if self._process is not None and self._process.poll() is None:
             os.kill(self._process.pid, signal.SIGKILL)
             self._process.wait()
         self.stop()
 
     def epitaph(self) -> str:
-        """How its process ended and its last words, if it ended by itself."""
+        """Return the exit status and the last output of the process, if it ended by itself."""
         if self._process is None or self._process.poll() is None:
             return ""
         return f"{self.name} ended with status {self._process.returncode}{processes.last_words(self.messages)}"
@@ -130,9 +130,9 @@ class HeadraceBroker(BrokerProcess):
 
 
 class PurePythonBroker(HeadraceBroker):
-    """The same broker as an installation without a C compiler has it."""
+    """The same broker as in an installation without a C compiler."""
 
-    # An entry of None makes the import fail, as it does where the helper was not built.
+    # An entry of None makes the import fail, as it does if the helper was not built.
     program = (
         "-c",
         "import runpy, sys; sys.modules['headrace.wire._compiled'] = None; "
@@ -146,7 +146,7 @@ class PurePythonBroker(HeadraceBroker):
 def wait_for_metadata(
     address: str, process: subprocess.Popen[bytes] | None = None, *, seconds_max: float = START_SECONDS_MAX
 ) -> None:
-    """Until a broker answers a Metadata request; BenchError when its process ends before."""
+    """Wait until a broker answers a Metadata request; raise BenchError if its process ends first."""
     request = metadata.MetadataRequest(topics=(), allow_auto_topic_creation=False)
     deadline = time.monotonic() + seconds_max
     while time.monotonic() < deadline:
@@ -158,13 +158,13 @@ def wait_for_metadata(
                     if link.call(metadata, request, PROBE_METADATA_VERSION).brokers:
                         return
             except BenchError:
-                pass  # it listens but does not serve yet
+                pass  # it listens but does not serve requests yet
         time.sleep(LOOK_AGAIN_SECONDS / 4)
     raise BenchError(f"no broker answers at {address}")
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody else is given as long as this process lives; what listens there sets SO_REUSEADDR."""
+    """Reserve ports for the lifetime of this process; a server that uses one must set SO_REUSEADDR."""
     holders = [held_port() for _ in range(count)]
     for holder in holders:
         atexit.register(holder.close)

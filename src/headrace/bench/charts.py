@@ -20,13 +20,13 @@ PRINCIPAL = (
     "rows_per_second",
     "batch_ms",
 )
-"""The figure a load is drawn by is the first of these that it has."""
+"""The chart of a load shows the first of these figures that the load has."""
 
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
 def bar_lines(measurements: Sequence[Measurement]) -> list[str]:
-    """Subjects beside each other under each load; where there is one subject only, loads under each figure."""
+    """Return bars of all subjects for each load; loads with a single subject are grouped by figure."""
     by_load: dict[str, list[Measurement]] = {}
     for one in measurements:
         by_load.setdefault(one.load, []).append(one)
@@ -56,7 +56,7 @@ def _bars(values: Mapping[str, float], figure: str) -> list[str]:
 
 
 def bar(part: float, columns: int) -> str:
-    """A bar of this part of the columns, to an eighth of one; never empty."""
+    """Return a bar of this part of the columns, with a resolution of an eighth; never empty."""
     eighths = max(1, round(min(part, 1.0) * columns * 8))
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (_BLOCKS[rest] if rest else "")

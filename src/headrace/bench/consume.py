@@ -1,4 +1,4 @@
-"""Consume: one topic of 1 KB records, written once, read again and again by librdkafka or by raw fetches."""
+"""Consume loads: a topic of 1 KB records, written once and read repeatedly by librdkafka or raw fetches."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from headrace.bench.requests import fetch_frames
 from headrace.bench.topics import end_offsets
 
 FETCH_BYTES = 1 << 20
-"""What a raw fetch asks for per partition; librdkafka's default."""
+"""Maximum bytes per partition of a raw fetch; librdkafka's default."""
 
 FETCH_WAIT_MS = 500
 READ_SECONDS_MAX = 300
@@ -21,7 +21,7 @@ LIBRDKAFKA, REPLAY = "librdkafka", "replay"
 
 
 class ConsumeRounds:
-    """The topic is filled at the first round."""
+    """Prepare the rounds; the first round fills the topic."""
 
     def __init__(
         self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, total_bytes: int, partitions: int, by: str
@@ -46,22 +46,22 @@ class ConsumeRounds:
         return figures
 
     def _read(self) -> tuple[int, float]:
-        """(bytes, seconds); the bytes of values for librdkafka, of batches for raw fetches: 1 % apart."""
+        """Return bytes and seconds: bytes of values for librdkafka, of batches for raw fetches, which are 1 % apart."""
         address = self._broker.address
         if self._by == LIBRDKAFKA:
             consumed = librdkafka.consume(address, self._topic, ends=self._ends)
             if consumed.messages != sum(self._ends):
-                raise RunRejected(f"{consumed.messages} of {sum(self._ends)} messages came")
+                raise RunRejected(f"{consumed.messages} of {sum(self._ends)} messages were received")
             return consumed.bytes, consumed.seconds
         frames = fetch_frames(self._topic, range(self._partitions), bytes_max=FETCH_BYTES, wait_ms_max=FETCH_WAIT_MS)
         report = self._client.fetch(address, frames, [(0, end) for end in self._ends], seconds=READ_SECONDS_MAX)
         if report.records != sum(self._ends):
-            raise RunRejected(f"{report.records} of {sum(self._ends)} records came")
+            raise RunRejected(f"{report.records} of {sum(self._ends)} records were received")
         return report.bytes, report.seconds
 
 
 class SmallFetchRounds:
-    """Fetches that are answered by one small batch each, one unanswered per connection, of a topic written once."""
+    """Fetches that return one small batch each, with one request in flight per connection, of a topic written once."""
 
     def __init__(self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, fetches: int) -> None:
         self._broker = broker
@@ -86,8 +86,8 @@ class SmallFetchRounds:
         report = self._client.fetch(address, fetches, [(0, end) for end in ends], seconds=READ_SECONDS_MAX)
         after = self._broker.cpu_seconds()
         if report.records != sum(ends):
-            raise RunRejected(f"{report.records} of {sum(ends)} records came")
-        # One batch has one record, and an answer has the first batch whatever its size: so many were asked for.
+            raise RunRejected(f"{report.records} of {sum(ends)} records were received")
+        # A batch has one record and a response has at least one batch, so records equal requests.
         figures = {"requests_per_second": report.records / report.seconds}
         if before is not None and after is not None:
             figures["cpu_us_per_request"] = (after - before) / report.records * 1e6
@@ -97,13 +97,13 @@ class SmallFetchRounds:
 def fill_topic(
     broker: MeasuredBroker, client: ReplayClient, topic: str, total_bytes: int, partitions: int
 ) -> list[int]:
-    """A topic with so many bytes of 1 KB records in 1 MB batches; its end offsets."""
+    """Fill a topic with this many bytes of 1 KB records in 1 MB batches; return its end offsets."""
     load = replace(LARGE, partitions=partitions, connections=partitions, bytes_max=total_bytes)
     load = replace(load, seconds=READ_SECONDS_MAX)
     frames = prepare_topic(broker.address, topic, load)
     if total_bytes < frames.batch_bytes * partitions:
         least = -(-frames.batch_bytes * partitions // 1_000_000)
-        raise BenchError(f"{partitions} partitions with a batch of 1 MB each are {least} MB: ask for as many at least")
+        raise BenchError(f"{partitions} partitions with a batch of 1 MB each take {least} MB: use at least that many")
     report = send(client, broker.address, frames, load)
     check_arrival(client, broker.address, topic, load, report)
     return end_offsets(broker.address, topic, partitions=partitions)

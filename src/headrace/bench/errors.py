@@ -1,17 +1,17 @@
-"""Why a measurement does not count or cannot be made."""
+"""Errors of measurements."""
 
 
 class BenchError(Exception):
-    """The message tells the user what went wrong and what to do."""
+    """A benchmark failed; the message says what went wrong and what to do."""
 
 
 class RunRejected(BenchError):
-    """A round that ended with an error, a missing record or a wrong checksum: it has no figure."""
+    """A round has no figure because of an error, a missing record or a wrong checksum."""
 
 
 class CannotBeMeasured(BenchError):
-    """This machine, or the broker that was named, lacks what a load needs."""
+    """This machine or the given broker lacks something that a load needs."""
 
 
 class ToolMissing(CannotBeMeasured):
-    """Something optional is not on this machine."""
+    """An optional tool is not installed on this machine."""

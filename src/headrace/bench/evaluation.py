@@ -1,7 +1,7 @@
-"""Evaluation runs: many small producers at a steady pace, and consumers that write down all they get.
+"""Evaluation runs: producers at a steady rate, and consumers that write all records to files.
 
-Each message says who sent it and its number, so that what producers had acknowledged can be compared with what
-consumers wrote, whatever happened to the brokers meanwhile.
+Each message names its producer and its number, so that acknowledged messages can be compared with the files of the
+consumers, whatever happened to the brokers in between.
 """
 
 import threading
@@ -25,9 +25,9 @@ POLL_MS = 200
 POLL_RECORDS_MAX = 1_000
 DELIVERY_TIMEOUT_MS = 120_000
 SILENCE_SECONDS_MAX = 30
-"""A consumer that is to read what is there gives up when nothing came for so long."""
+"""A consumer that reads up to the current end gives up after this time without records."""
 STOP_SECONDS_MAX = 2.0
-"""How long those who were stopped may take to end what they are at."""
+"""Time limit for stopped clients to finish their current operation."""
 
 
 class ProducerOutcome(NamedTuple):
@@ -37,7 +37,7 @@ class ProducerOutcome(NamedTuple):
     p50_us: float | None
     p99_us: float | None
     longest_gap_ms: float
-    """Between two acknowledgements, or from the last one until it gave up: how long it could not write."""
+    """The longest time between two acknowledgements, or from the last one until the end."""
 
     first_failure: str
 
@@ -48,13 +48,13 @@ class ConsumerOutcome(NamedTuple):
     partitions: int
     file: str
     failures: int
-    """Of polls, while brokers came and went."""
+    """Number of failed polls, for example while brokers restarted."""
 
     first_failure: str
 
 
 def make_topic(bootstrap: str, topic: str, *, partitions: int) -> None:
-    """Unless it is there already."""
+    """Create the topic if it does not exist."""
     with Admin(bootstrap) as admin:
         (described,) = admin.topics([topic])
     if described.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -68,9 +68,9 @@ def message_text(producer: int, number: int) -> bytes:
 def run_producers(
     bootstrap: str, topic: str, *, producers: int, interval_ms: float, seconds: float
 ) -> tuple[list[ProducerOutcome], bool]:
-    """So many producers, each sending one message every `interval_ms` and waiting for its acknowledgement.
+    """Run producers that each send a message every `interval_ms` and wait for its acknowledgement.
 
-    What became of their messages, and whether all of it was done: Ctrl-C ends it before.
+    Return their outcomes, and whether the run was completed; Ctrl-C ends it early.
     """
     senders = [_Sender(number) for number in range(producers)]
 
@@ -84,7 +84,7 @@ def run_producers(
 
 
 class _Sender:
-    """One producer, and what became of its messages so far."""
+    """A producer, with the outcome of its messages so far."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -98,7 +98,7 @@ class _Sender:
     def send_all(
         self, bootstrap: str, topic: str, stopped: threading.Event, *, interval_ms: float, seconds: float
     ) -> None:
-        """After an outage it catches up with what was due, unless that fails too when the time is over."""
+        """Send messages at the interval; after an outage, catch up until the time is over and a message fails."""
         began = self._acknowledged_at = time.monotonic()
         with Producer(
             bootstrap_servers=bootstrap,
@@ -119,7 +119,7 @@ class _Sender:
         failure = ""
         try:
             text = message_text(self._number, number)
-            # Looked at in any case, so that the client does not tell of it when it is given up.
+            # Checked in any case, so that the client does not warn about an abandoned delivery.
             producer.send(topic, text, key=b"%d" % self._number, on_delivery=Delivery.error).result()
         except ClientError as error:
             failure = str(error)
@@ -134,7 +134,7 @@ class _Sender:
         return not failure
 
     def give_up(self) -> None:
-        """A message that is still on its way when all is over, which the end of the program would wait for."""
+        """Abandon a message that is still in flight at the end; the exit of the program would wait for it."""
         if self._producer is not None:
             with suppress(ClientError):
                 self._producer.close(timeout_ms=0)
@@ -156,10 +156,10 @@ class _Sender:
 def run_consumers(
     bootstrap: str, topic: str, *, consumers: int, folder: Path, seconds: float
 ) -> tuple[list[ConsumerOutcome], bool]:
-    """Partitions are dealt out to consumers; each writes `partition offset timestamp key value` lines to its file.
+    """Distribute the partitions to consumers that write `partition offset timestamp key value` lines to files.
 
-    They read from the beginning, for so many seconds; with 0, up to what was there when they began. What they got, and
-    whether all of it was done: Ctrl-C ends it before.
+    They read from the beginning for this many seconds or, with 0, up to the current end. Return their outcomes, and
+    whether the run was completed; Ctrl-C ends it early.
     """
     ends = _ends(bootstrap, topic)
     readers = [
@@ -187,7 +187,7 @@ def _ends(bootstrap: str, topic: str) -> dict[TopicPartition, int]:
 
 
 class _Reader:
-    """One consumer, and what it got so far."""
+    """A consumer, with the outcome so far."""
 
     def __init__(self, number: int, folder: Path, ends: Mapping[TopicPartition, int]) -> None:
         self._number = number
@@ -214,7 +214,7 @@ class _Reader:
                     if not seconds:
                         raise
                     stopped.wait(POLL_MS / 1000)
-                    continue  # brokers may come and go while an evaluation runs
+                    continue  # brokers may restart while an evaluation runs
                 for record in records:
                     head = f"{record.partition} {record.offset} {record.timestamp} ".encode()
                     file.write(head + _one_line(record.key) + b" " + _one_line(record.value) + b"\n")
@@ -222,7 +222,7 @@ class _Reader:
                 file.flush()
                 heard = time.monotonic() if records else heard
                 if not seconds and time.monotonic() - heard > SILENCE_SECONDS_MAX:
-                    raise BenchError(f"consumer {self._number} waits in vain: nothing came for {SILENCE_SECONDS_MAX} s")
+                    raise BenchError(f"consumer {self._number} has received nothing for {SILENCE_SECONDS_MAX} s")
 
     def _is_at_the_ends(self, consumer: Consumer) -> bool:
         return all(consumer.position(partition) >= end for partition, end in self._ends.items())
@@ -238,12 +238,12 @@ class _Reader:
 
 
 def _one_line(content: bytes | None) -> bytes:
-    """As it is, but for ends of lines and backslashes, which are escaped; nothing at all is a hyphen."""
+    """Escape line ends and backslashes; return a hyphen for null."""
     return b"-" if content is None else content.replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
 
 
 def _run_together(works: Sequence[Callable[[threading.Event], None]]) -> bool:
-    """Each in a thread, until all are done; False if Ctrl-C ended them. The failure of one ends all and is raised."""
+    """Run each in a thread; return False if Ctrl-C ended them. A failure of one ends all and is raised."""
     stopped = threading.Event()
     failures: list[BaseException] = []
 
@@ -254,7 +254,7 @@ def _run_together(works: Sequence[Callable[[threading.Event], None]]) -> bool:
             failures.append(failure)
             stopped.set()
 
-    # As daemons: one that waits for a broker that is gone must not keep a command that was ended.
+    # Daemon threads: a client that waits for an unreachable broker must not delay the exit of the command.
     threads = [threading.Thread(target=carry_out, args=(work,), daemon=True) for work in works]
     is_done = True
     for thread in threads:

@@ -1,4 +1,4 @@
-"""What is measured: the names and units of figures, rounds of them, their medians and their spread."""
+"""Figures: names, units, rounds, medians and spread."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -70,11 +70,11 @@ FIGURES: Mapping[str, Figure] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One load on one subject, several times."""
+    """Several rounds of a load on one subject."""
 
     load: str
     subject: str
-    """What was loaded: headrace, kafka, or the bare system calls."""
+    """The subject: headrace, kafka or the bare system calls."""
 
     client: str
     rounds: tuple[Round, ...]
@@ -89,13 +89,13 @@ class Measurement:
         return spread(self.values(figure))
 
     def figures(self) -> list[str]:
-        """In the order of the table above."""
+        """Return the names of the figures in the order of FIGURES."""
         present = {name for found in self.rounds for name in found}
         return [name for name in FIGURES if name in present]
 
 
 def spread(values: Iterable[float]) -> float:
-    """How far apart the rounds are, as a part of their median."""
+    """Return the range of the rounds, relative to their median."""
     found = list(values)
     middle = median(found)
     return (max(found) - min(found)) / middle if middle else 0.0
@@ -117,7 +117,7 @@ def figure_text(name: str, value: float) -> str:
 
 
 def median_text(measurement: Measurement, figure: str) -> str:
-    """The median and, of several rounds, how far they spread: `12.3 ±4%`."""
+    """Return the median and, for several rounds, the spread: `12.3 ±4%`."""
     text = figure_text(figure, measurement.median(figure))
     if len(measurement.values(figure)) < 2:
         return text

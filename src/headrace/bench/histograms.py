@@ -1,13 +1,13 @@
-"""Latencies as counts in buckets, 32 per doubling of nanoseconds, so that any percentile is right to 3 %.
+"""Latency histograms with 32 buckets per doubling of nanoseconds, which gives percentiles to within 3 %.
 
-replay.c fills the same buckets.
+replay.c uses the same buckets.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 Histogram = Mapping[int, int]
-"""Bucket number to count."""
+"""Counts by bucket number."""
 
 _EXACT_BELOW = 64
 _PER_DOUBLING_BITS = 5
@@ -21,7 +21,7 @@ def bucket_of(nanoseconds: int) -> int:
 
 
 def middle_of(bucket: int) -> float:
-    """The time in the middle of a bucket, in nanoseconds."""
+    """Return the middle of a bucket in nanoseconds."""
     if bucket < _EXACT_BELOW:
         return float(bucket)
     shift = (bucket >> _PER_DOUBLING_BITS) - 1
@@ -37,7 +37,7 @@ def merged(histograms: Iterable[Histogram]) -> Histogram:
 
 
 def percentile_us(histogram: Histogram, fraction: float) -> float:
-    """The time that this fraction of all did not exceed, in microseconds; 0 of nothing."""
+    """Return the percentile for this fraction in microseconds; 0 for an empty histogram."""
     wanted = fraction * sum(histogram.values())
     seen = 0
     for bucket in sorted(histogram):

@@ -1,4 +1,4 @@
-"""Latency: from produce to a parked fetch, of single messages, and of a producer beside a reader of cold data."""
+"""Latency loads: produce to a parked fetch, single messages, and a producer beside a reader of cold data."""
 
 import threading
 from collections.abc import Callable
@@ -26,19 +26,19 @@ COLD = "producer beside a cold reader"
 
 MESSAGE_BYTES = 100
 PARKED_PAUSE_US = 1_000
-"""Between sending a fetch and producing, so that the fetch waits at the broker."""
+"""Delay between sending a fetch and producing, so that the fetch is parked at the broker."""
 
 PARKED_WAIT_MS = 10_000
 COLD_PARTITIONS = 4
 COLD_READ_SECONDS_MAX = 1.0
-"""How long a reader of cold data reads before it looks whether it is still wanted, and begins anew."""
+"""Time that a reader of cold data reads before it checks whether to continue, and restarts."""
 PACED = ProduceLoad(connections=8, depth=4, records=1, record_bytes=1_000, partitions=1)
 PACED_INTERVAL_US = 4_000
-"""Eight producers with a request every 4 ms each: a load that leaves a broker time for a reader."""
+"""Eight producers with a request every 4 ms each: a load that leaves the broker time for a reader."""
 
 
 class _Topics:
-    """A new topic each time."""
+    """Return the name of a new topic for each round."""
 
     def __init__(self, broker: MeasuredBroker, name: str) -> None:
         self.broker = broker
@@ -51,7 +51,7 @@ class _Topics:
 
 
 class RoundTripRounds:
-    """Produce to consume through a parked fetch, by raw requests or by librdkafka."""
+    """Latency from produce to consume through a parked fetch, by raw requests or librdkafka."""
 
     def __init__(self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, count: int, by: str) -> None:
         self._topics = _Topics(broker, topic)
@@ -77,7 +77,7 @@ class RoundTripRounds:
 
 
 class OneAtATimeRounds:
-    """One message after the other by librdkafka, acks=all, from produce to its acknowledgement."""
+    """Latency from produce to acknowledgement with acks=all, one message at a time, by librdkafka."""
 
     def __init__(self, broker: MeasuredBroker, *, topic: str, count: int) -> None:
         self._topics = _Topics(broker, topic)
@@ -91,13 +91,13 @@ class OneAtATimeRounds:
 
 
 class ColdReaderRounds:
-    """A paced producer alone, then beside a reader of data that is no longer in memory."""
+    """A paced producer alone, then beside a reader of data that is not in the page cache."""
 
     def __init__(
         self, broker: MeasuredBroker, client: ReplayClient, *, topic: str, cold_bytes: int, seconds: float
     ) -> None:
         if broker.folder is None:
-            raise CannotBeMeasured("the cold reader needs a broker that the benchmark started, to empty its caches")
+            raise CannotBeMeasured("the cold reader needs a broker that the benchmark started, to drop its page cache")
         self._broker, self._folder = broker, broker.folder
         self._client = client
         self._topics = _Topics(broker, topic)
@@ -135,9 +135,9 @@ class ColdReaderRounds:
 
 
 class _Reading:
-    """A reader in a thread, which only waits for the processes that read: all of it, again and again while it is open.
+    """A thread that waits for reader processes, which read all data repeatedly while this context is open.
 
-    Before each time the data is forgotten, so that a fast disk does not leave the producer alone half of its time.
+    The page cache is dropped before each pass, so that a fast disk does not leave the producer alone half of the time.
     """
 
     def __init__(

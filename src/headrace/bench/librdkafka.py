@@ -1,4 +1,4 @@
-"""Loads by librdkafka (confluent-kafka), which is what most users' programs run."""
+"""Loads by librdkafka (confluent-kafka), the client of most applications."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,19 +10,19 @@ from headrace.bench.errors import RunRejected, ToolMissing
 
 POLL_MESSAGES_MAX = 10_000
 POLL_SECONDS = 0.05
-"""A poll waits until it has all messages it may take or for so long: what the end of a topic costs at most."""
+"""Maximum wait of a poll for a full set of messages: the extra time at the end of a topic."""
 
 SILENCE_SECONDS_MAX = 30
-"""Without a message for so long, a consumer that has not seen everything gives up."""
+"""A consumer that has not received everything gives up after this time without a message."""
 
 FLUSH_SECONDS_MAX = 60
 FULL_QUEUE_WAIT_SECONDS = 0.01
 MESSAGES_BETWEEN_LOOKS = 1_000
-"""Messages sent between two looks at the clock."""
+"""Messages sent between two reads of the clock."""
 
 LINGER_MS = 20
 QUIET = {"log_level": 0}
-"""librdkafka's own messages are for debugging; errors come back by calls."""
+"""librdkafka's log is for debugging only; errors are returned by calls."""
 
 
 class Produced(NamedTuple):
@@ -51,7 +51,7 @@ def version() -> str:
 def produce(
     bootstrap: str, topic: str, *, partitions: int, message_bytes: int, acks: str, seconds: float, bytes_max: int
 ) -> Produced:
-    """Send for so long, or so many bytes, as fast as the client can; ends when all are acknowledged."""
+    """Send at full speed until the time or the byte limit is reached; return when all messages are acknowledged."""
     producer = client_library().Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -69,7 +69,7 @@ def produce(
     began = time.monotonic()
     while time.monotonic() - began < seconds and (not bytes_max or messages * message_bytes < bytes_max):
         for number in range(messages, messages + MESSAGES_BETWEEN_LOOKS):
-            # Only some are asked how they fared, since that costs more than sending; the end offsets tell of the rest.
+            # Only some deliveries are checked, because a check costs more than sending; end offsets cover the rest.
             callback = None if number % MESSAGES_BETWEEN_LOOKS else noted
             while True:
                 try:
@@ -80,13 +80,13 @@ def produce(
         messages += MESSAGES_BETWEEN_LOOKS
     left = producer.flush(FLUSH_SECONDS_MAX)
     if left or failures:
-        raise RunRejected(f"{left} messages were not sent; {failures[0] if failures else 'no error was told'}")
+        raise RunRejected(f"{left} messages were not sent; {failures[0] if failures else 'no error was reported'}")
     return Produced(messages, time.monotonic() - began)
 
 
 @contextmanager
 def consumer(bootstrap: str, topic: str, starts: dict[int, int]) -> Iterator[Any]:
-    """A consumer without a group that begins at these offsets, by partition."""
+    """Return a consumer without a group that starts at these offsets, by partition."""
     library = client_library()
     reading = library.Consumer(
         {
@@ -106,7 +106,7 @@ def consumer(bootstrap: str, topic: str, starts: dict[int, int]) -> Iterator[Any
 
 
 def consume(bootstrap: str, topic: str, *, ends: list[int]) -> Consumed:
-    """Read every partition from its start to its end, checking that offsets follow one another."""
+    """Read every partition from start to end and check that offsets are consecutive."""
     positions = [0] * len(ends)
     messages = read_bytes = 0
     with consumer(bootstrap, topic, dict.fromkeys(range(len(ends)), 0)) as reading:
@@ -117,10 +117,10 @@ def consume(bootstrap: str, topic: str, *, ends: list[int]) -> Consumed:
             if batch:
                 heard = now
             elif now - heard > SILENCE_SECONDS_MAX:
-                raise RunRejected(f"the consumer waits in vain: it is at {positions} of {ends}")
+                raise RunRejected(f"the consumer receives no more messages: it is at {positions} of {ends}")
             for message in batch:
                 if message.error() is not None:
-                    raise RunRejected(f"the consumer was told {message.error()}")
+                    raise RunRejected(f"the consumer received the error {message.error()}")
                 partition, offset = message.partition(), message.offset()
                 if offset != positions[partition]:
                     raise RunRejected(f"partition {partition} gave offset {offset} after {positions[partition] - 1}")
@@ -131,7 +131,7 @@ def consume(bootstrap: str, topic: str, *, ends: list[int]) -> Consumed:
 
 
 def round_trips(bootstrap: str, topic: str, *, count: int, message_bytes: int, pause_seconds: float) -> list[float]:
-    """The times from produce to consume through a fetch that waits, in seconds."""
+    """Return the times from produce to consume through a parked fetch, in seconds."""
     producer = client_library().Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "1", **QUIET})
     value = bytes(message_bytes)
     times = []
@@ -144,12 +144,12 @@ def round_trips(bootstrap: str, topic: str, *, count: int, message_bytes: int, p
             times.append(time.perf_counter() - sent)
             producer.poll(0)
             if message is None or message.error() is not None or message.offset() != number:
-                raise RunRejected(f"message {number} did not come back as it was sent")
-    return times[1:]  # the first waited for connections and metadata
+                raise RunRejected(f"message {number} was not received as it was sent")
+    return times[1:]  # the first one includes connecting and metadata
 
 
 def one_at_a_time(bootstrap: str, topic: str, *, count: int, message_bytes: int) -> list[float]:
-    """The times from produce to its acknowledgement with acks=all, one message after the other, in seconds."""
+    """Return the times from produce to acknowledgement with acks=all, one message at a time, in seconds."""
     producer = client_library().Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all", **QUIET})
     value = bytes(message_bytes)
     failures: list[str] = []

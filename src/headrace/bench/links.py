@@ -1,4 +1,4 @@
-"""One request at a time over a plain socket: for questions that the measured loads need answered."""
+"""Connections for single requests over a plain socket, used to prepare and check loads."""
 
 import socket
 from types import ModuleType
@@ -13,12 +13,12 @@ CLIENT_ID = "headrace-bench"
 
 
 def host_and_port(bootstrap: str) -> tuple[str, int]:
-    """The first of the bootstrap servers, as an IPv4 address, which is what the replay client takes."""
+    """Return the first bootstrap server as an IPv4 address, as the replay client needs it."""
     host, port = parse_bootstrap(bootstrap)[0]
     try:
         return socket.gethostbyname(host), port
     except OSError as error:
-        raise BenchError(f"{host} has no IPv4 address ({error}): name the broker by one") from None
+        raise BenchError(f"{host} has no IPv4 address ({error}): use an IPv4 address of the broker") from None
 
 
 class Link:
@@ -31,7 +31,7 @@ class Link:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def call(self, codec: ModuleType, request: object, version: int) -> Any:
-        """Send a message of one of the modules in wire/messages and wait for its answer."""
+        """Send a message of a module in wire/messages and wait for the response."""
         body = self.exchange(
             request_frame(codec.API_KEY, version, 0, CLIENT_ID, codec.encode_request(request, version))
         )
@@ -39,7 +39,7 @@ class Link:
         return codec.decode_response(body, position, len(body), version)
 
     def exchange(self, frame: bytes) -> bytes:
-        """Send a whole frame; the answer comes without its size."""
+        """Send a frame and return the response without its size."""
         try:
             self._socket.sendall(frame)
             return self._receive(int.from_bytes(self._receive(SIZE_BYTES), "big"))

@@ -1,4 +1,4 @@
-"""The loads with names: how many connections, how many requests in flight, how large the batches."""
+"""Produce loads: connections, requests in flight and batch sizes."""
 
 from dataclasses import dataclass, replace
 
@@ -9,17 +9,17 @@ QUICK_FRACTION = 0.25
 class ProduceLoad:
     connections: int
     depth: int
-    """Unanswered requests per connection."""
+    """Requests in flight per connection."""
 
     records: int
-    """Per batch, and one batch per request."""
+    """Records per batch; a request has one batch."""
 
     record_bytes: int
     partitions: int = 4
     acks: int = 1
     seconds: float = 3.0
     bytes_max: int = 0
-    """Batches of so many bytes together end a round before its time, so that it fits into memory; 0 for no limit."""
+    """A round ends early after this many bytes, so that the data fits into memory; 0 means no limit."""
 
     @property
     def name(self) -> str:
@@ -27,7 +27,7 @@ class ProduceLoad:
 
     @property
     def message_name(self) -> str:
-        """For a client that makes its own batches."""
+        """The name of the load for a client that builds its own batches."""
         return f"messages of {size_name(self.record_bytes)}, {self.partitions} partitions"
 
     def quick(self) -> "ProduceLoad":
@@ -45,7 +45,7 @@ ACKS = {"all": -1, "1": 1, "0": 0}
 
 
 def size_name(count: int) -> str:
-    """`100 B`, `16 KB`, `1 MB`: thousands, as loads are spoken of."""
+    """Return a size in decimal units: `100 B`, `16 KB`, `1 MB`."""
     for unit, size in (("MB", 1_000_000), ("KB", 1_000)):
         if count >= size:
             return f"{count / size:.3g} {unit}"

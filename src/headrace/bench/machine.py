@@ -1,4 +1,4 @@
-"""The machine under the benchmark: what it is, and its memory made ready."""
+"""The machine of the benchmark: its description, folders and memory."""
 
 import contextlib
 import os
@@ -12,14 +12,14 @@ from headrace.wire.compiled import has_request_helper
 
 CACHE_FOLDER = "headrace"
 IN_MEMORY = ("tmpfs", "ramfs")
-"""File systems on which nothing is ever cold, and a sync costs nothing."""
+"""File systems in memory, on which data is never cold and a sync is free."""
 TOUCHED_AT_ONCE_BYTES = 1 << 20
 TOUCH_UNTIL_FREE_BYTES = 512 << 20
-"""Touching stops at so little free memory; from there on the system recycles clean pages."""
+"""Touching stops at this much free memory; below it the system reuses clean pages."""
 
 
 def cache_folder() -> Path:
-    """Where built and fetched tools are kept between runs."""
+    """Return the folder in which built and downloaded tools are kept between runs."""
     place = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     folder = Path(place) / CACHE_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def describe(folder: Path) -> dict[str, str]:
 
 
 def file_system(folder: Path) -> str:
-    """Its kind, as in ext4 or tmpfs."""
+    """Return the type of the file system, such as ext4 or tmpfs."""
     best, kind = "", "unknown"
     for line in Path("/proc/mounts").read_text().splitlines():
         _, mounted_at, found, *_ = line.split()
@@ -48,7 +48,7 @@ def file_system(folder: Path) -> str:
 
 
 def require_disk(folder: Path, what: str) -> None:
-    """CannotBeMeasured where a folder is in memory, as the one for temporary files often is."""
+    """Raise CannotBeMeasured if a folder is in memory, as temporary folders often are."""
     kind = file_system(folder)
     if kind in IN_MEMORY:
         raise CannotBeMeasured(f"{what} needs a disk, and {folder} is in memory ({kind}): give --folder on a disk")
@@ -56,17 +56,17 @@ def require_disk(folder: Path, what: str) -> None:
 
 @contextlib.contextmanager
 def bench_folder(wanted: Path | None) -> Iterator[Path]:
-    """A new folder for data and messages, below `wanted`, gone afterwards."""
+    """Create a temporary folder for data and output below `wanted`."""
     with tempfile.TemporaryDirectory(prefix="headrace-bench-", dir=wanted, ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
 @contextlib.contextmanager
 def touched_memory(folder: Path) -> Iterator[None]:
-    """Let the system own nearly all of its memory, as clean pages of a file, while the block runs.
+    """Fill nearly all memory with clean pages of a file while the block runs.
 
-    A virtual machine may give freed memory back to its host; the first write to a page then costs many times the work
-    that is measured. Reading the holes of a sparse file takes the pages without a byte being written to the disk.
+    A virtual machine may return freed memory to its host; the first write to a page then costs many times the work
+    that is measured. Reading the holes of a sparse file allocates the pages without writing to the disk.
     """
     require_disk(folder, "touching the memory")
     path = folder / "touched"
@@ -85,7 +85,7 @@ def touched_memory(folder: Path) -> Iterator[None]:
 
 
 def drop_from_cache(folder: Path) -> int:
-    """Write the files below a folder to disk and make the system forget their pages; how many bytes there were."""
+    """Sync the files below a folder, drop them from the page cache and return their size."""
     dropped = 0
     for path in folder.rglob("*"):
         if path.is_file():

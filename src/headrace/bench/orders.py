@@ -1,6 +1,6 @@
-"""Orders as a shop would send them: many of few customers, some late, some broken; for the demo and `bench pipeline`.
+"""Sample orders of a shop for the demo and the pipeline benchmark: many from few customers, some late, some broken.
 
-`python -m headrace.bench.orders BOOTSTRAP TOPIC COUNT SEED` sends them and tells how many are acknowledged.
+`python -m headrace.bench.orders BOOTSTRAP TOPIC COUNT SEED` sends them and reports how many are acknowledged.
 """
 
 import random
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from headrace.client import Producer
 
 PIPELINE_FILE = Path(__file__).with_name("orders.yml")
-"""What is done with them: orders per country and minute."""
+"""The pipeline for these orders: orders per country and minute."""
 TOPIC, RESULTS, DEAD = "orders", "orders-per-minute", "orders-dead"
-"""The topics in that file."""
+"""The topics in the pipeline file."""
 
 COUNTRIES = {"de": 34, "fr": 21, "it": 14, "es": 10, "nl": 8, "pl": 6, "se": 4, "pt": 2, "ie": 1}
 CUSTOMERS = 10_000
@@ -25,10 +25,10 @@ LATE_SHARE, BROKEN_SHARE = 0.003, 0.001
 LATE_SECONDS = (300, 1_800)
 EPOCH = 1_780_228_800  # 2026-05-31T12:00:00Z
 SECONDS = 3_600
-"""Of the shop's time that the orders are spread over."""
+"""Event time over which the orders are distributed."""
 CLOSING_COUNTRY = "closing"
 CLOSING_SECONDS = 36_000
-"""So far ahead of the last order that no window is awaited any more."""
+"""Event time between the last order and the closing records: enough to close all windows."""
 REPORT_EVERY = 20_000
 BATCH_BYTES = 256 * 1024
 BROKEN = (
@@ -48,7 +48,7 @@ class Order(NamedTuple):
 
 
 def orders(count: int, *, seed: int, seconds: int = SECONDS) -> Iterator[Order]:
-    """In the order of their times, but for the late ones."""
+    """Yield orders in the order of their event times, except for late ones."""
     chance = random.Random(seed)  # noqa: S311  (the same orders each time)
     countries = chance.choices(list(COUNTRIES), list(COUNTRIES.values()), k=1_000)
     clock = {second: _clock_text(EPOCH + second) for second in range(-LATE_SECONDS[1] - 1, seconds + 1)}
@@ -70,7 +70,7 @@ def orders(count: int, *, seed: int, seconds: int = SECONDS) -> Iterator[Order]:
 
 
 def closing_value(seconds: int = SECONDS) -> bytes:
-    """One such record in every partition closes the last windows. It is no order."""
+    """Return a record that closes the last windows; one is sent to every partition. It is not an order."""
     end = _clock_text(EPOCH + seconds + CLOSING_SECONDS)
     return f'{{"id": "end", "customer": "end", "country": "{CLOSING_COUNTRY}", "at": "{end}Z"}}'.encode()
 
@@ -80,7 +80,7 @@ def _clock_text(second: int) -> str:
 
 
 def send_orders(bootstrap: str, topic: str, count: int, seed: int) -> Iterator[int]:
-    """Gives now and then how many are on their way, and at the end how many are acknowledged."""
+    """Send orders; yield the number sent at intervals, and the number acknowledged at the end."""
     with Producer(bootstrap, linger_ms=20, batch_size=BATCH_BYTES) as producer:
         for number, order in enumerate(orders(count, seed=seed)):
             producer.send(topic, order.value, key=order.key)

@@ -1,4 +1,4 @@
-"""Processes that the benchmark starts, and what the system says of them: CPU and memory of a whole tree."""
+"""Processes of the benchmark: start, stop, output, and CPU and memory of process trees."""
 
 import os
 import selectors
@@ -16,7 +16,7 @@ STOP_SECONDS_MAX = 30
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 SAID_BYTES_MAX = 2_000
-"""How much of the end of a process's messages an error repeats."""
+"""Bytes of the end of a process's output in an error message."""
 
 _PARENT, _USER_TICKS, _CHILD_SYSTEM_TICKS, _RESIDENT_PAGES = 1, 11, 14, 21
 
@@ -33,7 +33,7 @@ def start(
     stdin: int = subprocess.DEVNULL,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a program whose stderr (and stdout, unless it is wanted) goes to the file `messages`."""
+    """Start a program; its stderr goes to the file `messages`, and its stdout as well unless `stdout` is given."""
     with messages.open("ab") as file:
         return subprocess.Popen(  # noqa: S603  (programs of this package, or named by the user)
             list(command),
@@ -45,7 +45,7 @@ def start(
 
 
 def _environment() -> dict[str, str]:
-    """This process's own, without Headrace's settings, and with bytecode kept: an installed package has it too."""
+    """Return this environment without Headrace's configs, with a bytecode cache as an installed package has."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("HEADRACE_")}
     if environment.pop("PYTHONDONTWRITEBYTECODE", ""):
         environment["PYTHONPYCACHEPREFIX"] = str(cache_folder() / "bytecode")
@@ -53,7 +53,7 @@ def _environment() -> dict[str, str]:
 
 
 def run(command: Sequence[str], *, messages: Path, seconds_max: float) -> bytes:
-    """Run a program to its end and give its stdout; BenchError with its last words if it fails."""
+    """Run a program and return its stdout; raise BenchError with the end of its output if it fails."""
     with start(command, messages=messages, stdout=subprocess.PIPE) as process:
         try:
             output, _ = process.communicate(timeout=seconds_max)
@@ -61,7 +61,7 @@ def run(command: Sequence[str], *, messages: Path, seconds_max: float) -> bytes:
             process.kill()
             raise BenchError(f"{command[0]} did not end within {seconds_max:.0f} s{last_words(messages)}") from None
         except BaseException:
-            process.kill()  # leaving the block waits for its end
+            process.kill()  # leaving the block waits for the process
             raise
     if process.returncode != 0:
         raise BenchError(f"{Path(command[0]).name} failed{last_words(messages)}")
@@ -69,7 +69,7 @@ def run(command: Sequence[str], *, messages: Path, seconds_max: float) -> bytes:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """And close its pipes."""
+    """Stop a process and close its pipes."""
     stop_process(process, STOP_SECONDS_MAX)
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
@@ -77,7 +77,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def first_line(stream: IO[bytes], seconds_max: float) -> str:
-    """The first line a process prints; empty if it ends or says nothing in time."""
+    """Return the first line that a process prints; empty if it ends or prints nothing in time."""
     with selectors.DefaultSelector() as selector:
         selector.register(stream, selectors.EVENT_READ)
         ready = selector.select(seconds_max)
@@ -90,7 +90,7 @@ def last_words(messages: Path) -> str:
 
 
 def cpu_seconds(process_id: int) -> float:
-    """User and system time of a process, its threads, its children, and those of its children that ended."""
+    """Return user and system time of a process, its threads and its children, including ended ones."""
     ticks = 0
     for fields in _members(process_id).values():
         ticks += sum(map(int, fields[_USER_TICKS : _CHILD_SYSTEM_TICKS + 1]))
@@ -98,12 +98,12 @@ def cpu_seconds(process_id: int) -> float:
 
 
 def children(process_id: int, name: str) -> list[int]:
-    """The processes below this one whose program has a name that begins so."""
+    """Return the descendants of a process whose program name starts with `name`."""
     return [known for known in _members(process_id) if known != process_id and _name(known).startswith(name)]
 
 
 def own_bytes(process_ids: Iterable[int]) -> int:
-    """Resident memory, pages shared among processes counted by their shares; a process that just ended has none."""
+    """Return proportional resident memory: shared pages count in shares, and an ended process counts as 0."""
     total = 0
     for process_id in process_ids:
         try:
@@ -119,7 +119,7 @@ def resident_bytes(process_id: int) -> int:
 
 
 def _members(process_id: int) -> dict[int, list[str]]:
-    """A process and all below it, with the fields of /proc/PID/stat from the state on."""
+    """Return a process and its descendants, with the fields of /proc/PID/stat from the state on."""
     found = {known: fields for known in _process_ids() if (fields := _stat(known)) is not None}
     if process_id not in found:
         raise BenchError(f"process {process_id} is gone")
@@ -143,7 +143,7 @@ def _stat(process_id: int) -> list[str] | None:
         content = Path(f"/proc/{process_id}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return content.rpartition(")")[2].split()  # the name in brackets may hold anything
+    return content.rpartition(")")[2].split()  # the name in parentheses may contain anything
 
 
 def _name(process_id: int) -> str:

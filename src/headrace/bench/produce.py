@@ -1,4 +1,4 @@
-"""Produce: a replay load on one broker, its costs, and proof that every record arrived unharmed."""
+"""Produce loads on one broker: the load, its costs, and a check that every record arrived intact."""
 
 from headrace.bench import librdkafka
 from headrace.bench.brokers import MeasuredBroker
@@ -10,14 +10,14 @@ from headrace.bench.requests import ReplayFrames, fetch_frames, produce_frames
 from headrace.bench.topics import create_topics, end_offsets, producer_identities
 
 CHECKED_BYTES_MAX = 64 << 20
-"""Of each partition that are read back after a round; offsets are checked for all."""
+"""Batches of each partition that are read back after a round; end offsets are checked for all records."""
 
 CHECK_SECONDS_MAX = 60
 CHECK_FETCH_BYTES = 4 << 20
 
 
 class ProduceRounds:
-    """Rounds of one load on one broker, each on a new topic with new producers."""
+    """Rounds of a load on a broker, each on a new topic with new producers."""
 
     def __init__(self, broker: MeasuredBroker, client: ReplayClient, load: ProduceLoad, *, topic: str) -> None:
         self._broker = broker
@@ -39,7 +39,7 @@ class ProduceRounds:
 
 
 class LibrdkafkaProduceRounds:
-    """Messages of the size of the load's records, in batches as librdkafka makes them."""
+    """Messages of the load's record size, in batches that librdkafka builds."""
 
     def __init__(self, broker: MeasuredBroker, load: ProduceLoad, *, topic: str) -> None:
         self._broker = broker
@@ -113,7 +113,7 @@ def produce_round(report: ReplayReport, payload_bytes: int, cpu_seconds: float |
 
 
 def check_arrival(client: ReplayClient, address: str, topic: str, load: ProduceLoad, report: ReplayReport) -> None:
-    """End offsets say that each record arrived once; the newest batches are read back and their checksums computed."""
+    """Check by end offsets that each record arrived once, and verify the checksums of the newest batches."""
     if not report.requests:
         raise RunRejected("no request was answered")
     ends = end_offsets(address, topic, partitions=load.partitions)
@@ -127,4 +127,4 @@ def check_arrival(client: ReplayClient, address: str, topic: str, load: ProduceL
     read = client.fetch(address, frames, ranges, seconds=CHECK_SECONDS_MAX)
     wanted = sum(end - start for start, end in ranges)
     if read.records != wanted:
-        raise RunRejected(f"{wanted} records were to be read back, {read.records} came")
+        raise RunRejected(f"{wanted} records were expected, {read.records} were read back")

@@ -1,12 +1,12 @@
-/* The load of `headrace bench`: sends requests that were encoded beforehand, and counts what comes back.
+/* The replay client of `headrace bench`: sends requests that were encoded in advance and counts the responses.
  *
- *   replay exchange  pipelines one frame per connection again and again; of a Produce request the correlation id, the
- *                    base sequence and the checksum are renewed each time, so that idempotence is in the figure
+ *   replay exchange  pipelines one frame per connection repeatedly; the correlation id, the base sequence and the
+ *                    checksum of a Produce request are updated each time, so the figure includes idempotence
  *   replay fetch     reads a range of offsets per connection and checks every batch
- *   replay roundtrip parks a fetch, then produces, and takes the time until the fetch is answered
+ *   replay roundtrip parks a fetch, then produces, and measures the time until the fetch returns
  *
  * Arguments are name=value; headrace/bench/replay.py has the same list. One line of JSON on stdout is the result.
- * Any answer with an error, out of order, or with a wrong checksum is counted, and the caller discards the run.
+ * Responses with an error, out of order or with a wrong checksum are counted, and the caller discards the run.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -26,11 +26,11 @@
 #include <unistd.h>
 
 enum {
-    HEAD_BYTES = 512,            /* of every answer that are kept: the errors stand there */
+    HEAD_BYTES = 512,            /* kept of every response; they contain the errors */
     RECEIVE_BYTES = 1 << 18,
     EVENTS_MAX = 256,
     BUCKETS = 1920,              /* 32 per doubling of nanoseconds */
-    CORRELATION_AT = 8,          /* in a request frame: behind size, api key and version */
+    CORRELATION_AT = 8,          /* in a request frame: after size, api key and version */
     CRC_AT = 17,                 /* in a record batch */
     CRC_COVERS_FROM = 21,
     LAST_OFFSET_DELTA_AT = 23,
@@ -117,8 +117,8 @@ static void choose_crc(void) {
 
 static uint32_t crc32c(const uint8_t *bytes, size_t count) { return ~crc_state(~0u, bytes, count); }
 
-/* What a change of one byte of the base sequence does to the checksum. CRCs are linear, so that no batch has to be
- * summed again: a large one would cost the client more than the broker. */
+/* The effect of each byte of the base sequence on the checksum. CRCs are linear, so the checksum of a batch is not
+ * computed again: for a large batch that would cost the client more than the broker. */
 static uint32_t sequence_effect[4][256];
 
 static void fill_sequence_effects(size_t batch_bytes) {
@@ -169,7 +169,7 @@ static int connect_one(void) {
     if (inet_pton(AF_INET, text_argument("address", "127.0.0.1"), &to.sin_addr) != 1) fail("address");
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
     if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to)) fail("connect");
-    /* Without answers to wait for, small frames gather in the socket; sent one by one they would clog the receiver. */
+    /* Without responses, small frames are collected in the socket; sent singly they would overload the receiver. */
     if (argument("answers", 1)) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     return fd;
 }
@@ -192,7 +192,7 @@ struct exchange {
     long long outstanding, begun, answered;
     uint64_t *begun_at;          /* a ring of `depth` times */
     uint64_t due_at;
-    size_t have, size;           /* of the answer that is being received */
+    size_t have, size;           /* of the response that is being received */
     uint8_t head[HEAD_BYTES];
 };
 
@@ -219,7 +219,7 @@ static void renew_frame(struct exchange *c) {
     put32(batch + CRC_AT, crc);
 }
 
-/* Once at least: a short round on a machine that stood still meanwhile has a figure too. */
+/* At least once, so that a short round on a stalled machine has a figure too. */
 static int may_begin(struct exchange *c, uint64_t now) {
     if (run.answers && c->outstanding >= run.depth) return 0;
     if (run.requests_max && run.begun >= run.requests_max) return 0;
@@ -287,7 +287,7 @@ static int all_idle(struct exchange *all) {
     return 1;
 }
 
-/* Nobody answers acks=0: the broker has taken everything when it has closed after our end. */
+/* acks=0 has no responses: the broker has received everything once it closes the connection after our end. */
 static void wait_for_ends(struct exchange *all) {
     uint8_t byte;
     for (int i = 0; i < run.connections; i++) {
@@ -398,7 +398,7 @@ static uint64_t take_varint(const uint8_t **at) {
     return value;
 }
 
-/* Where the records of a version 12 answer for one partition begin, and how long they are. */
+/* Position and length of the records in a version 12 response for one partition. */
 static const uint8_t *records_of(const uint8_t *answer, size_t *length) {
     const uint8_t *at = answer + 4 + 4 + 1 + 4;
     int error = get16(at);
@@ -423,7 +423,7 @@ static const uint8_t *records_of(const uint8_t *answer, size_t *length) {
     return at;
 }
 
-/* Walk the whole batches; the last may be cut. Gives the offset behind them. */
+/* Walk the complete batches; the last one may be truncated. Returns the offset after them. */
 static uint64_t take_batches(const uint8_t *at, size_t length, uint64_t offset) {
     while (length >= BATCH_HEADER_BYTES) {
         size_t size = BATCH_LENGTH_COUNTS_FROM + (size_t)get32(at + 8);
@@ -445,7 +445,7 @@ static void ask(struct reading *c) {
         fail("a fetch could not be sent");
 }
 
-/* 1 when an answer is complete. */
+/* Returns 1 if a response is complete. */
 static int receive_answer(struct reading *c, int flags) {
     for (;;) {
         size_t wanted = c->have < 4 ? 4 : 4 + (size_t)get32(c->answer);
@@ -545,7 +545,7 @@ static void roundtrip(void) {
             if (!records) break;
             reader.offset = take_batches(records, length, reader.offset);
             if (reader.offset >= next) break;
-            /* What was refused never comes. */
+            /* A refused record never arrives. */
             if (receive_answer(&acks, MSG_DONTWAIT) && get16(acks.answer + error_at)) break;
             ask(&reader);
         }

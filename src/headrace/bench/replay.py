@@ -1,6 +1,6 @@
-"""The client of the replay loads: the C program beside this file, or several Python processes where no compiler is.
+"""The client of the replay loads: the C program beside this file, or Python processes if there is no compiler.
 
-Both take the same arguments and print the same line of JSON, so that everything above does not care which it is.
+Both take the same arguments and print the same line of JSON.
 """
 
 import hashlib
@@ -30,8 +30,8 @@ DRAIN_SECONDS_MAX = 60
 PYTHON_PROCESSES_MAX = 8
 
 _OWN_ERRORS = {
-    -2: "answers came in another order than the requests",
-    -3: "an answer could not be read",
+    -2: "responses arrived in another order than the requests",
+    -3: "a response could not be read",
     -4: "a connection did not end cleanly",
     -5: "offsets are missing or came twice",
     -6: "the end of a partition was not reached in time",
@@ -43,7 +43,7 @@ class ReplayReport:
     requests: int
     seconds: float
     bytes: int
-    """Of the answers to an exchange, with their sizes; of the batches that were fetched."""
+    """Bytes of the responses of an exchange including their sizes, or of the fetched batches."""
 
     records: int
     client_cpu_seconds: float
@@ -57,7 +57,7 @@ class ReplayReport:
 
 
 class ReplayClient:
-    """Runs one load and gives its counts; RunRejected when a single answer was wrong."""
+    """Runs a load and returns its counts; raises RunRejected if any response was wrong."""
 
     def __init__(self, folder: Path, *, compiled: bool = True) -> None:
         self._folder = folder
@@ -79,7 +79,7 @@ class ReplayClient:
         answers: bool = True,
         interval_us: int = 0,
     ) -> ReplayReport:
-        """Send each connection's frame again and again, `depth` of them unanswered, until either limit."""
+        """Send each connection's frame repeatedly with `depth` requests in flight, until either limit."""
         connections = len(frames.content) // frames.frame_bytes
         arguments: dict[str, int | str] = {
             "frame_bytes": frames.frame_bytes,
@@ -107,7 +107,7 @@ class ReplayClient:
         check: bool = True,
         must_end: bool = True,
     ) -> ReplayReport:
-        """Read each connection's range of offsets; with `check` every checksum is computed."""
+        """Read each connection's range of offsets; with `check`, verify every checksum."""
         arguments: dict[str, int | str] = {
             "frame_bytes": frames.frame_bytes,
             "offset_at": frames.offset_at,
@@ -124,7 +124,7 @@ class ReplayClient:
     def round_trips(
         self, bootstrap: str, produced: ReplayFrames, fetched: FetchFrames, *, count: int, offset: int, pause_us: int
     ) -> ReplayReport:
-        """Park a fetch, produce one record, and take the time until the fetch has it; `count` times."""
+        """Park a fetch, produce a record and measure the time until the fetch returns it; `count` times."""
         job: dict[str, int | str] = {
             "frame_bytes": produced.frame_bytes,
             "fetch_bytes": fetched.frame_bytes,
@@ -139,7 +139,7 @@ class ReplayClient:
         return self._run("roundtrip", bootstrap, produced.content + fetched.content, [job], DRAIN_SECONDS_MAX)
 
     def _shares(self, connections: int) -> list[tuple[int, int]]:
-        """(first connection, how many) of each process."""
+        """Return the first connection and the number of connections of each process."""
         count = min(self._process_count, connections)
         edges = [connections * place // count for place in range(count + 1)]
         return [(start, end - start) for start, end in pairwise(edges)]
@@ -165,17 +165,17 @@ class ReplayClient:
             try:
                 outputs = [process.communicate(timeout=seconds + DRAIN_SECONDS_MAX)[0] for process in running]
             except subprocess.TimeoutExpired:
-                raise RunRejected("the load did not come to its end; the broker stopped answering") from None
+                raise RunRejected("the load did not finish: the broker stopped responding") from None
             finally:
                 for process in running:
                     processes.stop(process)
         if any(process.returncode for process in running):
-            raise RunRejected(f"the load broke off{processes.last_words(messages)}")
+            raise RunRejected(f"the load failed{processes.last_words(messages)}")
         return _combined(outputs)
 
 
 def compiled_program() -> str | None:
-    """The path of the C client, built at its first use; None where there is no compiler."""
+    """Return the path of the C client, built on first use; None without a compiler."""
     compiler = next((path for name in COMPILERS if (path := shutil.which(name))), None)
     if compiler is None:
         return None
@@ -193,13 +193,13 @@ def compiled_program() -> str | None:
                 seconds_max=COMPILE_SECONDS_MAX,
             )
         except BenchError:
-            return None  # a compiler without the system's headers is no compiler here
+            return None  # a compiler without system headers cannot be used
         built.replace(program)
     return str(program)
 
 
 class _Printed(msgspec.Struct, frozen=True):
-    """The line of JSON that one process of the client prints."""
+    """Parse the line of JSON that a client process prints."""
 
     requests: int
     errors: int
@@ -216,7 +216,7 @@ def _combined(outputs: Sequence[bytes]) -> ReplayReport:
     errors = sum(one.errors for one in printed)
     if errors:
         code = next(one.first_error for one in printed if one.errors)
-        raise RunRejected(f"{errors} answers were wrong, the first: {_OWN_ERRORS.get(code) or error_name(code)}")
+        raise RunRejected(f"{errors} responses were wrong, the first: {_OWN_ERRORS.get(code) or error_name(code)}")
     return ReplayReport(
         requests=sum(one.requests for one in printed),
         seconds=max(one.seconds for one in printed),

@@ -1,6 +1,6 @@
-"""replay.c again in Python, for machines without a compiler: same arguments, same line of JSON, many times the cost.
+"""The replay client in Python, for machines without a compiler: like replay.c, at many times the cost.
 
-`python -m headrace.bench.replay_process exchange|fetch|roundtrip name=value ...`; see replay.c for what each does.
+`python -m headrace.bench.replay_process exchange|fetch|roundtrip name=value ...`; replay.c describes them.
 """
 
 import json
@@ -87,7 +87,7 @@ class Result:
 
 
 class Exchange:
-    """One connection of an exchange."""
+    """A connection of an exchange."""
 
     def __init__(self, arguments: Arguments, frame: bytearray, result: Result, offset_ns: int) -> None:
         self.socket = arguments.connect()
@@ -161,7 +161,7 @@ class Exchange:
         del self._received[:at]
 
     def await_answers(self) -> None:
-        """On a socket that blocks."""
+        """Receive exactly this many bytes from a blocking socket."""
         while self.outstanding:
             self.receive()
 
@@ -201,14 +201,14 @@ def exchange(arguments: Arguments) -> Result:
             if event & ~select.EPOLLOUT:
                 by_descriptor[descriptor].receive()
         for one in all_ if interval_ns else [by_descriptor[descriptor] for descriptor, _ in events]:
-            # Once at least: a short round on a machine that stood still meanwhile has a figure too.
+            # At least once, so that a short round on a stalled machine has a figure too.
             in_time = time.monotonic() < end or not one.begun
             one.send_more(may_begin=in_time and sum(c.begun for c in all_) < requests_max)
         over = time.monotonic() >= end or sum(one.begun for one in all_) >= requests_max
         if over and all(one.is_idle for one in all_):
             break
         if time.monotonic() > end + DRAIN_SECONDS_MAX:
-            sys.exit("replay: answers are missing")
+            sys.exit("replay: responses are missing")
     if not arguments.number("answers", 1):
         _wait_for_ends(all_, result)
     result.records = result.requests * arguments.number("records", 1)
@@ -225,7 +225,7 @@ def _wait_for_ends(all_: list[Exchange], result: Result) -> None:
 
 
 class Reading:
-    """One connection of a fetch, with one request in flight."""
+    """A connection of a fetch, with one request in flight."""
 
     def __init__(self, arguments: Arguments, frame: bytearray, result: Result, start: int, end: int) -> None:
         self.socket = arguments.connect()
@@ -241,7 +241,7 @@ class Reading:
         self.socket.sendall(self._frame)
 
     def take_answer(self) -> bool:
-        """Receive a whole answer; False when it cannot be used."""
+        """Receive a whole response; return False if it is invalid."""
         size = int(_UINT32.unpack(_receive(self.socket, 4))[0])
         answer = _receive(self.socket, size)
         try:
@@ -304,7 +304,7 @@ def roundtrip(arguments: Arguments) -> Result:
     with open(arguments.text("file"), "rb") as file:
         produced = bytearray(file.read(arguments.number("frame_bytes")))
         fetched = bytearray(file.read(arguments.number("fetch_bytes")))
-    result, acknowledged = Result(), Result()  # whose times and bytes are not those of the trips
+    result, acknowledged = Result(), Result()  # not counted in the times and bytes of the round trips
     producer = Exchange(arguments, produced, acknowledged, 0)
     producer.socket.setblocking(True)
     reading = Reading(arguments, fetched, result, arguments.number("offset"), 0)
@@ -315,7 +315,7 @@ def roundtrip(arguments: Arguments) -> Result:
         sent_ns = time.monotonic_ns()
         producer.send_more(may_begin=True)
         while reading.take_answer() and reading.offset < reading.end:
-            producer.await_answers()  # what was refused never comes
+            producer.await_answers()  # a refused record never arrives
             if acknowledged.errors:
                 break
             reading.ask()

@@ -1,6 +1,6 @@
-"""Requests encoded before a load begins: one frame per connection, all of one length.
+"""Requests encoded before a load starts: one frame per connection, all of the same length.
 
-The replay client patches what changes from request to request, so each set of frames says where that stands.
+The replay client patches the fields that change from request to request; each set of frames has their positions.
 """
 
 import os
@@ -18,7 +18,7 @@ from headrace.wire.records.builder import BatchBuilder
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 METADATA_VERSION = 12
-"""Flexible versions that know topics by name, which librdkafka speaks and both brokers serve."""
+"""Flexible versions with topic names, which librdkafka uses and both brokers serve."""
 
 PRODUCE_TIMEOUT_MS = 30_000
 FETCH_BYTES_MAX = 50 << 20
@@ -29,12 +29,12 @@ class ReplayFrames(NamedTuple):
     content: bytes
     frame_bytes: int
     batch_at: int = 0
-    """Where the batch begins whose sequence and checksum are renewed; 0 for requests without one."""
+    """Position of the batch whose sequence and checksum are updated; 0 for requests without a batch."""
 
     batch_bytes: int = 0
     records: int = 0
     error_at: int = 0
-    """Where the error code stands in an answer, its size included; 0 where none is looked for."""
+    """Position of the error code in a response, including the size field; 0 if it is not checked."""
 
 
 class FetchFrames(NamedTuple):
@@ -52,7 +52,7 @@ def produce_frames(
     record_bytes: int,
     acks: int,
 ) -> ReplayFrames:
-    """Connection i is producer i and writes to partition i modulo `partitions`."""
+    """Return frames in which connection i is producer i and writes to partition i modulo `partitions`."""
     value = os.urandom(record_bytes)
     frames, batch_at, batch_bytes = [], 0, 0
     for index, identity in enumerate(identities):
@@ -61,14 +61,14 @@ def produce_frames(
         batch_at, batch_bytes = frame.index(batch), len(batch)
         frames.append(frame)
     frame_head = 4 + 4 + 1 + 1  # size, correlation id, no tags, one topic
-    error_at = frame_head + 1 + len(topic) + 1 + 4  # the name's length and text, one partition, its number
+    error_at = frame_head + 1 + len(topic) + 1 + 4  # length and text of the name, one partition, its number
     return ReplayFrames(b"".join(frames), len(frames[0]), batch_at, batch_bytes, records, error_at)
 
 
 def fetch_frames(
     topic: str, partitions: Sequence[int], *, bytes_max: int, wait_ms_max: int, bytes_min: int = 1
 ) -> FetchFrames:
-    """One fetch per partition named, each on its own."""
+    """Return one fetch request per partition."""
     frames, offset_at = [], 0
     for partition in partitions:
         wanted = fetch.FetchRequestPartition(
@@ -88,7 +88,7 @@ def fetch_frames(
 
 
 def metadata_frames(connections: int) -> ReplayFrames:
-    """Requests for all topics."""
+    """Return Metadata requests for all topics."""
     request = metadata.MetadataRequest(topics=None, allow_auto_topic_creation=False)
     body = metadata.encode_request(request, METADATA_VERSION)
     frame = request_frame(ApiKey.METADATA, METADATA_VERSION, 0, CLIENT_ID, body)

@@ -1,4 +1,4 @@
-"""Rounds in turns: A B A B, so that whatever changes on the machine meanwhile meets all subjects alike."""
+"""Interleaved rounds (A B A B), so that changes on the machine affect all subjects alike."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 from headrace.bench.figures import Measurement, Round
 
 Measured = Callable[[], Round]
-"""Does one round and gives its figures; raises RunRejected when it does not count."""
+"""Runs one round and returns its figures; raises RunRejected if the round does not count."""
 
 Told = Callable[[str], None]
-"""Is told what happens now."""
+"""Receives the description of the current step."""
 
 
 def settle_disk() -> None:
-    """What one subject left to be written is not written during the round of the next."""
+    """Flush all dirty pages, so that writes of one subject do not disturb the round of the next."""
     os.sync()
 
 
 def in_turns(load: str, subjects: Mapping[str, Measured], *, rounds: int, client: str, tell: Told) -> list[Measurement]:
-    """So many rounds of each subject, one after the other."""
+    """Run `rounds` interleaved rounds of all subjects."""
     found: dict[str, list[Round]] = {name: [] for name in subjects}
     for number in range(rounds):
         for name, measured in subjects.items():

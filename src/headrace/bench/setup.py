@@ -1,4 +1,4 @@
-"""What a load needs around it: a folder, a client, and brokers that run."""
+"""Setup of a load: a folder, a client and running brokers."""
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from headrace.bench.rounds import Told
 from headrace.bench.topics import delete_topics
 
 ANSWER_SECONDS_MAX = 5
-"""For the first answer of a broker that is said to run."""
+"""Time limit for the first response of a running broker."""
 
 
 BrokerMaker = Callable[[Path, Mapping[str, str] | None], BrokerProcess]
@@ -31,7 +31,7 @@ class Setup(NamedTuple):
     client: ReplayClient
     brokers: list[MeasuredBroker]
     topics: str
-    """What the names of this run's topics begin with."""
+    """Prefix of the topic names of this run."""
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def prepared(
     """Prepare the running broker at `bootstrap`, or a new one with these settings, and further new brokers.
 
     `compiled` selects the replay client written in C. `with_pure_python` adds a broker without compiled helpers, and
-    `beside` adds brokers of other kinds, which are measured in turns with it.
+    `beside` adds brokers of other kinds, which are measured in alternating rounds.
     """
     with ExitStack() as stack:
         own_folder = stack.enter_context(bench_folder(folder))

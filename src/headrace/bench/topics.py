@@ -1,4 +1,4 @@
-"""Topics for a load: made, waited for, and looked at afterwards."""
+"""Topics of a load: creation, readiness, end offsets and deletion."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -27,19 +27,19 @@ class ProducerIdentity(NamedTuple):
 def create_topics(
     bootstrap: str, names: Sequence[str], *, partitions: int, configs: Mapping[str, str] | None = None
 ) -> None:
-    """Make the topics and wait until all of their partitions are served."""
+    """Create topics and wait until all their partitions are served."""
     with Admin(bootstrap, timeout_ms=ADMIN_TIMEOUT_MS) as admin:
         for first in range(0, len(names), TOPICS_PER_REQUEST):
             wanted = names[first : first + TOPICS_PER_REQUEST]
             outcomes = admin.create_topics([NewTopic(name, partitions, configs=configs or {}) for name in wanted])
             for name, outcome in outcomes.items():
                 if outcome.error:
-                    raise BenchError(f'topic "{name}" cannot be made: {outcome.message or outcome.error.name}')
+                    raise BenchError(f'topic "{name}" cannot be created: {outcome.message or outcome.error.name}')
     wait_until_served(bootstrap, names, partitions=partitions)
 
 
 def delete_topics(bootstrap: str, prefix: str) -> None:
-    """All whose names begin so: nothing of a load stays on a broker that goes on."""
+    """Delete all topics with this prefix, so that a load leaves nothing on a running broker."""
     with Admin(bootstrap, timeout_ms=ADMIN_TIMEOUT_MS) as admin:
         names = [topic.name for topic in admin.topics() if topic.name.startswith(prefix)]
         for first in range(0, len(names), TOPICS_PER_REQUEST):
@@ -47,7 +47,7 @@ def delete_topics(bootstrap: str, prefix: str) -> None:
 
 
 def wait_until_served(bootstrap: str, names: Sequence[str], *, partitions: int) -> dict[TopicPartition, int]:
-    """Ask for all end offsets until every partition tells its own."""
+    """Wait until every partition reports its end offset."""
     wanted = dict.fromkeys((TopicPartition(name, index) for name in names for index in range(partitions)), LATEST)
     deadline = time.monotonic() + LEADERS_SECONDS_MAX
     while True:
@@ -61,7 +61,7 @@ def wait_until_served(bootstrap: str, names: Sequence[str], *, partitions: int) 
         except ClientError as error:
             failure = str(error)
         if time.monotonic() > deadline:
-            raise BenchError(f"partitions are not served after {LEADERS_SECONDS_MAX} s: {failure}")
+            raise BenchError(f"partitions are not available after {LEADERS_SECONDS_MAX} s: {failure}")
         time.sleep(LOOK_AGAIN_SECONDS)
 
 
@@ -71,7 +71,7 @@ def end_offsets(bootstrap: str, topic: str, *, partitions: int) -> list[int]:
 
 
 def producer_identities(bootstrap: str, count: int) -> list[ProducerIdentity]:
-    """Producer ids for idempotent batches, one per connection of a load."""
+    """Return producer ids for idempotent batches, one per connection of a load."""
     identities: list[ProducerIdentity] = []
     request = init_producer_id.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
     with Link(bootstrap) as link:

@@ -1,4 +1,4 @@
-"""`headrace topics apply FILE`: show what differs between a file of topics and the cluster, ask, and change it."""
+"""`headrace topics apply FILE`: show the changes that make the topics match a file, ask, and make them."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -22,21 +22,21 @@ from headrace.operations.topic_plan import Action, ExistingTopic, PlanError, Ste
 
 BROKER_DEFAULT = -1
 STEPS_PER_REQUEST_MAX = 200
-"""Changes sent in one request, so that progress can be shown and one answer stays small."""
+"""Changes in one request: small enough to show progress and to keep each response small."""
 
 
 @click.command("apply")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--dry-run", is_flag=True, help="Show the difference, have the broker check it, change nothing.")
-@click.option("--prune", is_flag=True, help="Also delete topics and reset configs that the file does not name.")
+@click.option("--dry-run", is_flag=True, help="Show the changes and let the broker validate them, without making them.")
+@click.option("--prune", is_flag=True, help="Also delete topics and reset configs that are not in the file.")
 @yes_option
 @bootstrap_option
 @json_option
 def apply(bootstrap: str, file: Path, dry_run: bool, prune: bool, yes: bool, as_json: bool) -> None:
-    """Make the topics of the cluster those of FILE.
+    """Create and change topics so that they match FILE.
 
-    FILE is JSON, TOML or YAML: a list of topics, or a table with the list "topics", each with name, and where wanted
-    partitions, replication_factor and configs. Nothing is deleted without --prune.
+    FILE is a JSON, TOML or YAML file with a list of topics, or a table with the list "topics". Each topic has a name
+    and, optionally, partitions, replication_factor and configs. Nothing is deleted without --prune.
     """
     try:
         wanted = read_topics(file)
@@ -98,7 +98,7 @@ def _show(steps: Sequence[Step], *, as_json: bool) -> None:
         ("action", "topic", "what", "from", "to"),
         ((step.action, step.topic, step.what, step.before, step.after) for step in steps),
         styles={"action": lambda cell: _STYLES[Action(cell)]},
-        empty="nothing to change: the topics are as the file says",
+        empty="nothing to change: the topics match the file",
     )
 
 
@@ -112,7 +112,7 @@ def _fail_on_refusals(steps: Sequence[Step]) -> None:
 
 
 def _carry_out(admin: Admin, steps: Sequence[Step], *, validate_only: bool) -> None:
-    """In the order of the actions; the first refusal ends it."""
+    """Make the changes in the order of the actions; stop at the first one that the broker refuses."""
     order = list(Action)
     with progress("checking" if validate_only else "applying", total=len(steps)) as advance:
         for action, group in groupby(

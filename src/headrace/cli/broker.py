@@ -1,4 +1,4 @@
-"""`headrace broker`: read the configs, then run one node in the foreground until it is told to stop."""
+"""`headrace broker`: read the configs and run one broker in the foreground until a signal stops it."""
 
 import os
 import sys
@@ -29,22 +29,22 @@ ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  (told, not bound)
     type=click.Path(dir_okay=False, path_type=Path),
     envvar="HEADRACE_CONFIG",
     show_envvar=True,
-    help="A .properties or .toml file with Kafka's property names.",
+    help="Config file (.properties or .toml) with Kafka's config names.",
 )
-@click.option("--set", "assignments", metavar="NAME=VALUE", multiple=True, help="Set one config; may be repeated.")
+@click.option("--set", "assignments", metavar="NAME=VALUE", multiple=True, help="Set a config; may be repeated.")
+@click.option("--data-dir", metavar="FOLDER", help="Data directory (log.dirs). [default: ./headrace-data]")
 @click.option(
-    "--data-dir", metavar="FOLDER", help="Where the data lies (log.dirs); ./headrace-data when nothing says otherwise."
-)
-@click.option(
-    "--listen", metavar="HOST:PORT", help=f"Where to listen; port 0 takes a free one. [default: {BOOTSTRAP_DEFAULT}]"
+    "--listen",
+    metavar="HOST:PORT",
+    help=f"Address to listen on; port 0 selects a free port. [default: {BOOTSTRAP_DEFAULT}]",
 )
 def command(config_file: Path | None, assignments: tuple[str, ...], data_dir: str | None, listen: str | None) -> None:
     """Run a broker in the foreground.
 
-    Configs come from the file, then the environment (HEADRACE_LOG_RETENTION_MS sets log.retention.ms), then the
-    command line; the later ones win. Without any, the broker listens on 127.0.0.1:9092 and keeps its data in
-    ./headrace-data. The first line on stdout is `headrace listening on HOST:PORT`. SIGTERM or Ctrl-C stops it
-    gracefully, a second one at once.
+    Configs are read from the config file, the environment (HEADRACE_LOG_RETENTION_MS sets log.retention.ms) and the
+    command line; later sources override earlier ones. By default the broker listens on 127.0.0.1:9092 and stores its
+    data in ./headrace-data. When it is ready, it prints `headrace listening on HOST:PORT` as the first line on stdout.
+    SIGTERM or Ctrl-C stops it gracefully; a second signal stops it immediately.
     """
     sys.exit(_run(load_config(config_file, assignments, data_dir, listen)))
 
@@ -52,7 +52,7 @@ def command(config_file: Path | None, assignments: tuple[str, ...], data_dir: st
 def load_config(
     config_file: Path | None, assignments: tuple[str, ...], data_dir: str | None, listen: str | None
 ) -> BrokerConfig:
-    """File, environment and command line merged; ConfigError or Misuse for what cannot be."""
+    """Merge file, environment and command line; raise ConfigError or Misuse for invalid configs."""
     from_file = parse_file(_read(config_file), str(config_file)) if config_file is not None else []
     flags = parse_assignments(assignments)
     if data_dir is not None:
@@ -100,7 +100,7 @@ def _os_failure(error: OSError, config: BrokerConfig) -> str:
         return f"cannot listen on {addresses}: the host name is not known; choose another with --listen"
     match error.errno:
         case errno.EADDRINUSE:
-            return f"cannot listen on {addresses}: the port is taken; stop who uses it or choose another with --listen"
+            return f"cannot listen on {addresses}: the port is in use; stop its process or choose another with --listen"
         case errno.EADDRNOTAVAIL:
             return f"cannot listen on {addresses}: not an address of this machine; choose another with --listen"
         case errno.EACCES | errno.EPERM:
@@ -114,7 +114,7 @@ def _os_failure(error: OSError, config: BrokerConfig) -> str:
 
 
 def _announce(addresses: Sequence[str]) -> None:
-    """Written at once: whoever started the broker waits for the first line."""
+    """Print the address and flush it: the process that started the broker waits for this line."""
     for address in addresses:
         sys.stdout.write(f"headrace listening on {ALL_ADDRESSES if address.startswith(':') else ''}{address}\n")
     sys.stdout.flush()

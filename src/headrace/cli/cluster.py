@@ -1,4 +1,4 @@
-"""`headrace cluster describe`: the brokers, the controller, and how much there is on them."""
+"""`headrace cluster describe`: the brokers, the controller, and the data that each broker stores."""
 
 import click
 
@@ -17,7 +17,7 @@ def command() -> None:
 @bootstrap_option
 @json_option
 def describe(bootstrap: str, as_json: bool) -> None:
-    """Show the brokers of the cluster and what they hold."""
+    """Show the brokers of the cluster with their partitions and disk usage."""
     from headrace.client import Admin
     from headrace.model.ids import NO_NODE
 

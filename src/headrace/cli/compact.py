@@ -1,4 +1,4 @@
-"""`headrace compact`: ask for a compaction of a topic now."""
+"""`headrace compact`: start a compaction of a topic."""
 
 from datetime import UTC, datetime
 
@@ -18,13 +18,13 @@ POLICY_CONFIG = "cleanup.policy"
 
 @click.command("compact")
 @click.argument("name", metavar="TOPIC", required=False, shell_complete=complete_topics)
-@click.option("--topic", metavar="TOPIC", shell_complete=complete_topics, help="The same, as an option.")
+@click.option("--topic", metavar="TOPIC", shell_complete=complete_topics, help="The topic to compact, as an option.")
 @bootstrap_option
 def command(bootstrap: str, name: str | None, topic: str | None) -> None:
-    """Ask for a compaction of a topic now.
+    """Start a compaction of a topic.
 
-    Every partition is compacted up to its present end, however little of it is dirty; records younger than
-    min.compaction.lag.ms stay. The brokers work in the background; headrace topics describe shows the sizes.
+    Compacts every partition up to its current end, regardless of min.cleanable.dirty.ratio. Records younger than
+    min.compaction.lag.ms are kept. The brokers compact in the background; `headrace topics describe` shows the sizes.
     """
     if (name is None) == (topic is None):
         raise click.UsageError("name one topic: headrace compact TOPIC")
@@ -43,7 +43,7 @@ def command(bootstrap: str, name: str | None, topic: str | None) -> None:
             for replica in folder.replicas
             if replica.topic == topic
         }
-    click.echo(f'asked for a compaction of topic "{topic}"; it has now')
+    click.echo(f'started a compaction of topic "{topic}"; its current sizes:')
     print_table(
         ("partition", "size"),
         ((partition, size_text(size)) for partition, size in sorted(sizes.items())),

@@ -1,4 +1,4 @@
-"""`headrace completion SHELL`: the script that makes a shell complete commands, options and topic names."""
+"""`headrace completion SHELL`: the completion script for commands, options and topic names."""
 
 import click
 
@@ -12,7 +12,7 @@ _INSTALL = {
 @click.command("completion", epilog="\b\nTo install:\n" + "\n".join(f"  {line}" for line in _INSTALL.values()))
 @click.argument("shell", type=click.Choice(list(_INSTALL)))
 def command(shell: str) -> None:
-    """Print the completion script of a shell."""
+    """Print the completion script for a shell."""
     from click.shell_completion import get_completion_class
 
     from headrace.cli.main import COMPLETION_VARIABLE, cli

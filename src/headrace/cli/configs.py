@@ -1,4 +1,4 @@
-"""`headrace configs`: which configs there are, what a topic or broker has, and changing it."""
+"""`headrace configs`: list all configs, and describe and alter those of a topic or a broker."""
 
 import shutil
 import sys
@@ -15,7 +15,7 @@ from headrace.model.nearest_names import LIKE_A_WORD, meant
 from headrace.operations.amounts import count_text
 
 EVERY_BROKER = "all"
-"""What people say for the dynamic configs of all brokers; on the wire the name is empty."""
+"""The name for the dynamic configs of all brokers; on the wire the name is empty."""
 INDENT = " " * 4
 
 
@@ -25,12 +25,12 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--topic", "kind", flag_value="topic", help="Only topic configs.")
-@click.option("--broker", "kind", flag_value="broker", help="Only broker configs.")
+@click.option("--topic", "kind", flag_value="topic", help="List topic configs only.")
+@click.option("--broker", "kind", flag_value="broker", help="List broker configs only.")
 @click.argument("text", required=False)
 @json_option
 def list_configs(kind: str | None, text: str | None, as_json: bool) -> None:
-    """List the configs there are, with their defaults; only those with TEXT in the name, if given."""
+    """List all configs with their defaults, or those whose name contains TEXT."""
     tables = [table for table in (TOPIC_CONFIGS, BROKER_CONFIGS) if kind in (None, table.kind)]
     found = [(table, key) for table in tables for key in table if text is None or text in key.name]
     if as_json:
@@ -49,12 +49,12 @@ def list_configs(kind: str | None, text: str | None, as_json: bool) -> None:
              key.description)
             for table, key in found
         ),
-        empty=f'no config has "{text}" in its name{meant(text or "", known, likeness=LIKE_A_WORD)}',
+        empty=f'no config name contains "{text}"{meant(text or "", known, likeness=LIKE_A_WORD)}',
     )  # fmt: skip
 
 
 def entry_text(table: ConfigTable, key: ConfigKey, width: int) -> str:
-    """A config on a terminal: names and meanings are too long to stand side by side there."""
+    """Print a config on a terminal, with its description below: side by side they are too wide."""
     default = render_value(key.default)
     facts = (table.kind, key.type.name.lower(), f"default {default}" if default else "no default", _scope(table, key))
     meaning = click.wrap_text(key.description, width, initial_indent=INDENT, subsequent_indent=INDENT)
@@ -78,11 +78,11 @@ def _key_json(table: ConfigTable, key: ConfigKey) -> dict[str, object]:
 
 
 def _resource(topic: str | None, broker: str | None) -> tuple[int, str]:
-    """The one resource that was named."""
+    """Return the resource that the options name."""
     from headrace.client.types import ConfigResource, ResourceType
 
     if (topic is None) == (broker is None):
-        raise click.UsageError("name one of --topic NAME and --broker ID")
+        raise click.UsageError("give either --topic NAME or --broker ID")
     if topic is not None:
         return ConfigResource(ResourceType.TOPIC, topic)
     return ConfigResource(ResourceType.BROKER, "" if broker in (EVERY_BROKER, None) else broker)
@@ -95,17 +95,17 @@ def _shown(topic: str | None, broker: str | None) -> str:
 
 
 _topic_option = click.option("--topic", metavar="NAME", shell_complete=complete_topics, help="The topic.")
-_broker_option = click.option("--broker", metavar="ID", help=f'The broker by its node id, or "{EVERY_BROKER}".')
+_broker_option = click.option("--broker", metavar="ID", help=f'Node id of a broker, or "{EVERY_BROKER}".')
 
 
 @command.command("describe")
 @_topic_option
 @_broker_option
-@click.option("--all", "everything", is_flag=True, help="Also the configs that have their default.")
+@click.option("--all", "everything", is_flag=True, help="Also show configs that have their default value.")
 @bootstrap_option
 @json_option
 def describe(bootstrap: str, topic: str | None, broker: str | None, everything: bool, as_json: bool) -> None:
-    """Show the configs of a topic or a broker that are not at their default."""
+    """Show the configs of a topic or a broker that differ from their default."""
     from headrace.cli.outcomes import fail_on_errors, topic_names
     from headrace.cli.topic_table import config_source_text
     from headrace.client import Admin
@@ -147,7 +147,7 @@ def describe(bootstrap: str, topic: str | None, broker: str | None, everything: 
             (entry.name, "(hidden)" if entry.sensitive else entry.value or "", config_source_text(entry.source))
             for entry in shown
         ),
-        empty=f"all configs of {_shown(topic, broker)} have their default; --all shows them",
+        empty=f"all configs of {_shown(topic, broker)} have their default value; --all shows them",
     )
 
 
@@ -155,10 +155,14 @@ def describe(bootstrap: str, topic: str | None, broker: str | None, everything: 
 @_topic_option
 @_broker_option
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a config; may be repeated.")
-@click.option("--delete", "deleted", metavar="NAME", multiple=True, help="Go back to a config's default.")
-@click.option("--append", "appended", metavar="NAME=VALUE", multiple=True, help="Add to a list.")
-@click.option("--subtract", "subtracted", metavar="NAME=VALUE", multiple=True, help="Take away from a list.")
-@click.option("--dry-run", is_flag=True, help="Have the broker check the change, without making it.")
+@click.option(
+    "--delete", "deleted", metavar="NAME", multiple=True, help="Reset a config to its default; may be repeated."
+)
+@click.option("--append", "appended", metavar="NAME=VALUE", multiple=True, help="Add an item to a list config.")
+@click.option(
+    "--subtract", "subtracted", metavar="NAME=VALUE", multiple=True, help="Remove an item from a list config."
+)
+@click.option("--dry-run", is_flag=True, help="Let the broker validate the change without making it.")
 @bootstrap_option
 def alter(
     bootstrap: str,
@@ -170,7 +174,7 @@ def alter(
     subtracted: tuple[str, ...],
     dry_run: bool,
 ) -> None:
-    """Change configs of a topic, of a broker, or of all brokers while they run."""
+    """Change configs of a topic, of a broker, or of all running brokers."""
     from headrace.cli.outcomes import fail_on_errors, topic_names
     from headrace.client import Admin
     from headrace.client.types import ConfigChange, ConfigOperation

@@ -1,6 +1,6 @@
-"""What commands print: tables for people, JSON for machines, progress while they wait.
+"""Output of commands: tables for people, JSON for programs, and progress bars.
 
-rich is imported at the first table, not before: most of the time a command takes is the import of its parts.
+rich is imported when the first table is printed: imports take most of the run time of a short command.
 """
 
 import json
@@ -16,12 +16,12 @@ import click
 from headrace.model.ids import TopicPartition
 
 PIPED_WIDTH = 10_000
-"""Columns of a table that goes to a file or a pipe: nothing is folded there."""
+"""Width of a table that goes to a file or a pipe, where no column is folded."""
 COLUMN_GAP = 2
 NARROW_GAP = 1
-"""Where the columns fit a terminal just so; a heading is not broken for a blank."""
+"""Gap between columns that fit a terminal only with the smaller gap, so that no heading is folded."""
 FOLDED_WIDTH_MIN = 12
-"""Columns of the terminal that a folded column of a table keeps."""
+"""Width that a folded column of a table keeps at least."""
 
 
 def print_json(value: object) -> None:
@@ -37,9 +37,9 @@ def print_table(
     cut: Iterable[str] = (),
     empty: str = "nothing to show",
 ) -> None:
-    """A table that fits the terminal; `right` names columns of numbers, `styles` colours cells by their text.
+    """Print a table that fits the terminal; `right` names columns of numbers, `styles` colours cells by their text.
 
-    Those of `cut` end in dots where there is no room for them, others go on in the next line.
+    Cells of the columns in `cut` are shortened where they do not fit; cells of other columns are folded.
     """
     from rich.table import Table
 
@@ -84,7 +84,7 @@ def _cut(cell: str, width: int) -> str:
 
 
 def _whole_columns(widths: Sequence[int], room: int) -> set[int]:
-    """The columns that are never folded: the narrowest, as long as each of the others keeps a readable width."""
+    """Return the columns that are never folded: the narrowest, while all others keep a readable width."""
     whole: set[int] = set()
     for column in sorted(range(len(widths)), key=widths.__getitem__):
         others = len(widths) - len(whole) - 1
@@ -104,13 +104,13 @@ def _styled(cell: str, style: Callable[[str], str] | None) -> Any:
 def _console() -> Any:
     from rich.console import Console
 
-    # A console per print: tests and pipes swap sys.stdout, and colour depends on where it goes now.
+    # A new console per print: tests and pipes replace sys.stdout, and colours depend on the current one.
     is_terminal = sys.stdout.isatty()
     return Console(file=sys.stdout, width=None if is_terminal else PIPED_WIDTH, highlight=False, soft_wrap=False)
 
 
 def clean(text: str) -> str:
-    """Without control characters: names and values come from the network, and terminals obey escapes."""
+    """Escape control characters: names and values come from the network, and terminals execute escape codes."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
@@ -118,7 +118,7 @@ def clean(text: str) -> str:
 
 @contextmanager
 def connection_notices() -> Iterator[None]:
-    """What the client says of brokers that cannot be reached, and can again, goes to stderr as it happens."""
+    """Print the client's messages about unreachable and reconnected brokers on stderr as they occur."""
     handler = _Notices()
     logger = logging.getLogger("headrace.client")
     level = logger.level
@@ -143,16 +143,16 @@ def reader_may_leave() -> Iterator[None]:
         yield
     except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # the interpreter flushes stdout once more when it ends
+        os.dup2(nowhere, sys.stdout.fileno())  # the interpreter flushes stdout again when it exits
         os.close(nowhere)
 
 
 _bars: list[Any] = []
-"""The console of the progress bar that is drawn now, if one is."""
+"""The console of the current progress bar, if there is one."""
 
 
 def say(text: str) -> None:
-    """Print a line on stderr, above the progress bar where one is drawn."""
+    """Print a line on stderr, above the progress bar if there is one."""
     if _bars:
         _bars[-1].print(text, markup=False, highlight=False, soft_wrap=True)
     else:
@@ -161,7 +161,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def progress(description: str, *, total: int | None = None, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal's stderr, nothing elsewhere; gives the function that advances it."""
+    """Show a progress bar if stderr is a terminal; yield the function that advances it."""
     if not sys.stderr.isatty():
         yield lambda count: None
         return
@@ -194,7 +194,7 @@ def progress(description: str, *, total: int | None = None, in_bytes: bool = Fal
 
 
 def partitions_text(partitions: Iterable[TopicPartition]) -> str:
-    """`orders 0, 1, 2; payments 0`."""
+    """Return partitions by topic: `orders 0, 1, 2; payments 0`."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         by_topic.setdefault(topic, []).append(partition)

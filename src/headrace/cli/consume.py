@@ -1,4 +1,4 @@
-"""`headrace consume TOPIC`: print records from a place on, up to the end or for ever."""
+"""`headrace consume TOPIC`: print records from an offset, up to the end or until interrupted."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -35,37 +35,43 @@ Offsets = dict[TopicPartition, int]
 
 @click.command("consume")
 @click.argument("topic", shell_complete=complete_topics)
-@click.option("--from-beginning", is_flag=True, help="Begin with the oldest record.")
+@click.option("--from-beginning", is_flag=True, help="Start at the earliest record.")
 @click.option(
     "--offset",
     type=int,
-    help="Begin at this offset, or the nearest there is; -5 is five before the end.",
+    help="Start at this offset, or the nearest one that exists; -5 is five before the end.",
 )
-@click.option("--at", "at_time", metavar="TIME", help=f"Begin with the first record of that time or later: {EXAMPLES}.")
-@click.option("--partition", "only", type=click.IntRange(0), multiple=True, help="Only this one; may be repeated.")
+@click.option("--at", "at_time", metavar="TIME", help=f"Start at the first record with this time or later: {EXAMPLES}.")
+@click.option(
+    "--partition", "only", type=click.IntRange(0), multiple=True, help="Read only this partition; may be repeated."
+)
 @click.option(
     "--group",
     "group_id",
     metavar="GROUP",
     shell_complete=complete_groups,
-    help="Read as a member of this group, and commit what was printed.",
+    help="Join this consumer group and commit the offsets of printed records.",
 )
-@click.option("--max", "count_max", metavar="N", type=click.IntRange(1), help="Stop after N records.")
-@click.option("--follow", is_flag=True, help="Wait for more at the end.")
-@click.option("--key-separator", metavar="TEXT", help="Print the key and this text before the value.")
+@click.option("--max", "count_max", metavar="N", type=click.IntRange(1), help="Exit after N records.")
+@click.option("--follow", is_flag=True, help="Wait for new records at the end of the topic.")
+@click.option("--key-separator", metavar="TEXT", help="Print the key, then this separator, then the value.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print each record as a line of JSON, which produce --json reads."
+    "--json", "as_json", is_flag=True, help="Print each record as a line of JSON, the input of `produce --json`."
 )
 @click.option(
     "--format",
     "format_text",
     metavar="TEXT",
-    help=f"Print each record so: {', '.join(f'%{name} {meaning}' for name, meaning in PLACEHOLDERS.items())}.",
+    help=f"Format of a record: {', '.join(f'%{name} {meaning}' for name, meaning in PLACEHOLDERS.items())}.",
 )
 @click.option(
-    "--null-value", metavar="TEXT", default=NULL_TEXT.decode(), show_default=True, help="Print this for null."
+    "--null-value",
+    metavar="TEXT",
+    default=NULL_TEXT.decode(),
+    show_default=True,
+    help="Text to print for a null key or value.",
 )
-@escaped_option("--delimiter", default="\\n", help="Print this behind each record; a format has its own.")
+@escaped_option("--delimiter", default="\\n", help="Text to print after each record; not used with --format.")
 @bootstrap_option
 def command(
     bootstrap: str,
@@ -85,14 +91,16 @@ def command(
 ) -> None:
     """Print the records of a topic.
 
-    With --from-beginning, --offset or --at, what is there from that place on is printed, and the command ends unless
-    --follow is given. Without any of them it waits for new records.
+    With --from-beginning, --offset or --at, prints the records from that position to the end of the topic and exits,
+    unless --follow is given. Without these options, waits for new records.
 
-    With --group the members share the partitions and begin where the group committed, or else at the oldest record
-    with --from-beginning and at the newest without.
+    With --group, the members of the group share the partitions and start at the committed offsets. A group without
+    committed offsets starts at the earliest record with --from-beginning, and at the end of the topic otherwise.
     """
     if group_id is not None and (offset is not None or at_time is not None or only):
-        raise click.UsageError("a group says where to begin and what to read: leave out --offset, --at and --partition")
+        raise click.UsageError(
+            "a group determines the partitions and the start offsets: leave out --offset, --at and --partition"
+        )
     if sum((from_beginning, offset is not None, at_time is not None)) > 1:
         raise click.UsageError("give one of --from-beginning, --offset and --at")
     if (format_text is not None) + as_json + (key_separator is not None) > 1:
@@ -135,7 +143,7 @@ def _consume_in_group(
     follow: bool,
     count_max: int | None,
 ) -> None:
-    """Until all that was there is printed, if the beginning was asked for, and else for ever; committed as printed."""
+    """Print and commit records: up to the current end with --from-beginning, and until interrupted otherwise."""
     with Admin(bootstrap) as admin:
         _partitions(admin, topic, ())
     reset: Literal["earliest", "latest"] = "earliest" if from_beginning else "latest"
@@ -164,7 +172,7 @@ def _consume_in_group(
 
 
 def _polled(consumer: Consumer, records_max: int, *, is_patient: bool) -> list[ConsumerRecord]:
-    """Who waits for more also waits for a broker that is gone, and has been told so."""
+    """Keep waiting for an unreachable broker with --follow; the notice about it is already printed."""
     try:
         return consumer.poll(timeout_ms=POLL_MS, max_records=records_max)
     except (BrokerUnreachable, DeadlineExceeded):
@@ -174,7 +182,7 @@ def _polled(consumer: Consumer, records_max: int, *, is_patient: bool) -> list[C
 
 
 def _is_at_end(consumer: Consumer) -> bool:
-    """Whether the group gave us partitions and there is nothing behind our positions in them."""
+    """Tell whether the group assigned partitions to this consumer and it has reached the end of all of them."""
     lags = consumer.lag().values()
     return bool(lags) and all(lag == 0 for lag in lags)
 
@@ -199,7 +207,7 @@ def _partitions(admin: Admin, topic: str, only: tuple[int, ...]) -> list[TopicPa
 def _range(
     admin: Admin, partitions: list[TopicPartition], *, from_beginning: bool, offset: int | None, time_ms: int | None
 ) -> tuple[Offsets, Offsets]:
-    """Where to begin and where the end is now, for each partition."""
+    """Return the start offset and the current end offset of each partition."""
     ends = _offsets(admin, dict.fromkeys(partitions, LATEST))
     if not from_beginning and offset is None and time_ms is None:
         return dict(ends), ends
@@ -213,7 +221,7 @@ def _range(
 
 
 def start_offset(wanted: int, oldest: int, end: int) -> int:
-    """The offset asked for, from the end if negative, and never outside of what there is."""
+    """Return the requested offset, counted from the end if negative, limited to the offsets that exist."""
     return min(max(wanted if wanted >= 0 else end + wanted, oldest), end)
 
 
@@ -228,7 +236,7 @@ def _offsets(admin: Admin, times: Mapping[TopicPartition, int]) -> Offsets:
 def _line_of(
     as_json: bool, format_text: str | None, key_separator: str | None, null_text: bytes
 ) -> Callable[[ConsumerRecord], bytes]:
-    """Return the function that prints a record. On a terminal control characters of records are escaped."""
+    """Return the function that prints a record. On a terminal it escapes control characters of records."""
     show = _cleaned if sys.stdout.isatty() else bytes
     if as_json:
         return lambda record: show(record_json(record).encode())
@@ -263,7 +271,7 @@ def _print_records(
     ends: Offsets | None,
     count_max: int | None,
 ) -> None:
-    """Until `ends` are reached (never, if there are none) or `count_max` records are printed."""
+    """Print records until `ends` are reached (never, if there are none) or `count_max` records are printed."""
     left = count_max
     while ends is None or any(consumer.position(partition) < end for partition, end in ends.items()):
         limit = POLL_RECORDS_MAX if left is None else min(left, POLL_RECORDS_MAX)

@@ -1,4 +1,4 @@
-"""`headrace doctor`: what is wrong with this machine or this broker, and what to do."""
+"""`headrace doctor`: diagnose problems of this machine and of a broker."""
 
 from pathlib import Path
 
@@ -22,15 +22,16 @@ _STYLES = {Level.OK: "green", Level.NOTE: "cyan", Level.WARNING: "yellow", Level
     "folders",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="A data folder to look at; may be repeated. [default: ./headrace-data]",
+    help="Data directory to check; may be repeated. [default: ./headrace-data]",
 )
 @bootstrap_option
 @json_option
 @click.pass_context
 def command(ctx: click.Context, bootstrap: str, folders: tuple[Path, ...], as_json: bool) -> None:
-    """Tell what is wrong with this machine or this broker, and what to do. Exits with 1 if there is a problem.
+    """Diagnose problems of this machine and of a broker, with advice. Exits with 1 if there is a problem.
 
-    With --data-dir and no --bootstrap only the folder is looked at: the broker that answers may use another one.
+    With --data-dir and without --bootstrap, checks only the directory: the broker at the default address may use
+    another one.
     """
     from headrace.cli.spark_checks import check_spark
     from headrace.operations.broker_checks import check_broker

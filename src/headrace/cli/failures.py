@@ -1,4 +1,4 @@
-"""How a command fails: one line that says what is wrong and what to do next, and an exit code."""
+"""Failures of a command: one line with the reason and the next step, and an exit code."""
 
 import errno
 import sys
@@ -12,13 +12,13 @@ EXIT_INTERRUPTED = 130
 NO_ROOM = {
     errno.ENOSPC: "free some space, or write it elsewhere",
     errno.EDQUOT: "free some space, or write it elsewhere",
-    errno.EFBIG: "let files be larger (ulimit -f), or write it elsewhere",
+    errno.EFBIG: "raise the file size limit (ulimit -f), or write it elsewhere",
 }
-"""Of what a command writes by itself, such as its output into a file; the broker has its own words for its disk."""
+"""Advice for files that a command itself writes, such as redirected output; the broker has its own messages."""
 
 
 class Failure(click.ClickException):
-    """The command could not do what it was asked."""
+    """The command failed."""
 
     exit_code = EXIT_FAILED
 
@@ -27,13 +27,13 @@ class Failure(click.ClickException):
 
 
 class Misuse(Failure):
-    """The command was asked for something that cannot be: a wrong config name, a file that says nothing useful."""
+    """The command was used wrongly, for example with an unknown config name or an invalid file."""
 
     exit_code = EXIT_USAGE
 
 
 def failure_of(error: Exception) -> click.ClickException | None:
-    """The message for an error that is not a fault of this program; None for one that is."""
+    """Return the failure for an expected error; None for an error that is a bug of this program."""
     from headrace.cli.console import clean
     from headrace.model.configs import ConfigError
     from headrace.operations.errors import OperationError
@@ -44,12 +44,12 @@ def failure_of(error: Exception) -> click.ClickException | None:
         return unwritable(error.filename or "the output", error)
     if isinstance(error, OperationError):
         return Failure(clean(str(error)))
-    client_errors = sys.modules.get("headrace.client.errors")  # only a command that used the client can fail by it
+    client_errors = sys.modules.get("headrace.client.errors")  # imported only by commands that use the client
     if client_errors is not None and isinstance(error, client_errors.ClientError):
         return Failure(str(error))
     return None
 
 
 def unwritable(what: object, error: OSError) -> Failure:
-    to_do = NO_ROOM.get(error.errno or 0, "see to its owner and its rights, or choose another place")
+    to_do = NO_ROOM.get(error.errno or 0, "check its owner and permissions, or choose another place")
     return Failure(f"{what} cannot be written: {error.strerror}: {to_do}")

@@ -1,4 +1,4 @@
-"""The commands of a group, and the nearest right name where somebody asks for one that is not among them."""
+"""Groups of commands, with a suggestion for an unknown command or option."""
 
 import click
 
@@ -6,12 +6,12 @@ from headrace.cli.failures import EXIT_INTERRUPTED, failure_of
 from headrace.model.nearest_names import guess
 
 SUMMARY_MAX = 200
-"""Characters of a command's first sentence in the help of its group."""
+"""Characters of a command's summary in the help of its group."""
 
 
 class CommandGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Whole sentences, which go on in the next line where one is too short for them."""
+        """List the commands with whole sentences, wrapped where a line is too short."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         rows = [(name, found.get_short_help_str(SUMMARY_MAX)) for name, found in commands if found is not None]
         with formatter.section("Commands"):

@@ -24,12 +24,12 @@ DEAD, EMPTY = "Dead", "Empty"
 NOTHING = "-"
 TYPES = ("classic", "consumer")
 STATES = (EMPTY, "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable", DEAD)
-"""Of both protocols: a classic group prepares and completes a rebalance, one of KIP-848 assigns and reconciles."""
+"""States of both protocols: the two rebalance states are classic, Assigning and Reconciling belong to KIP-848."""
 
 
 @click.group("groups", cls=CommandGroup)
 def command() -> None:
-    """List, describe, reset and delete groups, and see how far they lag."""
+    """List, describe, reset and delete consumer groups, and show their lag."""
 
 
 @command.command("list")
@@ -38,13 +38,19 @@ def command() -> None:
     "states",
     type=click.Choice(STATES, case_sensitive=False),
     multiple=True,
-    help="Only groups in this state; may be repeated.",
+    help="List only groups in this state; may be repeated.",
 )
-@click.option("--type", "types", multiple=True, type=click.Choice(TYPES), help="Only groups of this protocol.")
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    type=click.Choice(TYPES),
+    help="List only groups of this protocol; may be repeated.",
+)
 @bootstrap_option
 @json_option
 def list_groups(bootstrap: str, states: tuple[str, ...], types: tuple[str, ...], as_json: bool) -> None:
-    """List groups."""
+    """List consumer groups."""
     with Admin(bootstrap) as admin:
         found = admin.groups(states=states, types=types)
     if as_json:
@@ -53,7 +59,7 @@ def list_groups(bootstrap: str, states: tuple[str, ...], types: tuple[str, ...],
     print_table(
         ("group", "state", "type", "protocol"),
         ((group.group, group.state, group.type, group.protocol_type or NOTHING) for group in found),
-        empty="no group is like that" if states or types else "no groups: they come with their first consumer",
+        empty="no group matches" if states or types else "no groups: a group is created when its first consumer joins",
     )
 
 
@@ -62,7 +68,7 @@ def list_groups(bootstrap: str, states: tuple[str, ...], types: tuple[str, ...],
 @bootstrap_option
 @json_option
 def describe(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
-    """Describe groups: state, protocol, coordinator, and the lag of every partition with its reader."""
+    """Describe groups: state, protocol, coordinator, and the lag and member of every partition."""
     with Admin(bootstrap) as admin:
         found = _described(admin, names)
         lags = [group_lag(admin, group) for group in found]
@@ -86,7 +92,7 @@ def describe(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
 @bootstrap_option
 @json_option
 def members(bootstrap: str, name: str, as_json: bool) -> None:
-    """List the members of a group and what each reads."""
+    """List the members of a group and the partitions assigned to them."""
     with Admin(bootstrap) as admin:
         (group,) = _described(admin, (name,))
     if as_json:
@@ -114,7 +120,7 @@ def members(bootstrap: str, name: str, as_json: bool) -> None:
 @bootstrap_option
 @json_option
 def lag(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
-    """Show how far groups are behind, by topic; all groups if none is named."""
+    """Show the lag of groups by topic; of all groups if none is named."""
     with Admin(bootstrap) as admin:
         wanted = names or tuple(group.group for group in admin.groups())
         rows = [
@@ -124,18 +130,26 @@ def lag(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
         print_json([dict(zip(("group", "topic", "partitions", "lag"), row, strict=True)) for row in rows])
         return
     columns = ("group", "topic", "partitions", "lag")
-    print_table(columns, rows, right=("partitions", "lag"), empty="no group has committed anything yet")
+    print_table(columns, rows, right=("partitions", "lag"), empty="no group has committed offsets yet")
 
 
 @command.command("reset")
 @click.argument("name", metavar="GROUP", shell_complete=complete_groups)
-@click.option("--topic", "topics", metavar="TOPIC[:PARTITION,...]", multiple=True, help="What to reset; else all.")
-@click.option("--to-earliest", is_flag=True, help="To the first record there is.")
-@click.option("--to-latest", is_flag=True, help="Behind the last record there is.")
-@click.option("--to-time", metavar="TIME", help=f"To the first record at or after a time: {EXAMPLES}.")
-@click.option("--to-offset", type=click.IntRange(0), help="To this offset, or the nearest there is.")
-@click.option("--shift", type=int, help="So many records forth, or back if negative.")
-@click.option("--dry-run", is_flag=True, help="Only show what would become of it.")
+@click.option(
+    "--topic",
+    "topics",
+    metavar="TOPIC[:PARTITION,...]",
+    multiple=True,
+    help="Topic or partitions to reset; may be repeated. [default: all with committed offsets]",
+)
+@click.option("--to-earliest", is_flag=True, help="Reset to the earliest record.")
+@click.option("--to-latest", is_flag=True, help="Reset to the end of the log.")
+@click.option("--to-time", metavar="TIME", help=f"Reset to the first record with this time or later: {EXAMPLES}.")
+@click.option("--to-offset", type=click.IntRange(0), help="Reset to this offset, or the nearest one that exists.")
+@click.option(
+    "--shift", type=int, metavar="N", help="Move the offsets by N records: forward, or back if N is negative."
+)
+@click.option("--dry-run", is_flag=True, help="Show the new offsets without committing them.")
 @yes_option
 @bootstrap_option
 @json_option
@@ -152,18 +166,20 @@ def reset(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Set the offsets of a group that has no members."""
+    """Reset the committed offsets of a group that has no members."""
     target = _target(to_earliest, to_latest, to_time, to_offset, shift)
     selections = [_selection(text) for text in topics]
     with Admin(bootstrap) as admin:
         state = admin.describe_groups([name])[name].state
         if state not in (DEAD, EMPTY):
-            raise Failure(f'group "{name}" is {state}: stop its members first, they would overwrite the offsets')
+            raise Failure(
+                f'group "{name}" is {state}: stop its members first, because they would overwrite the offsets'
+            )
         committed = {part: found.offset for part, found in admin.group_offsets(name).items()}
         partitions = _selected(admin, selections) if selections else sorted(committed)
         if not partitions:
             meant = aside(name, _names(admin)) if state == DEAD else ""
-            raise Failure(f'group "{name}" has committed nothing{meant}: say --topic what it shall read')
+            raise Failure(f'group "{name}" has no committed offsets{meant}: name its topics with --topic')
         planned = moves(admin, partitions, committed, target)
         _show_moves(planned, as_json)
         if dry_run:
@@ -181,7 +197,7 @@ def reset(
 @yes_option
 @bootstrap_option
 def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
-    """Delete groups without members, and their offsets."""
+    """Delete groups that have no members, with their committed offsets."""
     if not yes:
         quoted = ", ".join(f'"{name}"' for name in names)
         confirm(f"delete {count_text(len(names), 'group')} and all committed offsets ({quoted})?")
@@ -227,7 +243,7 @@ def _target(
 ) -> Target:
     chosen = [to_earliest, to_latest, to_time is not None, to_offset is not None, shift is not None]
     if sum(chosen) != 1:
-        raise click.UsageError("say where to: one of --to-earliest, --to-latest, --to-time, --to-offset and --shift")
+        raise click.UsageError("give one of --to-earliest, --to-latest, --to-time, --to-offset and --shift")
     if to_time is not None:
         try:
             return Target(time=parse_time(to_time, now=datetime.now().astimezone()))
@@ -260,7 +276,7 @@ def _print_lag(lags: Sequence[PartitionLag]) -> None:
         ),
         right=("partition", "committed", "end", "lag"),
         cut=("member",),
-        empty="it has committed nothing yet",
+        empty="the group has no committed offsets yet",
     )
 
 
@@ -278,7 +294,7 @@ def _show_moves(planned: Sequence[Move], as_json: bool) -> None:
         return
     for move in planned:
         if move.asked != move.after:
-            click.echo(f"{move.partition} has no offset {move.asked}: the nearest is {move.after}", err=True)
+            click.echo(f"{move.partition} has no offset {move.asked}: using the nearest, {move.after}", err=True)
     print_table(
         ("topic", "partition", "before", "after"),
         ((move.partition.topic, move.partition.partition, _shown(move.before), move.after) for move in planned),

@@ -1,4 +1,4 @@
-"""`headrace log dump|verify|repair PATH`: look into data folders without a broker, and make damaged ones whole."""
+"""`headrace log dump|verify|repair PATH`: inspect and repair data folders without a broker."""
 
 import json
 from base64 import b64encode
@@ -27,7 +27,7 @@ _path_argument = click.argument("path", type=click.Path(exists=True, path_type=P
 def command() -> None:
     """Dump, verify and repair segment files.
 
-    PATH is a data folder, the folder of one partition, or for dump also a single file.
+    PATH is a data directory or the directory of one partition; dump also accepts a single file.
     """
 
 
@@ -48,10 +48,10 @@ def _failures_told(path: Path) -> Iterator[None]:
 
 @command.command("dump")
 @_path_argument
-@click.option("--records", "deep", is_flag=True, help="Also the records inside the batches.")
+@click.option("--records", "deep", is_flag=True, help="Also print the records of each batch.")
 @json_option
 def dump(path: Path, deep: bool, as_json: bool) -> None:
-    """Print what segments, indexes, snapshots and checkpoints hold; with --json one line per entry."""
+    """Print the contents of segments, indexes, snapshots and checkpoints; with --json, one line per entry."""
     shown = ""
     with _failures_told(path):
         for entry in inspect.dump(RealDisk(), str(path), deep=deep):
@@ -69,7 +69,7 @@ def dump(path: Path, deep: bool, as_json: bool) -> None:
 
 
 def _readable(values: Mapping[str, Value]) -> dict[str, int | str | bool | None]:
-    """Bytes as text, or in Base64 under a name that says so; the compression by its name."""
+    """Return bytes as text, or as Base64 in `NAME_base64`, and the compression type by its name."""
     readable: dict[str, int | str | bool | None] = {}
     for name, value in values.items():
         if isinstance(value, bytes):
@@ -89,27 +89,27 @@ def _readable(values: Mapping[str, Value]) -> dict[str, int | str | bool | None]
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, path: Path, as_json: bool) -> None:
-    """Check every checksum, index entry and small file. Exits with 1 if something is wrong.
+    """Verify all checksums, index entries and checkpoint files. Exits with 1 if there is damage.
 
-    Only reads. The newest segment of a running broker may look torn while it is written.
+    Changes nothing. The active segment of a running broker may appear incomplete while it is written.
     """
     with _failures_told(path), progress(f"checking {path}"):
         report = inspect.verify(RealDisk(), str(path))
     _show(report, as_json=as_json)
     if not report.is_whole:
         if not as_json:
-            click.echo(f"headrace log repair {path} does what the column REMEDY says", err=True)
+            click.echo(f"headrace log repair {path} carries out the remedies in the column REMEDY", err=True)
         ctx.exit(EXIT_FAILED)
 
 
 @command.command("repair")
 @_path_argument
-@click.option("--dry-run", is_flag=True, help="Show what would be done, do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the repairs without making them.")
 @yes_option
 @json_option
 @click.pass_context
 def repair(ctx: click.Context, path: Path, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Cut damaged ends, write indexes anew. What is cut off is kept in a file beside it."""
+    """Truncate damaged segments and rebuild indexes. Truncated bytes are kept in a file beside the segment."""
     with _failures_told(path), progress(f"checking {path}"):
         report = inspect.repair(RealDisk(), str(path), dry_run=True)
     mendable = sum(finding.remedy in _MENDED for finding in report.findings)

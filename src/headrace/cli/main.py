@@ -1,4 +1,4 @@
-"""The root of the command line: which commands there are, and how they end (0 done, 1 failed, 2 wrongly used)."""
+"""The root of the command line: all commands, and their exit codes (0 success, 1 failure, 2 wrong usage)."""
 
 from importlib import import_module
 from typing import NamedTuple
@@ -14,7 +14,7 @@ COMPLETION_VARIABLE = "_HEADRACE_COMPLETE"
 class _Lazy(NamedTuple):
     module: str
     help: str
-    """Repeated here, so that listing the commands imports none of them."""
+    """A copy of the command's summary, so that listing the commands imports none of them."""
 
 
 COMMANDS = {
@@ -22,19 +22,19 @@ COMMANDS = {
     "topics": _Lazy("topics", "List, create, describe, alter, delete and apply topics."),
     "produce": _Lazy("produce", "Send lines of text to a topic."),
     "consume": _Lazy("consume", "Print the records of a topic."),
-    "groups": _Lazy("groups", "List, describe, reset and delete groups, and see how far they lag."),
-    "transactions": _Lazy("transactions", "List, describe and abort transactions, also those that hang."),
-    "top": _Lazy("top", "Watch topics, groups, their lag and the loop of a broker."),
+    "groups": _Lazy("groups", "List, describe, reset and delete consumer groups, and show their lag."),
+    "transactions": _Lazy("transactions", "List, describe and abort transactions, including hanging ones."),
+    "top": _Lazy("top", "Show live rates of topics, lag of groups and the load of a broker."),
     "configs": _Lazy("configs", "List, describe and alter configs."),
     "cluster": _Lazy("cluster", "Describe the cluster."),
-    "compact": _Lazy("compact", "Ask for a compaction of a topic now."),
-    "spark": _Lazy("spark", "Run a Spark cluster on this machine, and scripts on it."),
-    "doctor": _Lazy("doctor", "Tell what is wrong with this machine or this broker, and what to do."),
+    "compact": _Lazy("compact", "Start a compaction of a topic."),
+    "spark": _Lazy("spark", "Run a local Spark cluster, and submit scripts to it."),
+    "doctor": _Lazy("doctor", "Diagnose problems of this machine and of a broker, with advice."),
     "log": _Lazy("log", "Dump, verify and repair segment files."),
-    "bench": _Lazy("bench", "Measure a broker: rates, CPU, latency, memory and start, also beside Apache Kafka."),
-    "sim": _Lazy("sim", "Run a broker in a virtual world, with faults, and check what it promises."),
-    "pipeline": _Lazy("pipeline", "Write, check, test, run and watch pipelines: short files that Spark runs."),
-    "completion": _Lazy("completion", "Print the completion script of a shell."),
+    "bench": _Lazy("bench", "Measure the rates, CPU and latency of a broker."),
+    "sim": _Lazy("sim", "Simulate a broker with faults and check its guarantees."),
+    "pipeline": _Lazy("pipeline", "Create, validate, test, run and monitor Spark pipelines defined in files."),
+    "completion": _Lazy("completion", "Print the completion script for a shell."),
 }
 
 
@@ -60,7 +60,7 @@ class LazyGroup(RootGroup):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as wrong:
-            hint = f"options stand behind their command, as in headrace topics list {wrong.option_name} ..."
+            hint = f"options follow the command, as in headrace topics list {wrong.option_name} ..."
             if wrong.possibilities:
                 hint = guess(wrong.option_name, wrong.possibilities)
             raise click.UsageError(f'unknown option "{wrong.option_name}": {hint}', ctx) from None
@@ -77,13 +77,19 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Every command has its own --help. To begin: headrace broker, and headrace topics create NAME beside it.",
+    epilog="Run headrace COMMAND --help for details. To start: headrace broker, and headrace topics create NAME "
+    "in another terminal.",
 )
 @click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version."
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version and exit.",
 )
 def cli() -> None:
-    """Headrace: a message log that speaks Kafka's protocol."""
+    """Headrace: a message log that speaks the Kafka protocol."""
 
 
 def main() -> None:

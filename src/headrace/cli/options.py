@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their texts are read."""
+"""Options that several commands share, and the parsing of their values."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,17 +25,17 @@ def bootstrap_option(function: Decorated) -> Decorated:
         envvar="HEADRACE_BOOTSTRAP",
         show_default=True,
         show_envvar=True,
-        help=f"A broker to begin with; port {DEFAULT_PORT} if none is given.",
+        help=f"Bootstrap servers; the default port is {DEFAULT_PORT}.",
     )(function)
 
 
 def with_default_port(address: str) -> str:
-    """Add Kafka's port to `host` and `[ipv6]`; an address with a port stays as it is."""
+    """Add Kafka's default port to `host` and `[ipv6]`; return an address with a port unchanged."""
     return f"{address}:{DEFAULT_PORT}" if ":" not in address or address.endswith("]") else address
 
 
 class _Escaped(click.ParamType[bytes]):
-    """A text in which \\n, \\t, \\0 and the like are escapes; becomes bytes."""
+    """Text with escapes such as \\n, \\t and \\0; converted to bytes."""
 
     name = "text"
 
@@ -60,17 +60,19 @@ def json_option(function: Decorated) -> Decorated:
 
 
 def yes_option(function: Decorated) -> Decorated:
-    return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(function)
+    return click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")(function)
 
 
 def confirm(question: str) -> None:
-    """Go on only after a yes; where nobody can answer, say how to do without."""
+    """Ask for confirmation. Without a terminal, fail with a hint to use --yes."""
     try:
         click.confirm(question, abort=True, err=True)
     except click.Abort as abort:
         if isinstance(abort.__context__, EOFError):
             click.echo(err=True)
-            raise Failure("nothing was changed, as standard input holds no answer: --yes does not ask") from None
+            raise Failure(
+                "nothing was changed: confirmation is needed and standard input is empty; --yes skips it"
+            ) from None
         if isinstance(abort.__context__, KeyboardInterrupt):
             click.echo(err=True)
             raise SystemExit(EXIT_INTERRUPTED) from None
@@ -78,7 +80,7 @@ def confirm(question: str) -> None:
 
 
 def assignments(texts: Iterable[str], option: str) -> dict[str, str]:
-    """The pairs of a repeated `--config name=value`."""
+    """Parse the values of a repeated option such as `--config name=value`."""
     pairs: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -89,7 +91,7 @@ def assignments(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def complete_topics(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Topic names for the shell; internal ones for who has typed an underscore."""
+    """Complete topic names; internal topics only after the first character is typed."""
     return _begun(ctx, incomplete, lambda admin: (one.name for one in admin.topics() if incomplete or not one.internal))
 
 
@@ -102,7 +104,7 @@ def complete_transactional_ids(ctx: click.Context, parameter: click.Parameter, i
 
 
 def _begun(ctx: click.Context, incomplete: str, question: "Callable[[Admin], Iterable[str]]") -> list[str]:
-    """What the broker knows that begins so, sorted; nothing if none answers soon."""
+    """Return the sorted names that start with `incomplete`; none if the broker does not answer in time."""
     from headrace.client import Admin
     from headrace.client.errors import ClientError
 

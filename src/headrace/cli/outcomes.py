@@ -1,4 +1,4 @@
-"""What a broker answered to several changes at once: the failures told one per line, the first of them decisive."""
+"""Outcomes of a request with several changes: each failure is printed, and the last one ends the command."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -22,15 +22,15 @@ _REASONS = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "without an authorizer the broker accepts this only from its own machine: "
     "run the command there, with --bootstrap at a listener on 127.0.0.1"
 }
-"""Of codes whose responses have no place for a message."""
+"""Messages for error codes whose responses have no field for one."""
 
 
 def fail_on_errors(
     outcomes: Mapping[str, Outcome], doing: str, *, known: Callable[[], Iterable[str]] | None = None
 ) -> None:
-    """Raise for the refused ones; `doing` is what was tried, such as `cannot create`.
+    """Raise Failure if the broker refused a change; `doing` begins the message, such as `cannot create`.
 
-    `known` gives the names there are, to guess which one was meant.
+    `known` returns the existing names, to suggest the one that was meant.
     """
     wrong = {name: outcome for name, outcome in outcomes.items() if outcome.error != ErrorCode.NONE}
     if not wrong:
@@ -44,7 +44,7 @@ def fail_on_errors(
 def _message(doing: str, name: str, outcome: Outcome, known: Callable[[], Iterable[str]] | None) -> str:
     what, listing = f"{doing} {name}", _LISTINGS.get(outcome.error)
     if listing is not None:
-        # The thing is called as people call it, with its own name in quotes.
+        # A name here is a kind and a quoted name, such as: topic "orders".
         guess = "" if known is None else meant(name.partition('"')[2].rstrip('"'), known())
         return f"{what}: it does not exist{guess} (headrace {listing} list shows all)"
     if outcome.error == ErrorCode.INVALID_TOPIC_EXCEPTION and not outcome.message:
@@ -57,5 +57,5 @@ def topic_names(admin: Admin) -> list[str]:
 
 
 def named(outcomes: Mapping[str, Outcome], kind: str = "topic") -> dict[str, Outcome]:
-    """The same outcomes by what people call the thing: `topic "orders"`."""
+    """Return the outcomes with names for messages, such as `topic "orders"`."""
     return {f'{kind} "{name}"': outcome for name, outcome in outcomes.items()}

@@ -1,4 +1,4 @@
-"""`headrace pipeline`: write, check, test, run, watch, rewind and backfill pipelines that are files."""
+"""`headrace pipeline`: create, validate, test, run, monitor, rewind and backfill pipelines."""
 
 import re
 from pathlib import Path
@@ -20,14 +20,14 @@ from headrace.operations.amounts import count_text
 
 @click.group("pipeline", cls=CommandGroup)
 def command() -> None:
-    """Write, check, test, run and watch pipelines: short files that Spark runs."""
+    """Create, validate, test, run and monitor Spark pipelines defined in files."""
 
 
 @command.command("init")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--declarative", is_flag=True, help="A project of Spark's declarative pipelines instead.")
+@click.option("--declarative", is_flag=True, help="Create a project of Spark Declarative Pipelines instead.")
 def init(folder: Path, declarative: bool) -> None:
-    """Write a small pipeline that works as it is, with fixtures, into a folder."""
+    """Create a small working pipeline with fixtures in a folder."""
     from headrace.spark.pipelines.example import example_files, project_files, write_files
 
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name).strip("-") or "orders"
@@ -35,7 +35,7 @@ def init(folder: Path, declarative: bool) -> None:
     try:
         written = write_files(folder, files)
     except FileExistsError as error:
-        raise Failure(f"{error} is there already: choose another folder") from None
+        raise Failure(f"{error} already exists: choose another folder") from None
     except OSError as error:
         raise Failure(f"cannot write {error.filename or folder}: {error.strerror}") from None
     for path in written:
@@ -48,7 +48,7 @@ def init(folder: Path, declarative: bool) -> None:
 @json_option
 @click.pass_context
 def validate(ctx: click.Context, place: Path, as_json: bool) -> None:
-    """Find mistakes in a pipeline's files without starting Spark; each is told with its line."""
+    """Validate the files of a pipeline without starting Spark; errors are reported with line numbers."""
     from headrace.spark.pipelines.definition_reader import find_file
     from headrace.spark.pipelines.problems import DefinitionError, Problem
 
@@ -70,14 +70,14 @@ def validate(ctx: click.Context, place: Path, as_json: bool) -> None:
 
 
 def _summary(file: Path) -> str:
-    """What a right file has; DefinitionError for any other."""
+    """Return a summary of a valid definition; raise DefinitionError for an invalid one."""
     from headrace.spark.pipelines.definition_reader import read_pipeline
     from headrace.spark.pipelines.projects import is_project, read_project
 
     if is_project(file):
         project = read_project(file)
         what = f"{count_text(len(project.files), 'file')}, {count_text(len(project.places), 'definition')}"
-        return f'project "{project.name}" of Spark\'s declarative pipelines is valid ({what})'
+        return f'project "{project.name}" of Spark Declarative Pipelines is valid ({what})'
     pipeline = read_pipeline(file)
     what = f"{count_text(len(pipeline.sources), 'source')}, {count_text(len(pipeline.sinks), 'sink')}"
     return f'pipeline "{pipeline.name}" is valid ({what})'

@@ -1,4 +1,4 @@
-"""`headrace pipeline replay-dlq`: dead letters, listed by reason and sent again."""
+"""`headrace pipeline replay-dlq`: list dead letters by reason and send them again."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -25,11 +25,13 @@ OTHER_REASONS = "(other reasons)"
 
 @click.command("replay-dlq")
 @pipeline_argument
-@click.option("--reason", metavar="TEXT", help="Only letters whose reason has this text; the others stay for later.")
-@click.option("--limit", type=click.IntRange(1), help="Send at most this number of letters.")
-@click.option("--list", "is_list", is_flag=True, help="Only list the letters by reason.")
-@click.option("--dry-run", is_flag=True, help="Only say which letters would be sent.")
-@click.option("--rewound", is_flag=True, help="Also letters whose records are read again since a rewind.")
+@click.option("--reason", metavar="TEXT", help="Send only dead letters whose reason contains this text.")
+@click.option("--limit", type=click.IntRange(1), help="Send at most this many dead letters.")
+@click.option("--list", "is_list", is_flag=True, help="List the dead letters by reason without sending them.")
+@click.option("--dry-run", is_flag=True, help="Show which dead letters would be sent.")
+@click.option(
+    "--rewound", is_flag=True, help="Also send dead letters whose records are read again because of a rewind."
+)
 @bootstrap_option
 @json_option
 @click.pass_context
@@ -44,9 +46,10 @@ def replay_dlq(
     rewound: bool,
     as_json: bool,
 ) -> None:
-    """Send dead letters again to the topics they came from, each once, also if this is cut off and called again.
+    """Send dead letters back to their source topics.
 
-    Letters that are not chosen stay where they are: a later call can send them.
+    Each is sent once, even if the command is interrupted and repeated. Dead letters that are not selected stay in the
+    dead letter topic and can be sent later.
     """
     from headrace.spark.pipelines.checkpoints import Checkpoint
     from headrace.spark.pipelines.dead_letters import Letterbox, reason_of
@@ -56,7 +59,7 @@ def replay_dlq(
     pipeline = load(place)
     topic = pipeline.bad_records.topic
     if topic is None:
-        raise Misuse(f"{pipeline.file} names no topic for dead letters (bad_records.topic)")
+        raise Misuse(f"{pipeline.file} has no dead letter topic (bad_records.topic)")
     settings = client_settings(chosen_bootstrap(ctx, pipeline), pipeline)
     box = Letterbox(settings=settings, pipeline=pipeline.name, topic=topic)
     with told_failures():
@@ -84,8 +87,8 @@ def _print_replay(found: "Replay", as_json: bool) -> None:
 def _say_rewound(count: int) -> None:
     if count:
         click.echo(
-            f"{count_text(count, 'letter')} of before the last rewind stayed where they are: the pipeline reads their "
-            "records again, and would have both (--rewound sends them all the same)",
+            f"{count_text(count, 'letter')} from before the last rewind were not sent: the pipeline reads their "
+            "records again, so they would be processed twice (--rewound sends them anyway)",
             err=True,
         )
 
@@ -130,7 +133,7 @@ def _print_reasons(box: "Letterbox", is_chosen: "Callable[[ConsumerRecord], bool
         ("left", "letters", "first", "last", "reason"),
         ((each.left, each.letters, time_text(each.first_ms), time_text(each.last_ms), name) for name, each in ordered),
         right=("left", "letters"),
-        empty="there are no dead letters",
+        empty="no dead letters",
     )
 
 

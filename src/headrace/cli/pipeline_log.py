@@ -1,4 +1,4 @@
-"""The log of a pipeline's runs: what `headrace pipeline run` says beside the lines of its batches, with the time."""
+"""The log of a pipeline's runs: messages of `headrace pipeline run` other than batch lines, with timestamps."""
 
 import os
 import time
@@ -9,7 +9,7 @@ _STDERR = 2
 
 
 class RunLog:
-    """Adds lines to run.log of a checkpoint; a run in the background has its output there already."""
+    """Appends lines to run.log of a checkpoint; the output of a background run goes there anyway."""
 
     def __init__(self, checkpoint: Path) -> None:
         from headrace.spark.pipelines.checkpoints import Checkpoint
@@ -17,7 +17,7 @@ class RunLog:
         self._file = Checkpoint(checkpoint).log_file
 
     def add(self, line: str) -> None:
-        with suppress(OSError):  # the terminal has the line too
+        with suppress(OSError):  # the line is on the terminal as well
             if self._file.parent.exists() and not self._is_stderr():
                 with self._file.open("a", encoding="utf-8") as log:
                     log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}\n")

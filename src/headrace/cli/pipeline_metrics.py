@@ -1,4 +1,4 @@
-"""The page for Prometheus of `headrace pipeline run`."""
+"""The Prometheus metrics page of `headrace pipeline run`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,7 +10,7 @@ from headrace.cli.failures import Failure
 
 @contextmanager
 def serving_metrics(address: tuple[str, int] | None, render: Callable[[], str]) -> Iterator[None]:
-    """Serve the page meanwhile, if there is an address, and say where."""
+    """Serve the page for the duration of the block, if an address is given, and print the address."""
     if address is None:
         yield
         return

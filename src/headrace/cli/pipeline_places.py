@@ -1,4 +1,4 @@
-"""What the commands for pipelines share: which pipeline is meant, and which broker it uses."""
+"""Lookup of the pipeline that a command names, and of the broker that the pipeline uses."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from headrace.spark.pipelines.projects import Project
 
 SUFFIXES = (".yml", ".yaml")
-"""Of files; anything else that is not there is taken for a name."""
+"""Suffixes of pipeline files; any other argument that does not exist as a path is taken as a name."""
 pipeline_argument = click.argument("place", metavar="[DIR|FILE]", type=click.Path(path_type=Path), default=".")
 named_argument = click.argument("place", metavar="[DIR|FILE|NAME]", type=click.Path(path_type=Path), default=".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A pipeline, or a project of Spark, as far as running and watching goes."""
+    """A pipeline or Spark project, as far as running and monitoring need to know it."""
 
     name: str
     bootstrap: str
     settings: Mapping[str, Any]
-    """For our clients."""
+    """Client configs for Headrace's own clients."""
     file: Path
     state: Path
-    """Where its runs keep what they need to know of each other."""
+    """The folder in which runs keep their shared state."""
     is_project: bool = False
 
 
 def load(place: Path) -> "Pipeline":
-    """The definition; its mistakes are the end of the command."""
+    """Return the definition; an invalid one fails the command."""
     from headrace.spark.pipelines.definition_reader import find_file, read_pipeline
     from headrace.spark.pipelines.problems import DefinitionError
     from headrace.spark.pipelines.projects import is_project
@@ -45,13 +45,13 @@ def load(place: Path) -> "Pipeline":
     file = find_file(place)
     if is_project(file):
         raise Misuse(
-            f"{file} is a project of Spark's declarative pipelines: it can be validated, run, watched and stopped; "
-            "`headrace pipeline run --full-refresh` reads all again"
+            f"{file} is a project of Spark Declarative Pipelines: it can be validated, run, monitored and stopped; "
+            "`headrace pipeline run --full-refresh` reads everything again"
         )
     try:
         return read_pipeline(file)
     except DefinitionError as error:
-        raise Misuse(f"this pipeline cannot be used:\n{error}") from None
+        raise Misuse(f"this pipeline is invalid:\n{error}") from None
 
 
 def load_project(file: Path) -> "Project":
@@ -61,11 +61,11 @@ def load_project(file: Path) -> "Project":
     try:
         return read_project(file)
     except DefinitionError as error:
-        raise Misuse(f"this project cannot be used:\n{error}") from None
+        raise Misuse(f"this project is invalid:\n{error}") from None
 
 
 def find_target(ctx: click.Context, place: Path, *, by_name: bool = False) -> Target:
-    """By its folder or file; where it will do, also by its name alone, for those who do not have its files."""
+    """Find a pipeline by its folder or file or, if `by_name` allows it, by its name, for users without its files."""
     from headrace.spark.pipelines.definition_reader import find_file
     from headrace.spark.pipelines.projects import is_project
     from headrace.spark.pipelines.topics import client_settings
@@ -96,7 +96,7 @@ def find_target(ctx: click.Context, place: Path, *, by_name: bool = False) -> Ta
 
 
 def chosen_bootstrap(ctx: click.Context, pipeline: "Pipeline") -> str:
-    """The command line and the environment go before the file, and the file before the default."""
+    """Return the broker address: from the command line or environment, else from the file, else the default."""
     given: str = ctx.params["bootstrap"]
     if ctx.get_parameter_source("bootstrap") is ParameterSource.DEFAULT and pipeline.bootstrap is not None:
         return pipeline.bootstrap
@@ -104,13 +104,13 @@ def chosen_bootstrap(ctx: click.Context, pipeline: "Pipeline") -> str:
 
 
 def meant_pipeline(name: str, known: Collection[str]) -> str:
-    """The end of a message about a pipeline, which may also be known."""
+    """Return the end of a message about an unknown pipeline: a suggestion, if a known name is similar."""
     return "" if name in known else meant(name, known)
 
 
 @contextmanager
 def told_failures() -> Iterator[None]:
-    """Errors of pipelines become the last line of the command."""
+    """Turn errors of pipelines into failures of the command."""
     from headrace.spark.pipelines.checkpoints import CheckpointError
     from headrace.spark.pipelines.claims import AlreadyRunning
     from headrace.spark.pipelines.problems import DefinitionError
@@ -120,6 +120,6 @@ def told_failures() -> Iterator[None]:
     try:
         yield
     except DefinitionError as error:
-        raise Misuse(f"this pipeline cannot be used:\n{error}") from None
+        raise Misuse(f"this pipeline is invalid:\n{error}") from None
     except (CheckpointError, AlreadyRunning, IncompatibleChange, UnsupportedSpark) as error:
         raise Failure(str(error)) from None

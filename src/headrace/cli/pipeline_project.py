@@ -1,4 +1,4 @@
-"""`headrace pipeline run` of a project of Spark's declarative pipelines."""
+"""`headrace pipeline run` of a project of Spark Declarative Pipelines."""
 
 import signal
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ def run_project(
 
 
 def _insist_on_packages() -> None:
-    """Before anything is claimed; the runs of a project are Spark's own program."""
+    """Check that Spark is installed before the run is registered; Spark's own program runs the project."""
     for name in ("pyspark", "grpc_status"):
         try:
             import_module(name)
@@ -86,7 +86,7 @@ def round_line(report: Mapping[str, Any]) -> str:
 
 
 def _listen_to_signals(runner: "ProjectRunner") -> None:
-    """The first Ctrl-C or kill lets the run of the project that goes on end, the second does not wait for it."""
+    """Stop after the current run of the project on the first Ctrl-C or SIGTERM, and immediately on the second."""
 
     def stop(number: int, _frame: object) -> None:
         if runner.stop.is_set():
@@ -94,7 +94,7 @@ def _listen_to_signals(runner: "ProjectRunner") -> None:
         runner.stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(ValueError):  # not in the main thread, where nobody gets signals
+        with suppress(ValueError):  # only the main thread can receive signals
             signal.signal(number, stop)
 
 

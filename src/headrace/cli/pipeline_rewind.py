@@ -1,4 +1,4 @@
-"""`headrace pipeline rewind` and `backfill`: the past of a pipeline, once more or at last."""
+"""`headrace pipeline rewind` and `backfill`: read past records again, or records from before the stream."""
 
 import time
 from datetime import datetime
@@ -26,11 +26,11 @@ CHUNK_RECORDS_MAX = 100_000_000
 
 @click.command("rewind")
 @pipeline_argument
-@click.option("--to-earliest", is_flag=True, help="To the first records there are.")
-@click.option("--to-latest", is_flag=True, help="Behind the last records there are.")
-@click.option("--to-time", metavar="TIME", help=f"To the first records at or after a time: {EXAMPLES}.")
-@click.option("--to-batch", type=click.IntRange(0), metavar="N", help="To where batch N ended.")
-@click.option("--dry-run", is_flag=True, help="Only show where it would begin.")
+@click.option("--to-earliest", is_flag=True, help="Rewind to the earliest records.")
+@click.option("--to-latest", is_flag=True, help="Skip to the end of the topics.")
+@click.option("--to-time", metavar="TIME", help=f"Rewind to the first records with this time or later: {EXAMPLES}.")
+@click.option("--to-batch", type=click.IntRange(0), metavar="N", help="Rewind to the end of batch N.")
+@click.option("--dry-run", is_flag=True, help="Show the start offsets without changing them.")
 @yes_option
 @bootstrap_option
 @json_option
@@ -47,9 +47,10 @@ def rewind(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Let the next run begin elsewhere; refused while one runs.
+    """Change the offsets at which the next run starts. Refused while the pipeline runs.
 
-    What was written stays, and what is read again is written again. State (windows, joins, known ids) begins empty.
+    Existing output is kept; records that are read again are written again. State (windows, joins, deduplication) is
+    reset.
     """
     from headrace.client import EARLIEST, LATEST, Admin
     from headrace.spark.pipelines.checkpoints import Checkpoint
@@ -58,7 +59,7 @@ def rewind(
     from headrace.spark.pipelines.topics import client_settings
 
     if sum((to_earliest, to_latest, to_time is not None, to_batch is not None)) != 1:
-        raise click.UsageError("say where to: one of --to-earliest, --to-latest, --to-time and --to-batch")
+        raise click.UsageError("give one of --to-earliest, --to-latest, --to-time and --to-batch")
     moment = EARLIEST if to_earliest else LATEST if to_latest else None if to_time is None else _time(to_time)
     pipeline = load(place)
     address = chosen_bootstrap(ctx, pipeline)
@@ -73,32 +74,37 @@ def rewind(
         if dry_run:
             return
         if not yes:
-            confirm(f'rewind pipeline "{pipeline.name}"? What is read again is written again.')
+            confirm(f'rewind pipeline "{pipeline.name}"? Records that are read again are written again.')
         generation = checkpoint.begin_generation(starts, letters).generation
     if not as_json:
-        click.echo(f'pipeline "{pipeline.name}" begins there with its next run (generation {generation})')
+        click.echo(f'the next run of pipeline "{pipeline.name}" starts there (generation {generation})')
 
 
 @click.command("backfill")
 @pipeline_argument
 @click.option(
-    "--from", "begin", metavar="TIME", default="earliest", show_default=True, help=f"earliest, or {EXAMPLES}."
+    "--from",
+    "begin",
+    metavar="TIME",
+    default="earliest",
+    show_default=True,
+    help=f"Start of the backfill: earliest, or {EXAMPLES}.",
 )
 @click.option(
     "--chunk-records", type=click.IntRange(1, CHUNK_RECORDS_MAX), default=1_000_000, show_default=True,
-    help="Records of one write.",
+    help="Records per write.",
 )  # fmt: skip
-@click.option("--again", is_flag=True, help="Also if it was done before.")
-@click.option("--master", metavar="URL", help="Where Spark runs it. [default: what the file says, or local[*]]")
+@click.option("--again", is_flag=True, help="Repeat a backfill that is already complete.")
+@click.option("--master", metavar="URL", help="Spark master. [default: the master in the file, or local[*]]")
 @bootstrap_option
 @click.pass_context
 def backfill(
     ctx: click.Context, place: Path, bootstrap: str, begin: str, chunk_records: int, again: bool, master: str | None
 ) -> None:
-    """Bring in what is before the beginning of a pipeline's stream, up to the very offset it begins at.
+    """Process the records from before the start of a pipeline's stream, exactly up to its start offsets.
 
-    If the pipeline has not run yet, its stream will begin behind all there is now. It may run meanwhile. A backfill
-    that was cut off goes on where it was when it is called again.
+    If the pipeline has never run, its stream will start at the current end of the topics. The pipeline may run during
+    a backfill. An interrupted backfill continues where it stopped when the command is repeated.
     """
     from headrace.client import EARLIEST, Admin
     from headrace.spark.pipelines.backfill import LOCK, BackfillRefused, plan_backfill, refuse_state, run_backfill
@@ -119,18 +125,18 @@ def backfill(
                 planned = plan_backfill(
                     admin, pipeline, checkpoint, from_ms=from_ms, chunk_records=chunk_records, again=again
                 )
-            click.echo(f"backfill {planned.name}: {planned.chunks - planned.done} of {planned.chunks} chunks to do")
+            click.echo(f"backfill {planned.name}: {planned.chunks - planned.done} of {planned.chunks} chunks left")
             run_backfill(
                 spark,
                 pipeline,
                 checkpoint,
                 planned,
                 bootstrap=address,
-                on_chunk=lambda now: click.echo(f"chunk {now.done} of {now.chunks} is written"),
+                on_chunk=lambda now: click.echo(f"chunk {now.done} of {now.chunks} written"),
             )
     except BackfillRefused as error:
         raise Failure(str(error)) from None
-    click.echo(f"backfill {planned.name} is done: the stream goes on at {_vectors(planned.ends)}")
+    click.echo(f"backfill {planned.name} is complete: the stream continues at {_vectors(planned.ends)}")
 
 
 def _time(text: str) -> int:
@@ -153,8 +159,8 @@ def _refuse_running(ctx: click.Context, place: Path) -> None:
 def _say_read_twice(count: int) -> None:
     if count:
         click.echo(
-            f"{count_text(count, 'dead letter')} behind this start went back to their topics by `replay-dlq`: the next "
-            "run reads both the records and the letters, so what is good by now is written twice",
+            f"{count_text(count, 'dead letter')} after this start were sent back to their topics by `replay-dlq`: "
+            "the next run reads both the records and the dead letters, so records that are valid now are written twice",
             err=True,
         )
 

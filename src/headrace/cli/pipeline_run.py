@@ -44,12 +44,14 @@ LOOK_SECONDS = 0.2
 
 @click.command("run")
 @pipeline_argument
-@click.option("--once", is_flag=True, help="Read all there is, then end.")
-@click.option("--continuous", is_flag=True, help="Go on until it is stopped.")
-@click.option("--detach", is_flag=True, help="Return when it runs; it goes on in the background.")
-@click.option("--master", metavar="URL", help="Where Spark runs it. [default: what the file says, or local[*]]")
-@click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus there; port 0 takes a free one.")
-@click.option("--full-refresh", is_flag=True, help="Of a project of Spark: empty its tables and read all again.")
+@click.option("--once", is_flag=True, help="Process all available records, then exit.")
+@click.option("--continuous", is_flag=True, help="Run until stopped.")
+@click.option("--detach", is_flag=True, help="Run in the background; the command returns when the run has started.")
+@click.option("--master", metavar="URL", help="Spark master. [default: the master in the file, or local[*]]")
+@click.option(
+    "--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics at this address; port 0 selects a free port."
+)
+@click.option("--full-refresh", is_flag=True, help="Empty the tables of a Spark project and read everything again.")
 @bootstrap_option
 @click.pass_context
 def run(
@@ -63,18 +65,18 @@ def run(
     metrics: str | None,
     full_refresh: bool,
 ) -> None:
-    """Run a pipeline; whether once or for ever says its trigger, if not you.
+    """Run a pipeline, once or continuously as its trigger says, or as --once and --continuous say.
 
-    Topics it writes to are made if they are not there. Ctrl-C stops it between two batches. A folder with a
-    spark-pipeline.yml is a project of Spark's declarative pipelines: it is run once, or with --continuous again and
-    again. Its files find the broker's address in HEADRACE_BOOTSTRAP.
+    Creates the topics that the pipeline writes to. Ctrl-C stops it between two batches. A folder with a
+    spark-pipeline.yml is a project of Spark Declarative Pipelines: it is run once, or repeatedly with --continuous.
+    Its files get the address of the broker in HEADRACE_BOOTSTRAP.
     """
     if once and continuous:
-        raise click.UsageError("--once and --continuous contradict each other")
+        raise click.UsageError("--once and --continuous exclude each other")
     address = None if metrics is None else _address(metrics)
     target = find_target(ctx, place)
     if full_refresh and not target.is_project:
-        raise click.UsageError("--full-refresh is for projects of Spark: `headrace pipeline rewind` reads again")
+        raise click.UsageError("--full-refresh is for Spark projects: use `headrace pipeline rewind` to read again")
     if detach:
         mode = ["--once"] if once else ["--continuous"] if continuous else []
         mode += [*(["--master", master] if master else []), *(["--full-refresh"] if full_refresh else [])]
@@ -117,7 +119,7 @@ def _address(text: str) -> tuple[str, int]:
 def _supervise(
     ctx: click.Context, pipeline: "Pipeline", target: Target, mode: list[str], metrics: tuple[str, int] | None
 ) -> None:
-    """Run the pipeline in a process of its own, and start that again if Spark dies under it."""
+    """Run the pipeline in a separate process, and restart the process if Spark dies."""
     from headrace.spark.pipelines.claims import new_run
     from headrace.spark.pipelines.supervision import Supervisor
 
@@ -136,7 +138,7 @@ def _supervise(
         on_error=told,
         on_state=lambda text: told(clean(text)),
     )
-    with suppress(ValueError):  # not in the main thread, which alone gets signals
+    with suppress(ValueError):  # only the main thread can receive signals
         for number in (signal.SIGINT, signal.SIGTERM):
             before = signal.signal(number, lambda number, _frame: supervisor.forward(number))
             ctx.call_on_close(partial(signal.signal, number, before))
@@ -176,9 +178,9 @@ def _run_here(pipeline: "Pipeline", bootstrap: str, child: "Supervised", *, is_o
         with told_failures():
             outcome = runner.run()
     except SparkDied as error:
-        child.die(f"{error}; what it said is in {pipeline.checkpoint / LOG_FILE}")
+        child.die(f"{error}; its output is in {pipeline.checkpoint / LOG_FILE}")
         return
-    except SystemExit:  # when Spark has started, a kill is a stop
+    except SystemExit:  # once Spark has started, SIGTERM is a request to stop
         click.echo(f'headrace: pipeline "{pipeline.name}" was {STOPPED_EARLY}', err=True)
         raise
     if outcome.state is State.FAILED:
@@ -191,14 +193,14 @@ def _batches(count: int) -> str:
 
 
 def _interruptible(session: "SparkSession", runner: "Runner") -> "SparkSession":
-    """Ctrl-C and a plain kill end the run between two batches; Spark has set a handler of its own for the first."""
+    """Stop the run between two batches on Ctrl-C and SIGTERM; Spark has installed its own handler for Ctrl-C."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: runner.stop.set())
     return session
 
 
 def batch_line(report: Mapping[str, Any]) -> str:
-    """What one batch did, in one line."""
+    """Return one line about a batch."""
     rows, times = report["rows"], report["times_ms"]
     shown = [f"{rows['read']:,} read", f"{rows['written']:,} written"]
     shown += [f"{rows[name]:,} {name}" for name in ("late", "bad", "dead", "quarantined", "drifted") if rows[name]]
@@ -211,7 +213,7 @@ def batch_line(report: Mapping[str, Any]) -> str:
 
 
 def _command(target: Target, mode: list[str]) -> list[str]:
-    """The same command as a process."""
+    """Run the same command as a background process."""
     run = ["pipeline", "run", str(target.file), "--bootstrap", target.bootstrap, *mode]
     return [sys.executable, "-m", "headrace", *run]
 
@@ -261,14 +263,14 @@ def _await_start(target: Target, process: "subprocess.Popen[bytes]", log: Path, 
 def _insist_it_lives(process: "subprocess.Popen[bytes]", log: Path, said_before: int, deadline: float) -> None:
     if process.poll() is not None:
         lines = log.read_bytes()[said_before:].decode(errors="replace").splitlines()
-        said = next((line for line in reversed(lines) if line.startswith("headrace: ")), "headrace: it ended")
+        said = next((line for line in reversed(lines) if line.startswith("headrace: ")), "headrace: the run ended")
         raise Failure(f"{said.removeprefix('headrace: ')} (log in {log})")
     if time.monotonic() > deadline:
-        raise Failure(f"it has not begun in {START_SECONDS_MAX:g} s: look into {log}")
+        raise Failure(f"the run has not started within {START_SECONDS_MAX:g} s: see {log}")
 
 
 def find_pipelines(target: Target) -> "Mapping[str, Known]":
-    """What is told of it and of all others, by their names."""
+    """Return the status of this pipeline, and of all pipelines by name."""
     from headrace.client import Admin
     from headrace.spark.pipelines.status_topic import exists, opened
 
@@ -284,9 +286,10 @@ def find_pipelines(target: Target) -> "Mapping[str, Known]":
 @bootstrap_option
 @click.pass_context
 def stop(ctx: click.Context, place: Path, bootstrap: str) -> None:
-    """Stop the run of a pipeline, wherever it is, between two batches; returns when it has stopped.
+    """Stop the run of a pipeline, on any machine, between two batches. Returns when it has stopped.
 
-    The folder need not be the one it runs from: what counts is the name in its file. A name will do as well.
+    The argument is a folder, a file or a name. The run is found by the name of the pipeline, so any copy of the folder
+    works.
     """
     from headrace.spark.pipelines.records import ENDED, stop_message
     from headrace.spark.pipelines.status_topic import opened
@@ -304,8 +307,10 @@ def stop(ctx: click.Context, place: Path, bootstrap: str) -> None:
             bulletin.follow(LOOK_SECONDS * 1000)
             seen = bulletin.ledger.pipelines.get(target.name)
             if seen is not None and seen.holder is not None and seen.holder.run != run_id:
-                raise Failure(f"run {run_id} is gone, and run {seen.holder.run} has its place: stop that one")
+                raise Failure(f"run {run_id} is gone, and run {seen.holder.run} has replaced it: stop that one")
             if seen is not None and seen.holder is not None and seen.holder.state in ENDED:
                 click.echo(f'pipeline "{target.name}": run {run_id} {seen.holder.state}')
                 return
-    raise Failure(f"run {run_id} has not stopped in {STOP_SECONDS_MAX:g} s: its batch takes longer, or it is gone")
+    raise Failure(
+        f"run {run_id} has not stopped within {STOP_SECONDS_MAX:g} s: its batch takes longer, or its process is gone"
+    )

@@ -1,4 +1,4 @@
-"""Spark for the commands of pipelines: started quietly, or what is missing or wrong in one line."""
+"""Spark sessions of pipeline commands: started without output, or a one-line error."""
 
 import logging
 import os
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from headrace.spark.pipelines.definition import Pipeline
 
 LOG_FILE = "spark.log"
-"""Beside the checkpoint: what Java and the workers say while Spark runs; of the newest run only."""
+"""The output of Java and the workers of the newest run, beside the checkpoint."""
 _STDERR = 2
 _CAUSE = re.compile(r"(?:^|: )(?:[\w.$]+\.)*\w*(?:Exception|Error): (?P<said>.+)", re.MULTILINE)
 
 
 def spark_session(pipeline: "Pipeline", master: str | None, log: Path | None = None) -> "SparkSession":
-    """As the file asks for it."""
+    """Start a session with the configs in the pipeline's file."""
     chosen = master or pipeline.spark.master
     return started_session(pipeline.name, chosen, pipeline.spark.settings, log or pipeline.checkpoint / LOG_FILE)
 
@@ -32,7 +32,7 @@ def spark_session(pipeline: "Pipeline", master: str | None, log: Path | None = N
 def started_session(
     name: str, master: str | None, settings: Mapping[str, str], log: Path, *, extras: str = "spark"
 ) -> "SparkSession":
-    """Spark, or what is missing for it."""
+    """Start Spark, or fail with what is missing."""
     try:
         from headrace.spark import session
         from headrace.spark.java import JavaMissing
@@ -62,7 +62,7 @@ def _not_installed(error: ImportError, extras: str) -> Failure:
 
 @contextmanager
 def _said_to(log: Path) -> Iterator[None]:
-    """Java and all that it starts keep what is standard error now: their talk would hide the pipeline's own."""
+    """Redirect standard error while Java starts. Java and its children keep it, so their output does not hide ours."""
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         file = log.open("w")
@@ -80,7 +80,7 @@ def _said_to(log: Path) -> Iterator[None]:
 
 @contextmanager
 def _whole_or_not_at_all() -> Iterator[None]:
-    """A Java whose start is broken off does not see the end of this process: it stays, as nobody has its address."""
+    """Kill a Java process whose start was interrupted: it does not notice the end of this process and would stay."""
     before = children()
     try:
         yield
@@ -92,7 +92,7 @@ def _whole_or_not_at_all() -> Iterator[None]:
 
 
 def _cause(message: str, log: Path) -> str:
-    """Of an error of Java's; one that ended it at once is in the log only."""
+    """Return the cause of a Java error; if Java exited at once, the cause is only in the log."""
     found = _CAUSE.search(message.partition("\n")[2])
     if found is not None:
         return found["said"].strip()
@@ -102,12 +102,12 @@ def _cause(message: str, log: Path) -> str:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Py4J logs by the root logger too."""
+    """Silence Py4J, which also logs through the root logger."""
     return Path(record.pathname).parent.name != "py4j"
 
 
 def _hush() -> None:
-    """Spark prints an error of a query as JSON too, and Py4J the loss of Java; both are told in our own words."""
+    """Drop the errors of queries that Spark logs as JSON and Py4J's log of a lost Java: commands report both."""
     from pyspark.logger import PySparkLogger
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)

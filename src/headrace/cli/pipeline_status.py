@@ -1,4 +1,4 @@
-"""`headrace pipeline status`, `lag` and `checkpoint show`: what a pipeline does and how far it is."""
+"""`headrace pipeline status`, `lag` and `checkpoint show`: state, progress and lag of pipelines."""
 
 import sys
 import time
@@ -32,7 +32,7 @@ NOTHING = "-"
 
 @click.command("status")
 @click.argument("places", metavar="[DIR|FILE|NAME]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Refresh until Ctrl-C.")
 @click.option("--prometheus", is_flag=True, help="Print Prometheus text instead of a table.")
 @bootstrap_option
 @json_option
@@ -40,7 +40,7 @@ NOTHING = "-"
 def status(
     ctx: click.Context, bootstrap: str, places: tuple[Path, ...], watch: bool, prometheus: bool, as_json: bool
 ) -> None:
-    """Show what pipelines do, by what their runs told the broker; all of them if none is named."""
+    """Show the state of pipelines as reported to the broker; of all pipelines if none is named."""
     from headrace.client import Admin
     from headrace.spark.pipelines.status_topic import exists, opened
     from headrace.spark.pipelines.topics import client_settings
@@ -49,7 +49,7 @@ def status(
     names = [target.name for target in targets]
     settings = targets[0].settings if targets else client_settings(bootstrap)
     if any(target.settings != settings for target in targets):
-        raise Misuse("these pipelines have different brokers: ask for them one by one")
+        raise Misuse("these pipelines use different brokers: show them one at a time")
     with Admin(config=settings) as admin:
         if not exists(admin):
             raise Failure("no pipeline has run with this broker yet")
@@ -59,7 +59,7 @@ def status(
             shown = {name: found[name] for name in names or sorted(found) if name in found}
             if unknown := set(names) - set(found):
                 name = min(unknown)
-                raise Failure(f'nothing is known of pipeline "{name}"{meant_pipeline(name, found)}')
+                raise Failure(f'pipeline "{name}" is unknown to the broker{meant_pipeline(name, found)}')
             if watch and sys.stdout.isatty():
                 click.clear()
             _show(shown, as_json=as_json, prometheus=prometheus, with_batches=bool(names))
@@ -91,7 +91,7 @@ def _show(found: "Mapping[str, Known]", *, as_json: bool, prometheus: bool, with
             for row in rows
         ),
         right=("batch", "rows/s", "lag", "lag s"),
-        empty="no pipeline is known",
+        empty="no pipelines",
     )
     for row in rows:
         if row["message"]:
@@ -134,12 +134,12 @@ def _status(name: str, known: "Known", now_ms: int) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Any:
-    """For people: a pipeline that has done no batch tells little, and a project of Spark never tells all."""
+    """Return a value for the table: runs without a batch and Spark projects do not report all values."""
     return NOTHING if value is None else value
 
 
 def _print_batches(known: "Known") -> None:
-    """What became of the rows, and below it where the time went: both fit a terminal of 80 columns."""
+    """Print the row counts of batches, then their durations: each table fits 80 columns."""
     newest = [known.batches[number] for number in sorted(known.batches)[-BATCHES_SHOWN:]]
     counts = ("read", "written", "late", "bad", "dead", "quarantined")
     rows = (
@@ -152,7 +152,7 @@ def _print_batches(known: "Known") -> None:
         for batch in newest
     )
     right = ("batch", *counts, "rows/s")
-    print_table(("batch", "began", *counts, "rows/s"), rows, right=right, empty="no batch is done yet")
+    print_table(("batch", "began", *counts, "rows/s"), rows, right=right, empty="no batch is complete yet")
     if not newest:
         return
     parts = ("plan", "read", "process", "commit")
@@ -165,7 +165,7 @@ def _print_batches(known: "Known") -> None:
 
 
 def _print_totals(totals: Mapping[str, Any] | None) -> None:
-    """All batches of the run together, and below it fields and expectations by name."""
+    """Print the totals of the run, then those of fields and expectations by name."""
     if totals is None:
         return
     counts = ("read", "written", "late", "bad", "dead", "quarantined", "drifted")
@@ -180,7 +180,7 @@ def _print_totals(totals: Mapping[str, Any] | None) -> None:
 
 
 def _clock(moment: str) -> str:
-    """The time of the day of a moment as Spark tells it."""
+    """Return the time of day of a timestamp in Spark's format."""
     return moment.partition("T")[2].partition(".")[0] or moment
 
 
@@ -190,7 +190,7 @@ def _clock(moment: str) -> str:
 @json_option
 @click.pass_context
 def lag(ctx: click.Context, place: Path, bootstrap: str, as_json: bool) -> None:
-    """Show how far a pipeline is behind, by partition: records, and the age of the oldest unread one."""
+    """Show the lag of a pipeline by partition: records, and the age of the oldest unread record."""
     from headrace.cli.pipeline_run import find_pipelines
     from headrace.client import Admin
     from headrace.spark.pipelines.lag import find_lags
@@ -199,7 +199,7 @@ def lag(ctx: click.Context, place: Path, bootstrap: str, as_json: bool) -> None:
     found = find_pipelines(target)
     batch = found[target.name].last_batch() if target.name in found else None
     if batch is None:
-        raise Failure(f'pipeline "{target.name}" has done no batch yet{meant_pipeline(target.name, found)}')
+        raise Failure(f'pipeline "{target.name}" has not completed a batch yet{meant_pipeline(target.name, found)}')
     with Admin(config=target.settings) as admin:
         lags = find_lags(admin, target.settings, batch["ends"])
     if as_json:
@@ -218,7 +218,7 @@ def _seconds(seconds: float | None) -> str:
 
 @click.group("checkpoint", cls=CommandGroup)
 def checkpoint() -> None:
-    """Look into the checkpoint of a pipeline."""
+    """Inspect the checkpoint of a pipeline."""
 
 
 @checkpoint.command("show")
@@ -226,7 +226,7 @@ def checkpoint() -> None:
 @click.option("--batches", "count", type=click.IntRange(1), default=BATCHES_SHOWN, show_default=True)
 @json_option
 def show(place: Path, count: int, as_json: bool) -> None:
-    """Show the newest batches of a checkpoint: when they were planned, where they end, whether they are done."""
+    """Show the newest batches of a checkpoint: plan time, end offsets, and whether they are complete."""
     from headrace.spark.pipelines.checkpoints import Checkpoint
     from headrace.spark.pipelines.identity import digest
 
@@ -259,7 +259,7 @@ def show(place: Path, count: int, as_json: bool) -> None:
 
 
 def _ends(ends: tuple[Mapping[str, Any] | None, ...]) -> Iterator[str]:
-    """Where the sources ended; one that the query reads twice is told once."""
+    """Return the end offsets of the sources; a source that the query reads twice is listed once."""
     from headrace.spark.pipelines.checkpoints import offsets_of
 
     told = set()

@@ -1,4 +1,4 @@
-"""`headrace pipeline test`: a pipeline on the records of its fixtures, with a broker of its own, and what came out."""
+"""`headrace pipeline test`: run a pipeline on its fixtures with a temporary broker and compare the output."""
 
 import json
 import tempfile
@@ -25,16 +25,16 @@ DIFFERENCES_SHOWN = 20
 
 @click.command("test")
 @pipeline_argument
-@click.option("--update", is_flag=True, help="Write what comes out to expected/ instead of comparing it.")
+@click.option("--update", is_flag=True, help="Write the output to expected/ instead of comparing it.")
 @click.pass_context
 def test(ctx: click.Context, place: Path, update: bool) -> None:
-    """Run a pipeline on the records in fixtures/ and compare what comes out with expected/.
+    """Run a pipeline on the records in fixtures/ and compare its output with expected/.
 
-    `fixtures/TOPIC.jsonl` has the records of a topic, one JSON object per line with key, value, headers, timestamp and
-    partition, all optional. `expected/TOPIC.jsonl` has what must be in a topic at the end, in any order; for a parquet
-    or delta sink it is called like the last part of its path, and the value is the row. Every sink is looked at, with
-    dead letters and quarantine. Nothing outside of a temporary folder is read or written but by --update: the broker is
-    one of its own.
+    `fixtures/TOPIC.jsonl` holds the records of a topic: one JSON object per line with key, value, headers, timestamp
+    and partition, all optional. `expected/TOPIC.jsonl` holds the expected records of a topic in any order. The file of
+    a parquet or delta sink is named after the last part of its path, and the value is the row. All sinks are compared,
+    including dead letters and quarantine. The test uses a temporary broker and a temporary folder; only --update
+    writes to the folder of the pipeline.
     """
     pipeline = load(place)
     click.echo("starting Spark", err=True)
@@ -54,7 +54,7 @@ def test(ctx: click.Context, place: Path, update: bool) -> None:
 
 
 def compare(pipeline: "Pipeline", make_session: Any) -> dict[str, list[str]]:
-    """The differences by topic or table, of every sink; without a file, nothing may come out of it."""
+    """Return the differences by topic or table for every sink; a sink without a file must have no output."""
     from headrace.spark.pipelines.example import EXPECTED_FOLDER
     from headrace.spark.pipelines.fixtures import differences, read_lines
 
@@ -63,8 +63,8 @@ def compare(pipeline: "Pipeline", make_session: Any) -> dict[str, list[str]]:
     fixtures = read_fixtures(pipeline)
     if not expected:
         raise Failure(
-            f"{folder} has no *.jsonl, so there is nothing to compare with: `headrace pipeline test --update` writes "
-            "what comes out, for you to look through"
+            f"{folder} has no *.jsonl, so there is nothing to compare: `headrace pipeline test --update` writes "
+            "the output for you to review"
         )
     _refuse_unknown(pipeline, folder, expected)
     actual = run_on_fixtures(pipeline, make_session, fixtures, expected)
@@ -72,12 +72,12 @@ def compare(pipeline: "Pipeline", make_session: Any) -> dict[str, list[str]]:
     for name in sorted(actual):
         found[name] = differences(expected.get(name, []), actual[name])
         if name not in expected and found[name]:
-            found[name].insert(0, f"{folder / name}.jsonl is missing: write it, or have --update write it")
+            found[name].insert(0, f"{folder / name}.jsonl is missing: write it, or let --update write it")
     return found
 
 
 def write_expected(pipeline: "Pipeline", make_session: Any) -> list[tuple[Path, int]]:
-    """Write the files of all sinks from what comes out; the files and how many records each has."""
+    """Write the output of all sinks to files; return the files with their record counts."""
     from headrace.spark.pipelines.example import EXPECTED_FOLDER
     from headrace.spark.pipelines.fixtures import expected_text
 
@@ -98,7 +98,7 @@ def write_expected(pipeline: "Pipeline", make_session: Any) -> list[tuple[Path, 
 
 
 def read_fixtures(pipeline: "Pipeline") -> dict[str, list[dict[str, Any]]]:
-    """The records by topic; every topic that the pipeline names to be read must have some."""
+    """Return the records by topic; every topic that the pipeline reads must have a file."""
     from headrace.core.groups.topic_patterns import TopicPattern
     from headrace.spark.pipelines.example import FIXTURES_FOLDER
     from headrace.spark.pipelines.fixtures import read_lines
@@ -119,13 +119,13 @@ def read_fixtures(pipeline: "Pipeline") -> dict[str, list[dict[str, Any]]]:
     strange = [name for name in found if name not in wanted and name not in matched]
     if strange:
         raise Failure(
-            f"{folder / strange[0]}.jsonl is of a topic that the pipeline does not read: {guess(strange[0], wanted)}"
+            f"{folder / strange[0]}.jsonl names a topic that the pipeline does not read: {guess(strange[0], wanted)}"
         )
     return found
 
 
 def _refuse_unknown(pipeline: "Pipeline", folder: Path, expected: Iterable[str]) -> None:
-    """A file that belongs to no sink would never be looked at; where rows name their topic, any may be one."""
+    """Refuse a file that belongs to no sink, unless rows name their topic, so that any topic can be a sink."""
     from headrace.spark.pipelines.definition import TopicSink
 
     known = output_names(pipeline)
@@ -137,7 +137,7 @@ def _refuse_unknown(pipeline: "Pipeline", folder: Path, expected: Iterable[str])
 
 
 def output_names(pipeline: "Pipeline") -> list[str]:
-    """The topics and tables that a pipeline writes, by the names of their files in expected/."""
+    """Return the topics and tables that a pipeline writes, by the names of their files in expected/."""
     from headrace.spark.pipelines.definition import DeltaSink, ParquetSink
     from headrace.spark.pipelines.definition_reader import written_topics
 
@@ -148,7 +148,7 @@ def output_names(pipeline: "Pipeline") -> list[str]:
 def run_on_fixtures(
     pipeline: "Pipeline", make_session: Any, fixtures: Mapping[str, list[dict[str, Any]]], more: Iterable[str]
 ) -> dict[str, list[Mapping[str, Any]]]:
-    """Run the pipeline once; what came out of every sink, and of the topics `more`."""
+    """Run the pipeline once; return the output of every sink and the records of the topics `more`."""
     from headrace.spark.pipelines.fixtures import fixture_of
     from headrace.spark.pipelines.records import State
     from headrace.spark.pipelines.runner import Runner
@@ -169,7 +169,7 @@ def run_on_fixtures(
 
 
 def _moved(pipeline: "Pipeline", folder: Path) -> "Pipeline":
-    """The same pipeline with all it writes to files in another folder, in one attempt."""
+    """Return the same pipeline, with its files in another folder and without retries."""
     from headrace.spark.pipelines.definition import DeltaSink, ParquetSink, Restart
 
     def moved(sink: "Sink") -> "Sink":
@@ -203,7 +203,7 @@ def _send(bootstrap: str, topic: str, records: list[Any]) -> None:
 
 
 def _read(bootstrap: str, topic: str) -> list[Mapping[str, Any]]:
-    """All committed records of a topic; of one that is not there, none."""
+    """Return all committed records of a topic; none if the topic does not exist."""
     from headrace.client.blocking.whole_topics import read_topic
     from headrace.spark.pipelines.fixtures import shown
 
@@ -212,7 +212,7 @@ def _read(bootstrap: str, topic: str) -> list[Mapping[str, Any]]:
 
 
 def _tables(pipeline: "Pipeline", spark: "SparkSession") -> dict[str, list[Mapping[str, Any]]]:
-    """The rows of the sinks that are tables, by the last part of their paths."""
+    """Return the rows of table sinks, by the last part of their paths."""
     from headrace.spark.pipelines.definition import DeltaSink, ParquetSink
 
     spark = spark.newSession()

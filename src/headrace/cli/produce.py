@@ -22,14 +22,14 @@ from headrace.wire.records.compression import Compression
 
 LINGER_MS = 5
 BATCH_BYTES = 256 << 10
-"""Input that is piped in comes fast, so batches are larger than a program's usual ones."""
+"""Larger than the producer's default, because piped input arrives fast."""
 
 _ACKS: dict[str, Literal["all", 1, 0]] = {"all": "all", "1": 1, "0": 0}
 
 
 @click.command("produce")
 @click.argument("topic", shell_complete=complete_topics)
-@click.option("--file", "file", type=click.File("rb"), default="-", help="Read lines from here instead of stdin.")
+@click.option("--file", "file", type=click.File("rb"), default="-", help="Read lines from this file instead of stdin.")
 @click.option(
     "--value-file",
     "value_files",
@@ -37,28 +37,32 @@ _ACKS: dict[str, Literal["all", 1, 0]] = {"all": "all", "1": 1, "0": 0}
     multiple=True,
     help="Send the whole file as the value of one record; may be repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Read lines of JSON as `headrace consume --json` prints them.")
-@click.option("--key", metavar="TEXT", help="The key of every record.")
-@click.option("--key-separator", metavar="TEXT", help="What stands before this text in a line is the record's key.")
+@click.option("--json", "as_json", is_flag=True, help="Read lines of JSON in the format of `headrace consume --json`.")
+@click.option("--key", metavar="TEXT", help="Key of every record.")
+@click.option("--key-separator", metavar="TEXT", help="Separator between key and value in a line.")
 @click.option(
-    "--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header of every record; may be repeated."
+    "--header", "headers", metavar="NAME=VALUE", multiple=True, help="Header of every record; may be repeated."
 )
-@click.option("--null-value", metavar="TEXT", help="A key or value that is exactly this text is sent as null.")
-@escaped_option("--delimiter", default="\\n", help="What stands between two records of the input.")
-@click.option("--partition", type=click.IntRange(0), help="Send to this partition; by key, or in turn, if not given.")
+@click.option("--null-value", metavar="TEXT", help="Send a key or value that equals this text as null.")
+@escaped_option("--delimiter", default="\\n", help="Delimiter between records of the input.")
+@click.option(
+    "--partition",
+    type=click.IntRange(0),
+    help="Send to this partition. [default: by key, or round-robin without a key]",
+)
 @click.option(
     "--compression",
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="none",
     show_default=True,
-    help="How batches are compressed.",
+    help="Compression type of batches.",
 )
 @click.option(
     "--acks",
     type=click.Choice(list(_ACKS)),
     default="all",
     show_default=True,
-    help="Whose acknowledgement a record waits for: all in-sync replicas', the leader's, or none.",
+    help="Required acknowledgements: all in-sync replicas, the leader only (1), or none (0).",
 )
 @bootstrap_option
 def command(
@@ -81,7 +85,7 @@ def command(
         raise click.UsageError("--key-separator must not be empty")
     if as_json and (value_files or key is not None or key_separator is not None or null_value is not None):
         raise click.UsageError(
-            "a line of JSON has its own key and nulls: leave out --value-file, --key, --key-separator and --null-value"
+            "a line of JSON contains the key and nulls: leave out --value-file, --key, --key-separator and --null-value"
         )
     if value_files and (key_separator is not None or null_value is not None):
         raise click.UsageError("a file is one value: leave out --key-separator and --null-value")
@@ -91,7 +95,7 @@ def command(
     created = _created_by_sending(bootstrap, topic)
     interactive = file.isatty() and not value_files
     if interactive:
-        click.echo("one record per line; Ctrl-D ends", err=True)
+        click.echo("enter one record per line; Ctrl-D ends the input", err=True)
     bar = progress(f"sending to {topic}", total=_length(file), in_bytes=True)
     with (
         connection_notices(),
@@ -102,7 +106,7 @@ def command(
             linger_ms=0 if interactive else LINGER_MS,
             batch_size=BATCH_BYTES,
         ) as producer,
-        nullcontext(_ignored) if interactive else bar as advance,  # none over what is typed
+        nullcontext(_ignored) if interactive else bar as advance,  # no progress bar over typed input
     ):
         sender = Sender(producer, topic, at_once=interactive)
         pieces = split_input(file, delimiter, advance)
@@ -140,22 +144,22 @@ def _headers(texts: Iterable[str]) -> Headers:
 
 
 def _created_by_sending(bootstrap: str, topic: str) -> str:
-    """Return what to say of a topic that the broker creates for the first record, since its name may be misspelt."""
+    """Return the notice for a topic that the broker will create automatically: its name may be misspelt."""
     with Admin(bootstrap) as admin:
         (found,) = admin.topics([topic])
         if found.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return ""
-        return f", which was made for it{aside(topic, topic_names(admin))}"
+        return f", which was created automatically{aside(topic, topic_names(admin))}"
 
 
 def _length(file: BinaryIO) -> int | None:
     """Return the bytes of a regular file; None for a pipe or a terminal."""
     try:
         found = os.fstat(file.fileno())
-    except OSError:  # not a real file
+    except OSError:  # not a regular file
         return None
     return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
 def _ignored(count: int) -> None:
-    """The user who types the records sees how many there are."""
+    """Tell whether a user types the records on a terminal and needs no progress bar."""

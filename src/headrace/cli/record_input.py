@@ -11,19 +11,19 @@ import msgspec
 from headrace.model.nearest_names import aside
 
 RECORD_BYTES_MAX = 64 << 20
-"""Bytes of one record of the input, with its key."""
+"""Bytes of one input record, including its key."""
 CHUNK_BYTES = 256 << 10
-"""Bytes read from the input at once."""
+"""Bytes per read of the input."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class InputError(ValueError):
-    """A record of the input that cannot be sent; the message says which one and why."""
+    """An input record cannot be sent; the message names the record and the reason."""
 
 
 class InputRecord(NamedTuple):
-    """A record in the order of `Producer.send`'s arguments; None leaves the choice to the producer."""
+    """A record, in the order of the arguments of `Producer.send`; None leaves the choice to the producer."""
 
     value: bytes | None
     key: bytes | None = None
@@ -33,7 +33,7 @@ class InputRecord(NamedTuple):
 
 
 def split_input(file: BinaryIO, delimiter: bytes, advance: Callable[[int], object]) -> Iterator[list[bytes]]:
-    """Yield the pieces between delimiters as they arrive, many at a time; `advance` gets the bytes that were read."""
+    """Yield lists of pieces between delimiters as they arrive; call `advance` with the number of bytes read."""
     read = getattr(file, "read1", file.read)
     pending = bytearray()
     while chunk := read(CHUNK_BYTES):
@@ -52,7 +52,7 @@ def split_input(file: BinaryIO, delimiter: bytes, advance: Callable[[int], objec
 
 
 def _without_returns(lines: list[bytes]) -> list[bytes]:
-    """Remove the carriage return of lines that end as on Windows."""
+    """Remove the carriage return of Windows line endings."""
     return [line.removesuffix(b"\r") for line in lines]
 
 
@@ -72,7 +72,9 @@ def text_records(
             key, found, value = text.partition(key_separator)
             if not found:
                 shown = key_separator.decode(errors="backslashreplace")
-                raise InputError(f'line {number} has no "{shown}" between key and value; nothing from here on was sent')
+                raise InputError(
+                    f'line {number} has no "{shown}" between key and value; it and the following lines were not sent'
+                )
         if null_text is None:
             yield InputRecord(value, key, headers, partition)
         else:
@@ -82,7 +84,7 @@ def text_records(
 
 
 def _numbered(pieces: Iterable[list[bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Yield the pieces with their numbers, counted from 1."""
+    """Yield the pieces with their numbers, starting at 1."""
     count = 0
     for group in pieces:
         for number, piece in enumerate(group, count + 1):
@@ -95,7 +97,7 @@ def _numbered(pieces: Iterable[list[bytes]]) -> Iterator[tuple[int, bytes]]:
 def file_records(
     paths: Iterable[Path], *, key: bytes | None, headers: Headers = (), partition: int | None = None
 ) -> Iterator[InputRecord]:
-    """Yield a record per file, whose value is everything in it."""
+    """Yield a record per file; the value is the content of the file."""
     for path in paths:
         try:
             with path.open("rb") as file:
@@ -114,7 +116,7 @@ class _JsonHeader(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _JsonRecord(msgspec.Struct, forbid_unknown_fields=True):
-    """The object that `consume --json` prints. Topic, offset and time are where a record came from."""
+    """The object that `consume --json` prints. Topic, offset and time describe the origin of the record."""
 
     value: str | msgspec.UnsetType | None = msgspec.UNSET
     value_base64: str | msgspec.UnsetType = msgspec.UNSET
@@ -135,7 +137,7 @@ _FIELDS = tuple(_JsonRecord.__struct_fields__)
 def json_records(
     pieces: Iterable[list[bytes]], *, headers: Headers = (), partition: int | None = None
 ) -> Iterator[InputRecord]:
-    """Yield a record per line of JSON, in the form that `consume --json` prints; blank lines are left out."""
+    """Yield a record per line of JSON, in the format of `consume --json`; blank lines are skipped."""
     for number, text in _numbered(pieces):
         if text.strip():
             yield _json_record(text, number, headers, partition)
@@ -153,9 +155,9 @@ def _json_record(text: bytes, number: int, headers: Headers, partition: int | No
             record.partition if partition is None else partition,
             None if record.timestamp is None or record.timestamp < 0 else record.timestamp,
         )
-    except ValueError as wrong:  # also what msgspec raises
+    except ValueError as wrong:  # msgspec raises it as well
         raise InputError(
-            f"line {number} is not a record: {_explained(str(wrong))}; nothing from here on was sent"
+            f"line {number} is not a record: {_explained(str(wrong))}; it and the following lines were not sent"
         ) from None
 
 
@@ -171,6 +173,6 @@ def _bytes_of(name: str, text: str | msgspec.UnsetType | None, base64: str | msg
 
 
 def _explained(message: str) -> str:
-    """Add what was meant to msgspec's message about an unknown field, and the field's name to others."""
+    """Add a suggestion to msgspec's message about an unknown field, and the name of the field to others."""
     unknown = message.partition("unknown field `")[2].partition("`")[0]
     return message + aside(unknown, _FIELDS) if unknown else message

@@ -1,4 +1,4 @@
-"""Sends the records of `headrace produce` and counts those that the broker acknowledged."""
+"""Sender of the records of `headrace produce`, which counts acknowledged records."""
 
 import time
 from collections import deque
@@ -17,26 +17,26 @@ from headrace.wire.records.builder import BatchBuilder
 from headrace.wire.records.compression import Compression
 
 UNCONFIRMED_MAX = 10_000
-"""Deliveries, of a record or a batch, that have not been looked at yet."""
+"""Deliveries of records or batches whose outcome has not been checked yet."""
 DELIVERY_TIMEOUT_MS = 120_000
 INTERRUPTED_FLUSH_MS = 5_000
-"""How long Ctrl-C waits for the acknowledgements of what was sent."""
+"""Time that Ctrl-C waits for outstanding acknowledgements."""
 VALUES_BYTES_MAX = 512 << 10
-"""Bytes of values that are encoded as one batch; more of them, or longer ones, are sent one by one."""
+"""Bytes of values that are encoded as one batch; larger groups are sent record by record."""
 
 
 class Sender:
-    """Hands records to a producer and waits for their acknowledgements, a bounded number behind."""
+    """Passes records to a producer and waits for acknowledgements, with a limit on those outstanding."""
 
     def __init__(self, producer: Producer, topic: str, *, at_once: bool) -> None:
-        """`at_once` waits for each record before the next one is read."""
+        """With `at_once`, wait for each acknowledgement before reading the next record."""
         self.count = 0
-        """Records handed to the producer."""
+        """Records passed to the producer."""
         self._producer = producer
         self._topic = topic
         self._at_once = at_once
         self._unconfirmed: deque[tuple[Delivery, int]] = deque()
-        """Each with the number of records it stands for."""
+        """Each delivery with its number of records."""
 
     def send(self, records: Iterable[InputRecord]) -> None:
         send, topic, note = self._producer.send, self._topic, self._unconfirmed.append
@@ -50,7 +50,7 @@ class Sender:
                 self._confirm(keep=unconfirmed_max // 2)
 
     def send_values(self, groups: Iterable[list[bytes]], partition: int | None, compression: Compression) -> None:
-        """Send records that are values and nothing else, a batch for each group, to one partition or to all in turn."""
+        """Send records that have only values, one batch per group, to one partition or round-robin to all."""
         turns: Iterator[int] | None = None
         for values in groups:
             if sum(map(len, values)) > VALUES_BYTES_MAX:
@@ -69,13 +69,13 @@ class Sender:
                 self._confirm(keep=UNCONFIRMED_MAX // 2)
 
     def finish(self) -> None:
-        """Wait until everything is acknowledged; raise what the broker refused."""
+        """Wait until everything is acknowledged; raise the error of a refused record."""
         self._producer.flush()
         self._confirm()
 
     @contextmanager
     def explaining_failures(self) -> Iterator[None]:
-        """Say how much was sent before wrong input or Ctrl-C ended the sending."""
+        """Report how many records were sent before invalid input or Ctrl-C ended the command."""
         try:
             yield
         except InputError as wrong:
@@ -96,7 +96,7 @@ class Sender:
             say(f"interrupted: sent {count_text(self.count, 'record')}")
 
     def _confirm(self, *, keep: int = 0) -> None:
-        """Wait for the oldest deliveries, all but `keep`."""
+        """Wait for the oldest deliveries until `keep` are left."""
         try:
             while len(self._unconfirmed) > keep:
                 self._unconfirmed[0][0].result(timeout_ms=DELIVERY_TIMEOUT_MS)

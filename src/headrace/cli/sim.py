@@ -1,4 +1,4 @@
-"""`headrace sim`: run a whole broker in a virtual world, break what can break, and see what it promised hold."""
+"""`headrace sim`: run a broker in a simulated environment with faults and check its guarantees."""
 
 import multiprocessing
 import os
@@ -13,14 +13,14 @@ import click
 from headrace.cli.console import print_json, print_table, progress
 from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.options import json_option
-from headrace.cli.termination import TOLD_TO_END, end_in_order, held_back
+from headrace.cli.termination import TERMINATION_SIGNALS, end_in_order, held_back
 from headrace.operations.amounts import count_text
 from headrace.sim.report import MET_PERCENT_MIN, Report, failure_text
 from headrace.sim.run import MINUTES, SCENARIOS, SeedResult, run_seed
 
 SEEDS_PER_TASK = 4
 RANGE_SIGN = ".."
-TOO_EASY = "too little happened for it to count"
+TOO_EASY = "too few events occurred for it to count"
 
 
 def _number(text: str) -> int:
@@ -44,20 +44,18 @@ def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 
 
 @click.command("sim")
-@click.option("--seed", callback=_seed, metavar="N", help="The run to do; 0 if none is given.")
-@click.option("--seeds", callback=_seeds, metavar=f"A{RANGE_SIGN}B", help="Many runs, from seed A to seed B.")
+@click.option("--seed", callback=_seed, metavar="N", help="Seed of the run. [default: 0]")
+@click.option("--seeds", callback=_seeds, metavar=f"A{RANGE_SIGN}B", help="Run all seeds from A to B.")
 @click.option(
     "--scenario",
     type=click.Choice(tuple(SCENARIOS)),
     default="log",
     show_default=True,
-    help="What clients do, and what is checked.",
+    help="Scenario: the actions of the clients and the checks.",
 )
 @click.option("--minutes", default=MINUTES, show_default=True, type=click.FloatRange(min=0.01), help="Virtual minutes.")
 @click.option("--trace", is_flag=True, help="Print every event.")
-@click.option(
-    "--jobs", type=click.IntRange(min=1), help="Runs at once of --seeds; as many as there are CPUs if not given."
-)
+@click.option("--jobs", type=click.IntRange(min=1), help="Parallel runs with --seeds. [default: the number of CPUs]")
 @json_option
 @click.pass_context
 def command(
@@ -70,10 +68,10 @@ def command(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Run a broker in a virtual world, with faults, and check what it promises.
+    """Simulate a broker with faults and check its guarantees.
 
-    The seed draws everything: settings, clients, when what breaks. The same seed gives the same trace, so a failure
-    can be repeated. Exits with 1 if a promise was broken.
+    The seed determines everything: configs, clients and faults. The same seed gives the same trace, so every failure
+    can be reproduced. Exits with 1 if a guarantee is violated.
     """
     end_in_order(ctx)
     if seed is not None and seeds is not None:
@@ -101,12 +99,12 @@ def command(
 def _run(seeds: Sequence[int], *, scenario: str, minutes: float, jobs: int) -> Generator[SeedResult, None, None]:
     pool = ProcessPoolExecutor(max_workers=jobs, initializer=_end_when_told)
     try:
-        # Ctrl-C reaches all processes of a terminal: workers leave it to the parent, from their first moment on.
-        with held_back((signal.SIGINT, *TOLD_TO_END)):
+        # Ctrl-C reaches all processes of a terminal: workers ignore it from the start and leave it to the parent.
+        with held_back((signal.SIGINT, *TERMINATION_SIGNALS)):
             results = pool.map(partial(run_seed, scenario=scenario, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
         yield from results
     except BaseException:
-        for worker in multiprocessing.active_children():  # what they are at is of no use any more
+        for worker in multiprocessing.active_children():  # their results are no longer needed
             worker.kill()
         raise
     finally:
@@ -115,7 +113,7 @@ def _run(seeds: Sequence[int], *, scenario: str, minutes: float, jobs: int) -> G
 
 def _end_when_told() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, TOLD_TO_END)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, TERMINATION_SIGNALS)
 
 
 def _show_one(result: SeedResult, *, as_json: bool) -> None:
@@ -150,7 +148,7 @@ def _show_many(report: Report, *, as_json: bool) -> None:
     for result in report.uncounted:
         click.echo(f"{result.last_line}, but {TOO_EASY}")
     for fault in report.rare():
-        click.echo(f"{fault}: met by fewer than {MET_PERCENT_MIN} % of the seeds, so it is hardly tested")
+        click.echo(f"{fault}: occurred in fewer than {MET_PERCENT_MIN} % of the seeds, so it is hardly tested")
     for result in report.failed:
         click.echo(result.last_line)
     click.echo(

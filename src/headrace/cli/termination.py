@@ -1,4 +1,4 @@
-"""A command that has started processes or made folders ends them when it is told to end, not only by Ctrl-C."""
+"""Clean termination by signals: a command stops its processes and removes its folders on SIGTERM and SIGHUP."""
 
 import signal
 import threading
@@ -8,21 +8,23 @@ from types import FrameType
 
 import click
 
-TOLD_TO_END = (signal.SIGTERM, signal.SIGHUP)
+TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 EXIT_BY_SIGNAL = 128
-"""Plus the number of the signal, as shells have it."""
+"""Base of the exit code, to which the signal number is added, as in shells."""
 
 
-def end_in_order(ctx: click.Context, told_by: Sequence[signal.Signals] = TOLD_TO_END) -> None:
-    """Until the command is over, a signal to end leaves every `with` and `finally` on its way out."""
+def end_in_order(ctx: click.Context, told_by: Sequence[signal.Signals] = TERMINATION_SIGNALS) -> None:
+    """Turn termination signals into SystemExit until the command ends, so that `with` and `finally` blocks run."""
     if threading.current_thread() is not threading.main_thread():
-        return  # only the main thread may take signals
+        return  # only the main thread can handle signals
     before = {number: signal.getsignal(number) for number in told_by}
-    handled = [number for number, handler in before.items() if handler is signal.SIG_DFL]  # nohup's stays ignored
+    handled = [
+        number for number, handler in before.items() if handler is signal.SIG_DFL
+    ]  # a signal that nohup ignores stays ignored
 
     def end(number: int, _frame: FrameType | None) -> None:
         for each in handled:
-            signal.signal(each, signal.SIG_IGN)  # a second one must not break off the tidying up
+            signal.signal(each, signal.SIG_IGN)  # a second signal must not interrupt the cleanup
         raise SystemExit(EXIT_BY_SIGNAL + number)
 
     def restore() -> None:
@@ -36,7 +38,7 @@ def end_in_order(ctx: click.Context, told_by: Sequence[signal.Signals] = TOLD_TO
 
 @contextmanager
 def held_back(numbers: Sequence[signal.Signals]) -> Iterator[None]:
-    """While a pool may start a worker: nobody would end one that is not known yet, and the pool could wait for ever."""
+    """Block signals while a pool starts workers: an unregistered worker would never end, and the pool would hang."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield

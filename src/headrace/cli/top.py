@@ -1,4 +1,4 @@
-"""`headrace top`: topics, groups and the loop of a broker, looked at again and again."""
+"""`headrace top`: live rates of topics, lag of groups and load of a broker."""
 
 import sys
 import time
@@ -22,31 +22,36 @@ if TYPE_CHECKING:
 INTERVAL_SECONDS = 2.0
 INTERVAL_SECONDS_MIN = 0.1
 PAGE_LINES = 8
-"""Of the head, the headings and the gaps; the rest of a screen is for rows."""
+"""Lines for the title, headings and gaps; the other lines of the screen show rows."""
 
 PIPED_ROWS_MAX = 10_000
 NAME_WIDTH_MIN = 10
 TOPIC_COLUMNS = ("topic", "parts", "size", "records", "in/s", "out/s")
 GROUP_COLUMNS = ("group", "state", "type", "members", "lag", "read/s")
 SHED_FIRST = ("type", "parts", "members", "records", "size", "read/s", "state", "out/s")
-"""What a narrow screen leaves out, in this order."""
+"""Columns that are hidden on a narrow screen, in this order."""
 LOOP_LAG_WARNING_MS = 100.0
 ERRORS_SHOWN_MAX = 4
-"""Kinds of errors that fit a line."""
+"""Errors shown in one line."""
 
 
 @click.command("top")
 @click.option("--interval", type=click.FloatRange(INTERVAL_SECONDS_MIN), default=INTERVAL_SECONDS, show_default=True)
-@click.option("--once", is_flag=True, help="Look twice, print the difference and end.")
-@click.option("--internal", is_flag=True, help="Internal topics too.")
-@click.option("--metrics", metavar="HOST:PORT", help=f"The metrics page. [default: what {METRICS_CONFIG} says]")
+@click.option("--once", is_flag=True, help="Take two samples, print the rates and exit.")
+@click.option("--internal", is_flag=True, help="Also show internal topics.")
+@click.option(
+    "--metrics",
+    metavar="HOST:PORT",
+    help=f"Address of the metrics page. [default: from the broker's config {METRICS_CONFIG}]",
+)
 @bootstrap_option
 @json_option
 def command(bootstrap: str, metrics: str | None, interval: float, once: bool, internal: bool, as_json: bool) -> None:
-    """Watch topics, groups, their lag and the loop of a broker.
+    """Show live rates of topics, lag of groups and the load of a broker.
 
-    Ctrl-C ends it. Rates are per second, between two looks. What leaves a topic is counted by the offsets that groups
-    commit. The lines about the broker itself come from its metrics page, if it has one (headrace.metrics.listen).
+    Press Ctrl-C to exit. Rates are per second between two samples. The rate out of a topic is computed from the
+    offsets that groups commit. The lines about the broker itself are read from its metrics page, which needs
+    headrace.metrics.listen.
     """
     with Admin(bootstrap) as admin:
         page = parse_address(metrics) if metrics else _metrics_address(admin)
@@ -62,7 +67,7 @@ def command(bootstrap: str, metrics: str | None, interval: float, once: bool, in
 
 
 def _metrics_address(admin: Admin) -> tuple[str, int] | None:
-    """Of the first broker that tells where its page is."""
+    """Return the address of the metrics page of the first broker that has one."""
     cluster = admin.cluster()
     for broker in sorted(cluster.brokers):
         resource = ConfigResource(ResourceType.BROKER, str(broker.node_id))
@@ -74,7 +79,7 @@ def _metrics_address(admin: Admin) -> tuple[str, int] | None:
 
 
 class _Shown:
-    """Gives the function that shows a view: on a screen that is drawn anew, or line by line."""
+    """Context of the output: yields the function that shows a view, on a refreshed screen or line by line."""
 
     def __init__(self, bootstrap: str, *, as_json: bool, live: bool) -> None:
         self._bootstrap = bootstrap
@@ -196,7 +201,7 @@ def _group_cells(rows: Sequence[GroupRow]) -> list[tuple[str, ...]]:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> "RenderableType":
-    """One line for each row, whatever the width: the name gives way, and then the columns that matter least."""
+    """Return a table with one line per row at any width: it shortens names, then hides the least important columns."""
     from rich.table import Table
     from rich.text import Text
 
@@ -221,7 +226,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
 
 
 def shown_columns(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The places of those that fit beside a name that can still be read."""
+    """Return the indexes of the columns that fit beside a readable name."""
     widths = {
         place: max(len(columns[place]), *(len(clean(row[place])) for row in rows)) + COLUMN_GAP
         for place in range(1, len(columns))
@@ -238,7 +243,7 @@ def _bytes(count: float) -> str:
 
 
 def _number(count: float) -> str:
-    """At most seven characters: 12,345 or 1.2M."""
+    """Return a number in at most seven characters: 12,345 or 1.2M."""
     if count < 10 and count != int(count):
         return f"{count:.1f}"
     if count < 1_000_000:

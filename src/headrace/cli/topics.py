@@ -37,7 +37,7 @@ command.add_command(apply)
 
 
 @command.command("list")
-@click.option("--all", "with_internal", is_flag=True, help="Also internal topics.")
+@click.option("--all", "with_internal", is_flag=True, help="Also list internal topics.")
 @bootstrap_option
 @json_option
 def list_topics(bootstrap: str, with_internal: bool, as_json: bool) -> None:
@@ -51,7 +51,7 @@ def list_topics(bootstrap: str, with_internal: bool, as_json: bool) -> None:
         ("name", "partitions", "replicas"),
         ((topic.name, len(topic.partitions), replication_factor(topic)) for topic in topics),
         right=("partitions", "replicas"),
-        empty="no topics yet: headrace topics create NAME makes one",
+        empty="no topics yet: headrace topics create NAME creates one",
     )
 
 
@@ -70,10 +70,16 @@ def _topic_json(topic: TopicDescription) -> dict[str, object]:
 
 @command.command("create")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@click.option("--partitions", type=click.IntRange(1), help="How many partitions; the broker's default if not given.")
-@click.option("--replication-factor", type=click.IntRange(1, 32767), help="How many replicas; the broker's default.")
-@click.option("--config", "configs", metavar="NAME=VALUE", multiple=True, help="A topic config; may be repeated.")
-@click.option("--if-not-exists", is_flag=True, help="Do not fail if the topic is there already.")
+@click.option(
+    "--partitions", type=click.IntRange(1), help="Number of partitions. [default: the broker's num.partitions]"
+)
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(1, 32767),
+    help="Number of replicas. [default: the broker's default.replication.factor]",
+)
+@click.option("--config", "configs", metavar="NAME=VALUE", multiple=True, help="Set a topic config; may be repeated.")
+@click.option("--if-not-exists", is_flag=True, help="Do not fail if the topic already exists.")
 @bootstrap_option
 def create(
     bootstrap: str,
@@ -83,7 +89,7 @@ def create(
     configs: tuple[str, ...],
     if_not_exists: bool,
 ) -> None:
-    """Create topics, all with the same settings."""
+    """Create topics with the same settings."""
     settings = assignments(configs, "--config")
     wanted = [
         NewTopic(name, partitions or BROKER_DEFAULT, replication_factor or BROKER_DEFAULT, dict(settings))
@@ -96,7 +102,7 @@ def create(
         if outcome.error == ErrorCode.NONE:
             click.echo(f'created topic "{name}"')
         elif outcome.error in accepted:
-            click.echo(f'topic "{name}" exists already')
+            click.echo(f'topic "{name}" already exists')
     if any(outcome.error == ErrorCode.NONE for outcome in outcomes.values()):
         tell_without_effect(TOPIC_CONFIGS, settings)
     refused = {name: outcome for name, outcome in outcomes.items() if outcome.error not in accepted}
@@ -105,7 +111,7 @@ def create(
 
 @command.command("describe")
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_topics)
-@click.option("--all-configs", is_flag=True, help="Also the configs that have their default.")
+@click.option("--all-configs", is_flag=True, help="Also show configs that have their default value.")
 @bootstrap_option
 @json_option
 def describe(bootstrap: str, names: tuple[str, ...], all_configs: bool, as_json: bool) -> None:
@@ -122,7 +128,7 @@ def describe(bootstrap: str, names: tuple[str, ...], all_configs: bool, as_json:
             click.echo()
         print_details(topic, all_configs=all_configs)
     if not details:
-        click.echo("no topics yet: headrace topics create NAME makes one")
+        click.echo("no topics yet: headrace topics create NAME creates one")
 
 
 def _details_json(topic: TopicDetails) -> dict[str, object]:
@@ -143,14 +149,16 @@ def _fail_on_missing(admin: Admin, topics: tuple[TopicDescription, ...], doing: 
 
 @command.command("alter")
 @click.argument("name", shell_complete=complete_topics)
-@click.option("--partitions", type=click.IntRange(1), help="Grow to this many partitions.")
+@click.option("--partitions", type=click.IntRange(1), help="Increase the number of partitions to this.")
 @click.option("--config", "configs", metavar="NAME=VALUE", multiple=True, help="Set a config; may be repeated.")
-@click.option("--delete-config", "deleted", metavar="NAME", multiple=True, help="Go back to a config's default.")
+@click.option(
+    "--delete-config", "deleted", metavar="NAME", multiple=True, help="Reset a config to its default; may be repeated."
+)
 @bootstrap_option
 def alter(
     bootstrap: str, name: str, partitions: int | None, configs: tuple[str, ...], deleted: tuple[str, ...]
 ) -> None:
-    """Change a topic: more partitions, other configs."""
+    """Change the partition count or the configs of a topic."""
     settings = assignments(configs, "--config")
     changes = [ConfigChange(ConfigOperation.SET, key, value) for key, value in settings.items()]
     changes.extend(ConfigChange(ConfigOperation.DELETE, key) for key in deleted)
@@ -188,13 +196,13 @@ def _grow(admin: Admin, name: str, partitions: int) -> None:
 @yes_option
 @bootstrap_option
 def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
-    """Delete topics and all their records; none of them if one does not exist."""
+    """Delete topics with all their records. If one of them does not exist, none is deleted."""
     with Admin(bootstrap) as admin:
         found = admin.topics(names)
         _fail_on_missing(admin, found, "nothing deleted, cannot delete" if len(names) > 1 else "cannot delete")
         for topic in found:
             if topic.internal:
-                click.echo(f'"{topic.name}" is internal: what coordinators keep in it is lost', err=True)
+                click.echo(f'"{topic.name}" is internal: the state that coordinators keep in it is lost', err=True)
         if not yes:
             shown = ", ".join(f'"{name}"' for name in names)
             confirm(f"delete {count_text(len(names), 'topic')} and all records ({shown})?")

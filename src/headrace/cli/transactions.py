@@ -1,4 +1,4 @@
-"""`headrace transactions`: list, describe, abort; also those that hang."""
+"""`headrace transactions`: list, describe and abort transactions, including hanging ones."""
 
 import time
 from collections.abc import Sequence
@@ -37,13 +37,13 @@ _hanging_topic_option = click.option(
     metavar="TOPIC",
     multiple=True,
     shell_complete=complete_topics,
-    help="With --hanging: look at this topic only; may be repeated.",
+    help="With --hanging: check only this topic; may be repeated.",
 )
 
 
 @click.group("transactions", cls=CommandGroup)
 def command() -> None:
-    """List, describe and abort transactions, also those that hang."""
+    """List, describe and abort transactions, including hanging ones."""
 
 
 command.add_command(batches)
@@ -55,13 +55,29 @@ command.add_command(batches)
     "states",
     type=click.Choice(STATES, case_sensitive=False),
     multiple=True,
-    help="Only those in this state.",
+    help="List only transactional ids in this state; may be repeated.",
 )
-@click.option("--open", "only_open", is_flag=True, help="Only those with an open transaction.")
-@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only those of this producer id.")
-@click.option("--longer-than", metavar="DURATION", help="Only transactions open for longer, such as 90s, 15m or 2h.")
-@click.option("--pattern", metavar="REGEX", help="Only ids that match this expression as a whole.")
-@click.option("--hanging", is_flag=True, help="Instead: transactions open in partitions that no coordinator will end.")
+@click.option("--open", "only_open", is_flag=True, help="List only transactional ids with an open transaction.")
+@click.option(
+    "--producer-id",
+    "producer_ids",
+    type=int,
+    multiple=True,
+    help="List only transactional ids with this producer id; may be repeated.",
+)
+@click.option(
+    "--longer-than",
+    metavar="DURATION",
+    help="List only transactions open for longer than this, such as 90s, 15m or 2h.",
+)
+@click.option(
+    "--pattern", metavar="REGEX", help="List only transactional ids that fully match this regular expression."
+)
+@click.option(
+    "--hanging",
+    is_flag=True,
+    help="List hanging transactions instead, which no coordinator will complete.",
+)
 @_hanging_topic_option
 @bootstrap_option
 @json_option
@@ -78,13 +94,13 @@ def list_transactions(
 ) -> None:
     """List transactional ids."""
     if topics and not hanging:
-        raise click.UsageError("--topic goes with --hanging")
+        raise click.UsageError("--topic requires --hanging")
     if hanging and (states or only_open or producer_ids or longer_than or pattern):
-        raise click.UsageError("--hanging looks at partitions: of the other filters only --topic goes with it")
+        raise click.UsageError("--hanging checks partitions: only the filter --topic can be combined with it")
     if only_open or longer_than is not None:
         states = tuple(state for state in OPEN if not states or state in states)
         if not states:
-            raise click.UsageError(f"open transactions are in one of the states {', '.join(OPEN)}")
+            raise click.UsageError(f"open transactions have one of the states {', '.join(OPEN)}")
     with Admin(bootstrap) as admin:
         if hanging:
             _print_hanging(_find_hanging(admin, topics), as_json)
@@ -97,7 +113,7 @@ def list_transactions(
         except BrokerError as error:
             if pattern is None or error.code != ErrorCode.INVALID_REGULAR_EXPRESSION:
                 raise
-            raise Misuse(f'the broker does not understand --pattern "{pattern}"{_reason(pattern)}') from None
+            raise Misuse(f'the broker refuses --pattern "{pattern}"{_reason(pattern)}') from None
     if as_json:
         print_json([each._asdict() for each in found])
         return
@@ -105,14 +121,14 @@ def list_transactions(
         ("transactional id", "state", "producer id"),
         ((each.transactional_id, each.state, each.producer_id) for each in found),
         right=("producer id",),
-        empty="no transactional ids: they come with their first producer"
+        empty="no transactional ids: an id is created by its first producer"
         if not (states or producer_ids or pattern)
-        else "no transactional id is like that",
+        else "no transactional id matches",
     )
 
 
 def _reason(pattern: str) -> str:
-    """What is wrong with it, as far as that can be told here: the answer of a broker does not say."""
+    """Return the reason why an expression is invalid, as far as Python knows it; the response has none."""
     from headrace.core.groups.topic_patterns import PatternRefused
     from headrace.core.transactions.transaction_filter import TransactionFilter
 
@@ -135,7 +151,7 @@ def _duration_ms(text: str) -> int:
 @bootstrap_option
 @json_option
 def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
-    """Describe transactional ids: state, producer, age, and the partitions of what is open."""
+    """Describe transactional ids: state, producer, age, and the partitions of the open transaction."""
     with Admin(bootstrap) as admin:
         found = _described(admin, ids)
     writers = pooled_writers(bootstrap, ids)
@@ -166,16 +182,16 @@ def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
 
 @command.command("abort")
 @click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=complete_transactional_ids)
-@click.option("--hanging", is_flag=True, help="Abort what hangs in partitions, and no coordinator will end.")
+@click.option("--hanging", is_flag=True, help="Abort hanging transactions, which no coordinator will complete.")
 @_hanging_topic_option
 @yes_option
 @bootstrap_option
 def abort(bootstrap: str, ids: tuple[str, ...], hanging: bool, topics: tuple[str, ...], yes: bool) -> None:
-    """Abort open transactions. Their producers are fenced: they must begin anew."""
+    """Abort open transactions. Their producers are fenced and must be restarted."""
     if bool(ids) == hanging:
-        raise click.UsageError("say what to abort: transactional ids, or --hanging")
+        raise click.UsageError("give transactional ids or --hanging")
     if topics and not hanging:
-        raise click.UsageError("--topic goes with --hanging")
+        raise click.UsageError("--topic requires --hanging")
     with Admin(bootstrap) as admin:
         if hanging:
             _abort_hanging(admin, topics, yes)
@@ -187,12 +203,12 @@ def _abort_ids(admin: Admin, ids: Sequence[str], yes: bool) -> None:
     for each in _described(admin, ids, "cannot abort"):
         if each.state == "PrepareCommit":
             raise Failure(
-                f'the transaction of "{each.transactional_id}" is committed already: its partitions are being told'
+                f'the transaction of "{each.transactional_id}" is already committed; its markers are being written'
             )
         if each.state not in OPEN:
             raise Failure(
-                f'transactional id "{each.transactional_id}" has no open transaction, it is {each.state} '
-                "(headrace transactions list --open shows those that have)"
+                f'transactional id "{each.transactional_id}" has no open transaction; its state is {each.state} '
+                "(headrace transactions list --open shows open transactions)"
             )
     if not yes:
         fenced = "its producer" if len(ids) == 1 else "their producers"
@@ -220,10 +236,10 @@ def _abort_hanging(admin: Admin, topics: Sequence[str], yes: bool) -> None:
 
 
 def _find_hanging(admin: Admin, topics: Sequence[str]) -> tuple[HangingTransaction, ...]:
-    """In all topics that applications write to, unless some are named."""
+    """Return hanging transactions of the named topics, or of all topics that applications write to."""
     described = admin.topics(list(topics) or None)
     outcomes = {topic.name: Outcome(topic.error) for topic in described}
-    fail_on_errors(named(outcomes), "cannot look at", known=lambda: topic_names(admin))
+    fail_on_errors(named(outcomes), "cannot check", known=lambda: topic_names(admin))
     return admin.hanging_transactions(
         TopicPartition(topic.name, partition.partition)
         for topic in described
@@ -249,7 +265,7 @@ def _print_hanging(found: Sequence[HangingTransaction], as_json: bool) -> None:
             for each in found
         ),
         right=("partition", "producer", "epoch", "since offset"),
-        empty="nothing hangs: every open transaction has a coordinator that will end it",
+        empty="no hanging transactions: every open transaction has a coordinator",
     )
 
 

@@ -47,7 +47,7 @@ def check_broker(
                 yield problem("broker", str(error), f"start it, or check the address {bootstrap}")
             else:
                 yield note(
-                    "broker", f"none answers at {bootstrap}", "start one with headrace broker, or use --bootstrap"
+                    "broker", f"no broker answers at {bootstrap}", "start one with headrace broker, or use --bootstrap"
                 )
             return
         seen = f"{count_text(len(cluster.brokers), 'broker')} at {bootstrap}, cluster {cluster.cluster_id}"
@@ -58,7 +58,7 @@ def check_broker(
             hosts = {broker.node_id: broker.host for broker in cluster.brokers}
             yield from _check_contents(admin, expected_folders, hosts)
         except ClientError as error:
-            yield problem("broker", f"does not answer every question: {error}", "look at its log")
+            yield problem("broker", f"a request to the broker failed: {error}", "see its log")
 
 
 def _check_contents(admin: Admin, expected_folders: Sequence[Path], hosts: Mapping[int, str]) -> Iterator[Finding]:
@@ -81,8 +81,8 @@ def folder_findings(used: Sequence[str], expected: Sequence[Path]) -> Iterator[F
     known = {Path(path).resolve() for path in used}
     for folder in expected:
         if folder.resolve() not in known:
-            seen = f"{folder} is not a folder of this broker, which uses {_some(used)}"
-            yield note("data folder", seen, "leave out --data-dir or --bootstrap to look at one of them alone")
+            seen = f"{folder} is not a log directory of this broker, which uses {_some(used)}"
+            yield note("data folder", seen, "leave out --data-dir or --bootstrap to check only one of them")
 
 
 def address_finding(broker: Broker, bootstrap: str) -> Finding:
@@ -91,9 +91,9 @@ def address_finding(broker: Broker, bootstrap: str) -> Finding:
     try:
         socket.create_connection((broker.host, broker.port), CONNECT_TIMEOUT_SECONDS).close()
     except OSError as error:
-        advice = f"clients reach {bootstrap} but are sent to {address}: set advertised.listeners to what they can reach"
-        return problem(about, f"{address} cannot be reached from here ({error})", advice)
-    return ok(about, f"{address} can be reached from here")
+        advice = f"clients of {bootstrap} are referred to {address}: set advertised.listeners to a reachable address"
+        return problem(about, f"{address} is not reachable from here ({error})", advice)
+    return ok(about, f"{address} is reachable from here")
 
 
 def partition_findings(topics: Sequence[TopicDescription]) -> Iterator[Finding]:
@@ -106,11 +106,11 @@ def partition_findings(topics: Sequence[TopicDescription]) -> Iterator[Finding]:
     ]
     if offline:
         seen = f"{count_text(len(offline), 'partition')} without a leader: {_some(offline)}"
-        advice = "bring back brokers and log directories that are gone; `headrace log verify` finds damaged files"
+        advice = "restore missing brokers and log directories; `headrace log verify` finds damaged files"
         yield problem("partitions", seen, advice)
     if lagging:
         seen = f"{count_text(len(lagging), 'partition')} with replicas out of sync: {_some(lagging)}"
-        yield warning("partitions", seen, "see whether brokers are down, slow or cut off")
+        yield warning("partitions", seen, "check whether brokers are down, slow or disconnected")
     if not offline and not lagging:
         yield ok("partitions", f"{count_text(len(placed), 'partition')}, all with a leader and in sync")
 
@@ -135,7 +135,7 @@ def config_findings(
         yield problem("safety", seen, "acks=all is always refused there: lower it or add replicas")
     unlimited = [name for name, own in values.items() if _keeps_for_ever(own)]
     if unlimited:
-        yield note("retention", f"nothing is ever deleted from {_some(unlimited)}", "watch the disk")
+        yield note("retention", f"retention is disabled for {_some(unlimited)}", "monitor the disk usage")
 
 
 def _keeps_for_ever(own: Mapping[str, ConfigEntry]) -> bool:
@@ -163,7 +163,7 @@ def listener_findings(node_id: int, listeners: str) -> Iterator[Finding]:
     try:
         configured = parse_listeners(tuple(item.strip() for item in listeners.split(",") if item.strip()))
     except ValueError:
-        return  # another implementation's notation
+        return  # the notation of another implementation
     for found in open_listeners((listener.host or "0.0.0.0", listener.port) for listener in configured):  # noqa: S104
         yield warning(f"listeners of broker {node_id}", f"{found} is {OPEN_LISTENER}", OPEN_LISTENER_ADVICE)
 
@@ -173,7 +173,7 @@ def log_dir_findings(folders: Iterable[LogDirDescription], free_bytes_min: Mappi
         about = f"log directory of broker {folder.node_id}"
         if folder.error != ErrorCode.NONE:
             seen = f"{Path(folder.path)} is offline ({error_name(folder.error)})"
-            yield problem(about, seen, "look at the broker's log and the disk, repair it, restart the broker")
+            yield problem(about, seen, "check the broker's log and the disk, repair it and restart the broker")
         elif 0 <= folder.usable_bytes < free_bytes_min.get(folder.node_id, 0):
             minimum = size_text(free_bytes_min[folder.node_id])
             seen = f"{Path(folder.path)} is full: {size_text(folder.usable_bytes)} left, less than {minimum}"
@@ -181,7 +181,7 @@ def log_dir_findings(folders: Iterable[LogDirDescription], free_bytes_min: Mappi
             yield problem(about, seen, advice)
         elif 0 <= folder.usable_bytes < DISK_FREE_BYTES_ADVISED:
             seen = f"{size_text(folder.usable_bytes)} left at {Path(folder.path)}"
-            yield warning(about, seen, "free some, or shorten retention of large topics")
+            yield warning(about, seen, "free some space, or shorten the retention of large topics")
         else:
             size = sum(replica.size_bytes for replica in folder.replicas)
             yield ok(about, f"{size_text(size)} in {count_text(len(folder.replicas), 'partition')} at {folder.path}")

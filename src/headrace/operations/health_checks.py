@@ -17,13 +17,13 @@ def health_findings(node_id: int, host: str, listen: str) -> Iterator[Finding]:
     """Check one broker. `host` is its advertised host, `listen` its config headrace.metrics.listen."""
     about = f"health of broker {node_id}"
     if not listen:
-        seen = "stuck helper threads and compaction cannot be seen without a metrics page"
-        yield note(about, seen, f"start the broker with {METRICS_CONFIG}=127.0.0.1:9644 to have them checked")
+        seen = "stuck helper threads and compaction cannot be detected without a metrics page"
+        yield note(about, seen, f"start the broker with {METRICS_CONFIG}=127.0.0.1:9644 to check them")
         return
     try:
         page = read_page(*metrics_address(host, listen))
     except MetricsUnavailable as error:
-        yield warning(about, str(error), f"see whether {METRICS_CONFIG} can be reached from here")
+        yield warning(about, str(error), f"check whether {METRICS_CONFIG} is reachable from here")
         return
     found = [*lane_findings(about, page), *compaction_findings(about, page)]
     yield from found or [ok(about, "no helper thread and no compaction is stuck")]
@@ -38,25 +38,25 @@ def lane_findings(about: str, page: MetricsPage) -> Iterator[Finding]:
             operations = count_text(int(waiting.get(lane, 0)), "operation")
             seen = f"helper threads for {lane} are stuck: {operations}, the oldest for {seconds.get(lane, 0):.0f} s"
             yield problem(
-                about, seen, "see in the system's log whether the disk answers; restart the broker if it does"
+                about, seen, "check in the system log whether the disk responds; restart the broker if it does"
             )
 
 
 def compaction_findings(about: str, page: MetricsPage) -> Iterator[Finding]:
     idle_seconds = total(page, "headrace_compaction_idle_seconds_max")
     if idle_seconds > COMPACTION_IDLE_SECONDS_MAX:
-        seen = f"a pass of compaction has made no progress for {idle_seconds:.0f} s"
-        yield problem(about, seen, "look at the broker's log; restart the broker if it stays so")
+        seen = f"a compaction pass has made no progress for {idle_seconds:.0f} s"
+        yield problem(about, seen, "see the broker's log; restart the broker if this persists")
     due_seconds = total(page, "headrace_compaction_due_seconds_max")
     if due_seconds > COMPACTION_DUE_SECONDS_MAX:
         seen = f"a partition has been due for compaction for {due_seconds / 60:.0f} minutes"
-        advice = "raise log.cleaner.threads or log.cleaner.io.max.bytes.per.second, and look at the broker's log"
+        advice = "raise log.cleaner.threads or log.cleaner.io.max.bytes.per.second, and see the broker's log"
         yield warning(about, seen, advice)
     given_up = int(total(page, "headrace_compaction_uncleanable_partitions"))
     if given_up:
         seen = f"compaction gave up on {count_text(given_up, 'partition')}"
-        yield problem(about, seen, "the broker's log says why; `headrace log verify` finds damaged files")
+        yield problem(about, seen, "see the broker's log for the reason; `headrace log verify` finds damaged files")
     failing = int(total(page, "headrace_compaction_failing_partitions")) - given_up
     if failing > 0:
-        seen = f"compaction of {count_text(failing, 'partition')} failed and is tried again"
-        yield warning(about, seen, "the broker's log says why")
+        seen = f"compaction of {count_text(failing, 'partition')} failed and will be retried"
+        yield warning(about, seen, "see the broker's log for the reason")

@@ -50,7 +50,7 @@ def open_files_finding(soft: int, hard: int) -> Finding:
     seen = f"{soft} open files allowed (hard limit {'none' if hard == resource.RLIM_INFINITY else hard})"
     if soft != resource.RLIM_INFINITY and soft < OPEN_FILES_MIN:
         advice = f"run ulimit -n {OPEN_FILES_ADVISED} before the broker (LimitNOFILE= under systemd)"
-        return warning("open files", seen, f"{advice}: every partition and connection takes some")
+        return warning("open files", seen, f"{advice}: every partition and connection needs file descriptors")
     return ok("open files", seen)
 
 
@@ -58,7 +58,7 @@ def clock_finding(now_seconds: float) -> Finding:
     moment = datetime.fromtimestamp(now_seconds, UTC)
     seen = moment.isoformat(timespec="seconds")
     if moment.year < CLOCK_YEAR_MIN:
-        return problem("clock", seen, "set the clock: timestamps and retention follow it")
+        return problem("clock", seen, "set the clock: timestamps and retention depend on it")
     return ok("clock", seen)
 
 
@@ -66,7 +66,7 @@ def checksum_finding() -> Finding:
     import crc32c
 
     if crc32c.hardware_based:
-        return ok("checksum", "CRC-32C by the processor")
+        return ok("checksum", "CRC-32C in hardware")
     return warning("checksum", "CRC-32C in software", "expect several times the CPU per byte on this processor")
 
 
@@ -85,7 +85,7 @@ def memory_findings(meminfo: str, overcommit: str) -> Iterator[Finding]:
     if available is not None:
         seen = f"{size_text(available)} available"
         if available < MEMORY_AVAILABLE_BYTES_MIN:
-            yield warning("memory", seen, "free some: the page cache, from which consumers are served, needs room")
+            yield warning("memory", seen, "free some memory: consumers are served from the page cache")
         else:
             yield ok("memory", seen)
     if overcommit.strip() == "2":
@@ -106,7 +106,7 @@ def check_data_folder(folder: Path, *, free_bytes_min: int) -> Iterator[Finding]
         yield problem(about, f"{folder} is not a folder", "choose another with --data-dir")
         return
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        yield problem(about, f"{folder} cannot be written", "change its owner, or run the broker as its owner")
+        yield problem(about, f"{folder} is not writable", "change its owner, or run the broker as its owner")
         return
     yield lock_finding(folder)
     yield from file_system_findings(folder, file_system_of(folder, _proc("mounts")))
@@ -148,9 +148,9 @@ def file_system_of(folder: Path, mounts: str) -> str:
 
 def file_system_findings(folder: Path, kind: str) -> Iterator[Finding]:
     if kind in MEMORY_FILE_SYSTEMS:
-        yield warning("data folder", f"{folder} is in memory ({kind})", "its data is gone at the next boot")
+        yield warning("data folder", f"{folder} is in memory ({kind})", "its data is lost at the next reboot")
     elif kind in NETWORK_FILE_SYSTEMS:
-        advice = "use a local disk: locks, syncs and sendfile are not dependable over a network"
+        advice = "use a local disk: locks, syncs and sendfile are not reliable over a network"
         yield warning("data folder", f"{folder} is on {kind}", advice)
 
 
@@ -160,11 +160,11 @@ def free_space_finding(folder: Path, free_bytes_min: int) -> Finding:
     seen = f"{size_text(free)} free at {folder}"
     if free < free_bytes_min:
         advice = (
-            f"free some: with less than {size_text(free_bytes_min)} (headrace.disk.free.min.bytes) records are refused"
+            f"free some space: below {size_text(free_bytes_min)} (headrace.disk.free.min.bytes) records are refused"
         )
         return problem("disk space", seen, advice)
     if free < DISK_FREE_BYTES_ADVISED:
-        return warning("disk space", seen, "free some, or shorten retention.ms or retention.bytes of large topics")
+        return warning("disk space", seen, "free some space, or lower retention.ms or retention.bytes of large topics")
     if status.f_files and status.f_favail < 1_000:
         return problem("disk space", f"{status.f_favail} files left at {folder}", "delete files: inodes have run out")
     return ok("disk space", seen)
@@ -180,7 +180,7 @@ def future_findings(folder: Path, now_seconds: float) -> Iterator[Finding]:
         except OSError:
             continue
         if ahead > CLOCK_AHEAD_SECONDS_MAX:
-            seen = f"{segment.parent.name}/{segment.name} was written {ahead:.0f} s after now"
+            seen = f"{segment.parent.name}/{segment.name} has a modification time {ahead:.0f} s in the future"
             yield warning("clock", seen, "the clock was set back: check time synchronisation")
             return
 

@@ -35,7 +35,9 @@ def read_page(host: str, port: int) -> MetricsPage:
     finally:
         connection.close()
     if answer.status != 200:
-        raise MetricsUnavailable(f"the metrics page at {host}:{port} answers {answer.status}: is it a broker's?")
+        raise MetricsUnavailable(
+            f"the metrics page at {host}:{port} returns status {answer.status}: is this a broker's metrics address?"
+        )
     return parse_page(content.decode(errors="replace"))
 
 

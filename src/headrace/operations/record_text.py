@@ -70,7 +70,7 @@ def unescaped(text: str) -> bytes:
         elif name in _ESCAPED:
             parts.append(_ESCAPED[name])
         else:
-            raise FormatError(f'"\\{name}" is not an escape: \\n, \\t, \\r, \\0, \\xNN and \\\\ are')
+            raise FormatError(f'"\\{name}" is not an escape: use \\n, \\t, \\r, \\0, \\xNN or \\\\')
     parts.append(text[end:].encode())
     return b"".join(parts)
 
@@ -116,7 +116,7 @@ def parse_format(text: str, *, null_text: bytes = NULL_TEXT, show: Show = bytes)
         if placeholder:
             if placeholder[1:] not in fields:
                 known = ", ".join(f"%{name} ({meaning})" for name, meaning in PLACEHOLDERS.items())
-                raise FormatError(f'"{placeholder}" is not known: there are {known}')
+                raise FormatError(f'"{placeholder}" is unknown; the placeholders are {known}')
             parts.append(fields[placeholder[1:]])
     return lambda record: b"".join([part(record) for part in parts])
 

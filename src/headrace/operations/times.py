@@ -24,7 +24,7 @@ def parse_time(text: str, *, now: datetime) -> int:
     except ValueError:
         raise ValueError(f'"{text}" is not a time: write {EXAMPLES}') from None
     if moment.tzinfo is None:
-        # astimezone of a naive time uses the rules of that day (summer time), a fixed offset would not.
+        # astimezone of a naive time applies the rules of that day (summer time); a fixed offset would not.
         moment = moment.astimezone() if now.tzinfo is None else moment.replace(tzinfo=now.tzinfo)
     return _milliseconds(moment)
 

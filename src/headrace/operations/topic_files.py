@@ -127,7 +127,7 @@ def _refuse_nested_aliases(text: str) -> None:
         if isinstance(event, yaml.AliasEvent):
             if anchored[-1]:
                 line = event.start_mark.line + 1 if event.start_mark is not None else 0
-                raise SyntaxMistake("an alias may not stand inside an anchored block", line)
+                raise SyntaxMistake("an alias is not allowed inside an anchored block", line)
         elif isinstance(event, yaml.CollectionStartEvent):
             anchored.append(anchored[-1] or event.anchor is not None)
         elif isinstance(event, yaml.CollectionEndEvent):

@@ -73,7 +73,7 @@ def parse_topics(document: object) -> list[WantedTopic]:
     if isinstance(document, dict):
         unknown = sorted(str(key) for key in document if key != "topics")
         if "topics" not in document or unknown:
-            raise PlanError(f'the file must hold one list named "topics"{_also(unknown)}', tuple(unknown[:1]))
+            raise PlanError(f'the file must contain one list named "topics"{_also(unknown)}', tuple(unknown[:1]))
         document, place = document["topics"], ("topics",)
     if not isinstance(document, list):
         raise PlanError('"topics" must be a list of topics', place)
@@ -221,7 +221,7 @@ def _changes(topic: WantedTopic, old: ExistingTopic, *, prune: bool) -> list[Ste
             Step(
                 action=Action.REFUSE,
                 topic=topic.name,
-                what="replication factor cannot be changed here",
+                what="the replication factor cannot be changed here",
                 before=str(old.replication_factor),
                 after=str(topic.replication_factor),
             )

@@ -155,7 +155,7 @@ def test_the_example_of_init_is_as_expected(
     (folder / "expected" / "orders-dead.jsonl").unlink()
     done = CliRunner().invoke(cli, ["pipeline", "test", str(folder)], catch_exceptions=False)
     assert "orders-dead: 3 differences" in done.stdout
-    assert f"{folder}/expected/orders-dead.jsonl is missing: write it, or have --update write it" in done.stdout
+    assert f"{folder}/expected/orders-dead.jsonl is missing: write it, or let --update write it" in done.stdout
     updated = CliRunner().invoke(cli, ["pipeline", "test", str(folder), "--update"], catch_exceptions=False)
     assert updated.stdout.splitlines() == [
         f"wrote {folder}/expected/orders-clean.jsonl (2 records)",

@@ -1,4 +1,4 @@
-"""`python -m tools.bench compaction`: what it costs, and what a producer beside it notices."""
+"""`python -m tools.bench compaction`: the cost of compaction, and a producer beside it."""
 
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--megabytes", type=click.IntRange(8), default=64, show_default=True, help="Of the log that is cleaned.")
-@click.option("--seconds", type=click.FloatRange(1), default=5.0, show_default=True, help="How long producers run.")
+@click.option("--megabytes", type=click.IntRange(8), default=64, show_default=True, help="Size of the log to clean.")
+@click.option("--seconds", type=click.FloatRange(1), default=5.0, show_default=True, help="Duration of a producer run.")
 @run_options(rounds=3)
 def compaction(run: Run, megabytes: int, seconds: float) -> None:
-    """Measure how fast a core compacts, and a paced producer alone and beside a compaction."""
+    """Measure compaction on one core, and a paced producer alone and beside a compaction."""
     from headrace.bench.brokers import HEADRACE, free_ports
     from headrace.bench.loads import size_name
     from headrace.bench.machine import bench_folder
@@ -28,7 +28,7 @@ def compaction(run: Run, megabytes: int, seconds: float) -> None:
     if run.bootstrap is not None:
         raise Misuse("compaction is measured on a new broker: leave out --bootstrap")
     if run.beside:
-        raise Misuse("Apache Kafka compacts when it chooses to, and cannot be asked: leave out --kafka")
+        raise Misuse("a compaction of Apache Kafka cannot be started on request: leave out --kafka")
     found: list[Measurement] = []
     with bench_folder(run.folder) as folder:
         for record_bytes in (100, 1_000):

@@ -1,4 +1,4 @@
-"""`python -m tools.bench compare`: all loads, on Headrace and Apache Kafka in turns, against what is to be reached."""
+"""`python -m tools.bench compare`: all loads on Headrace and Apache Kafka, compared with the targets."""
 
 from pathlib import Path
 
@@ -32,9 +32,9 @@ PART_NAMES = (
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Smaller loads, no memory touched: four minutes, figures less steady.")
-@click.option("--no-kafka", is_flag=True, help="Without Apache Kafka, even where it could be had.")
-@click.option("--only", type=click.Choice(PART_NAMES), multiple=True, help="Only this part; may be repeated.")
+@click.option("--quick", is_flag=True, help="Smaller loads without touching memory: four minutes, less steady figures.")
+@click.option("--no-kafka", is_flag=True, help="Do not measure Apache Kafka.")
+@click.option("--only", type=click.Choice(PART_NAMES), multiple=True, help="Run only this part; may be repeated.")
 @touch_option
 @page_option
 @folder_option
@@ -48,10 +48,10 @@ def compare(
     folder: Path | None,
     as_json: bool,
 ) -> None:
-    """Run every load beside Apache Kafka and the bare system calls, and say which figures are reached.
+    """Run every load on Headrace, Apache Kafka and the bare system calls, and compare the figures with the targets.
 
-    Apache Kafka is fetched by mvn into the cache folder at the first use; without mvn or java its rows are shown as
-    not measured. Takes about a quarter of an hour and up to 40 GB of disk. A target that is missed is shown as missed.
+    Apache Kafka is downloaded by mvn into the cache folder on first use; without mvn or java its rows are shown as not
+    measured. Takes about 15 minutes and up to 40 GB of disk. A missed target is not a failure of the command.
     """
     from tools.bench.comparison import FULL, QUICK, Comparison
     from tools.bench.performance_page import COMPARE
@@ -71,7 +71,7 @@ def _kafka_is_there() -> bool:
     from headrace.bench.errors import BenchError
     from tools.bench.kafka import kafka_libraries
 
-    tell("fetching Apache Kafka")
+    tell("downloading Apache Kafka")
     try:
         kafka_libraries()
     except BenchError as missing:

@@ -1,4 +1,4 @@
-"""`python -m tools.bench groups`: what commits cost, and how long a group needs when one of its members dies."""
+"""`python -m tools.bench groups`: offset commits, and rebalances after the death of a member."""
 
 from typing import TYPE_CHECKING
 
@@ -15,16 +15,20 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--connections", type=click.IntRange(1), default=32, show_default=True, help="That commit offsets.")
-@click.option("--depth", type=click.IntRange(1), default=1, show_default=True, help="Unanswered commits of each.")
-@click.option("--members", type=click.IntRange(2), default=100, show_default=True, help="Of the group that loses one.")
+@click.option(
+    "--connections", type=click.IntRange(1), default=32, show_default=True, help="Connections that commit offsets."
+)
+@click.option("--depth", type=click.IntRange(1), default=1, show_default=True, help="Commits in flight per connection.")
+@click.option(
+    "--members", type=click.IntRange(2), default=100, show_default=True, help="Members of the group that loses one."
+)
 @seconds_option
 @run_options(rounds=3)
 def groups(run: Run, connections: int, depth: int, members: int, seconds: float) -> None:
-    """Measure commits, and rebalances of a large group of either protocol after a death.
+    """Measure offset commits, and rebalances of a large group after the death of a member, in both protocols.
 
-    The times of a rebalance count from the end of the dead member's session. Of a broker that runs already, the session
-    of KIP-848 groups must be 6 s and their heartbeat interval 1 s.
+    Rebalance times count from the end of the dead member's session. A broker given by --bootstrap must have a session
+    timeout of 6 s and a heartbeat interval of 1 s for consumer groups.
     """
     from tools.bench.commits import CommitRounds
     from tools.bench.rebalance import CLASSIC, CONSUMER, RebalanceLoad, RebalanceRounds

@@ -1,4 +1,4 @@
-"""`tools.bench floor|durable|metadata`: the bare system calls, syncs before acknowledgements, and metadata."""
+"""`python -m tools.bench floor|durable|metadata`: bare system calls, syncs before acknowledgements, metadata."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @seconds_option
 @run_options(rounds=3)
 def floor(run: Run, seconds: float) -> None:
-    """Measure the bare system calls in the shape of the loads: what no broker can go below."""
+    """Measure the bare system calls of each load: a lower bound for any broker."""
     from dataclasses import replace
 
     from headrace.bench.loads import PRODUCE_LOADS, size_name
@@ -48,7 +48,7 @@ def floor(run: Run, seconds: float) -> None:
 def durable(run: Run, seconds: float) -> None:
     """Measure a sync before every acknowledgement, against one bare sync per request.
 
-    The bare syncs are those of the disk with --folder: with --bootstrap, choose the one that the broker writes to.
+    Bare syncs are measured on the disk of --folder: with --bootstrap, choose the disk that the broker uses.
     """
     from dataclasses import replace
 
@@ -65,12 +65,12 @@ def durable(run: Run, seconds: float) -> None:
 
 
 @click.command()
-@click.option("--topics", type=click.IntRange(1), default=1_000, show_default=True, help="How many there are.")
-@click.option("--partitions", type=click.IntRange(1), default=10, show_default=True, help="Of each.")
+@click.option("--topics", type=click.IntRange(1), default=1_000, show_default=True, help="Number of topics.")
+@click.option("--partitions", type=click.IntRange(1), default=10, show_default=True, help="Partitions per topic.")
 @seconds_option
 @run_options(rounds=3)
 def metadata(run: Run, topics: int, partitions: int, seconds: float) -> None:
-    """Measure what a request for the metadata of all topics costs."""
+    """Measure the cost of a Metadata request for all topics."""
     from tools.bench.metadata import MetadataRounds
 
     with setup(run) as made:

@@ -14,12 +14,12 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def with_kafka_option(command: click.Command) -> click.Command:
-    """Return the same command with an option that measures Apache Kafka in turns with the other brokers."""
+    """Return the command with an option that measures Apache Kafka in alternating rounds."""
     option = click.Option(
         ["--kafka", "beside"],
         is_flag=True,
         callback=_makers,
-        help="Measure Apache Kafka too, in turns (needs mvn and java).",
+        help="Also measure Apache Kafka, in alternating rounds (needs mvn and java).",
     )
     extended = copy(command)
     extended.params = [*command.params, option]
@@ -35,11 +35,11 @@ def page_option(function: Decorated) -> Decorated:
         "--write",
         "page",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="A page to put the table into.",
+        help="Page in which to write the table.",
     )(function)
 
 
 def touch_option(function: Decorated) -> Decorated:
-    return click.option("--touch/--no-touch", default=None, help="Touch the memory first. [default: unless --quick]")(
+    return click.option("--touch/--no-touch", default=None, help="Touch all memory first. [default: unless --quick]")(
         function
     )

@@ -1,4 +1,4 @@
-"""`python -m tools.bench pipeline`: a whole pipeline on Spark, as users run it."""
+"""`python -m tools.bench pipeline`: a pipeline on Spark, run as users run it."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 CLIENT = "headrace pipeline"
 STEP = 0.8
-"""A rate that is not kept up with is followed by one that is so many times as high."""
+"""Factor to the next lower rate after a rate that was not sustained."""
 STEPS_MAX = 6
 EVENTS_MAX = 20_000_000
-"""Of a steady stream, which is kept in memory."""
+"""Events of a steady stream, which is kept in memory."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Measured:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """One that does not count leaves the others as they are."""
+        """Record the failure of a part and continue with the others."""
         from headrace.bench.errors import BenchError
 
         try:
@@ -45,20 +45,32 @@ class Measured:
 
 
 @click.command("pipeline")
-@click.option("--events", type=click.IntRange(10_000), default=1_000_000, show_default=True, help="That are there.")
-@click.option("--rate", type=click.IntRange(1_000), default=50_000, show_default=True, help="Events a second, steady.")
-@click.option("--seconds", type=click.IntRange(20), default=60, show_default=True, help="Of the steady stream.")
-@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="How often, but for the stream.")
+@click.option(
+    "--events", type=click.IntRange(10_000), default=1_000_000, show_default=True, help="Number of existing events."
+)
+@click.option(
+    "--rate",
+    type=click.IntRange(1_000),
+    default=50_000,
+    show_default=True,
+    help="Events per second of the steady stream.",
+)
+@click.option(
+    "--seconds", type=click.IntRange(20), default=60, show_default=True, help="Duration of the steady stream."
+)
+@click.option(
+    "--rounds", type=click.IntRange(1), default=3, show_default=True, help="Number of rounds, except for the stream."
+)
 @page_option
 @folder_option
 @json_option
 def pipeline(
     events: int, rate: int, seconds: int, rounds: int, page: Path | None, folder: Path | None, as_json: bool
 ) -> None:
-    """Measure the pipeline of the demo: its start, its rate, and how long orders wait in a steady stream.
+    """Measure the pipeline of the demo: start, rate, and the waits of orders in a steady stream.
 
-    A rate that the machine does not keep up with is told as such, and lower ones are tried until one is kept up with.
-    Every order of every round must be in a window, late or dead, or there is no figure. Takes about eight minutes.
+    A rate that is not sustained is reported as such, and lower rates are tried until one is sustained. A round counts
+    only if every order is in a window, late or dead. Takes about eight minutes.
     """
     require_spark()
     if rate * seconds > EVENTS_MAX:
@@ -94,7 +106,7 @@ def _measure_rounds(found: Measured, folders: Iterator[Path], *, events: int, ro
 
 
 def _measure_steady(found: Measured, folders: Iterator[Path], *, rate: int, seconds: int) -> None:
-    """One round for each rate, down to the first that is kept up with."""
+    """Run one round per rate, down to the first rate that is sustained."""
     from headrace.bench.brokers import HEADRACE
     from headrace.bench.figures import Measurement
     from tools.bench import pipeline as load

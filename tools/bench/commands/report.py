@@ -1,4 +1,4 @@
-"""How a comparison is shown: which figures are reached, as a table and bars, as JSON, and on a page."""
+"""Output of a comparison with its targets: table and bars, JSON, or a page."""
 
 import datetime
 from pathlib import Path
@@ -32,7 +32,7 @@ def show_comparison(
     page: Path | None,
     as_json: bool,
 ) -> None:
-    """Exits with 1 where a part has failed; a target that is missed is no failure."""
+    """Show the comparison. Exits with 1 if a part has failed; a missed target is not a failure."""
     from tools.bench.performance_page import write_page
 
     end_telling()

@@ -1,4 +1,4 @@
-"""`python -m tools.bench spark`: our format and Spark's connector for Kafka, in turns on one broker."""
+"""`python -m tools.bench spark`: our format and Spark's connector for Kafka, in alternating rounds on one broker."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -23,29 +23,29 @@ from tools.bench.commands.report import show_comparison
 PART_NAMES = ("read", "scan", "write", "stream", "memory")
 
 _SIZES = {
-    "rounds": "How often each load is measured; streams less often.",
-    "large_rows": "Rows of 1 KB that are read.",
-    "small_rows": "Rows of 100 B that are read.",
-    "write_rows": "Rows of 100 B that are written.",
-    "batch_rows": "Rows of a micro-batch.",
-    "batches": "Micro-batches of a query; the first five do not count.",
-    "stream_rounds": "How often streams are measured.",
-    "memory_batches": "Micro-batches of the query whose memory is watched, from a fifth of them to the end.",
-    "memory_batch_rows": "Rows of each of those.",
+    "rounds": "Number of rounds, except for streams.",
+    "large_rows": "Rows of 1 KB to read.",
+    "small_rows": "Rows of 100 B to read.",
+    "write_rows": "Rows of 100 B to write.",
+    "batch_rows": "Rows per micro-batch.",
+    "batches": "Micro-batches per query; the first five do not count.",
+    "stream_rounds": "Number of rounds of streams.",
+    "memory_batches": "Micro-batches of the query whose memory is measured, after the first fifth.",
+    "memory_batch_rows": "Rows per micro-batch of that query.",
 }
 
 
 def size_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Each size that can be changed; those left out are as the extent has them."""
+    """Add an option for each size; the default is that of the full or quick run."""
     for name, text in reversed(_SIZES.items()):
         function = click.option(f"--{name.replace('_', '-')}", type=click.IntRange(1), help=text)(function)
     return function
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="A few thousand rows, once: to see that it works, not how fast.")
-@click.option("--no-connector", is_flag=True, help="Without Spark's connector, even where it could be had.")
-@click.option("--only", type=click.Choice(PART_NAMES), multiple=True, help="Only this part; may be repeated.")
+@click.option("--quick", is_flag=True, help="A few thousand rows, one round: a smoke test.")
+@click.option("--no-connector", is_flag=True, help="Do not measure Spark's connector.")
+@click.option("--only", type=click.Choice(PART_NAMES), multiple=True, help="Run only this part; may be repeated.")
 @touch_option
 @size_options
 @page_option
@@ -63,7 +63,7 @@ def spark(
 ) -> None:
     """Measure Spark on a broker: reads, scans of files, writes, micro-batches and memory, beside Spark's connector.
 
-    The connector is fetched by mvn into the cache folder at the first use; without mvn only our own rows are measured.
+    The connector is downloaded by mvn into the cache folder on first use; without mvn only our format is measured.
     Every round is checked by counts and checksums of its rows. Takes about twelve minutes and 5 GB of disk.
     """
     require_spark()
@@ -94,7 +94,7 @@ def _connector() -> list[Path]:
     from headrace.bench.errors import BenchError
     from tools.bench.spark.connector import connector_jars
 
-    tell("fetching Spark's connector")
+    tell("downloading Spark's connector")
     try:
         return connector_jars()
     except BenchError as missing:

@@ -1,4 +1,4 @@
-"""`python -m tools.bench connections|partitions|start|recovery`: what a broker holds, and how fast it is there."""
+"""`python -m tools.bench connections|partitions|start|recovery`: memory, start and recovery of a broker."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--count", type=click.IntRange(1), default=1_000, show_default=True, help="How many.")
+@click.option("--count", type=click.IntRange(1), default=1_000, show_default=True, help="Number of connections.")
 @run_options(rounds=1)
 def connections(run: Run, count: int) -> None:
     """Measure the memory of idle connections."""
@@ -28,7 +28,7 @@ def connections(run: Run, count: int) -> None:
         return ConnectionRounds(broker, connections=count)
 
     if run.bootstrap is not None and run.rounds > 1:
-        raise Misuse("memory once used is used again, so a broker that runs is measured once: leave out --rounds")
+        raise Misuse("a process reuses its memory, so a running broker is measured once: leave out --rounds")
     with setup(run) as made:
         found = measure(made, run, f"{count:,} idle connections", make, client=IN_PROCESS)
     show(found, run)
@@ -36,7 +36,7 @@ def connections(run: Run, count: int) -> None:
 
 def _in_hundreds(_ctx: click.Context, _parameter: click.Parameter, count: int) -> int:
     if count % 100:
-        raise click.BadParameter(f"{count} is not a number of hundreds: topics have a hundred partitions each")
+        raise click.BadParameter(f"{count} is not a multiple of 100: topics have 100 partitions each")
     return count
 
 
@@ -47,7 +47,7 @@ def _in_hundreds(_ctx: click.Context, _parameter: click.Parameter, count: int) -
     default=4_000,
     show_default=True,
     callback=_in_hundreds,
-    help="How many, in hundreds.",
+    help="Number of partitions, a multiple of 100.",
 )
 @run_options(rounds=1)
 def partitions(run: Run, count: int) -> None:
@@ -66,7 +66,7 @@ def partitions(run: Run, count: int) -> None:
 @click.command()
 @run_options(rounds=5)
 def start(run: Run) -> None:
-    """Measure the start of a broker on an empty folder, and of one embedded in a test."""
+    """Measure the start of a broker on an empty folder, and of an embedded broker."""
     from headrace.bench.brokers import HEADRACE
     from tools.bench import targets
     from tools.bench.startup import StartRounds, embedded_round
@@ -79,10 +79,12 @@ def start(run: Run) -> None:
 
 
 @click.command()
-@click.option("--megabytes", type=click.IntRange(8), default=500, show_default=True, help="Written before the kill.")
+@click.option(
+    "--megabytes", type=click.IntRange(8), default=500, show_default=True, help="Megabytes written before the kill."
+)
 @run_options(rounds=3)
 def recovery(run: Run, megabytes: int) -> None:
-    """Measure the time until a broker serves again after kill -9, with small and with large batches."""
+    """Measure the time until a broker serves again after kill -9, with small and large batches."""
     from dataclasses import replace
 
     from tools.bench import targets
@@ -96,7 +98,7 @@ def recovery(run: Run, megabytes: int) -> None:
     with setup(run) as made:
         for number, (name, load) in enumerate(loads.items()):
 
-            def make(broker: "MeasuredBroker", load=load, number=number) -> "Measured":  # type: ignore[no-untyped-def]
+            def make(broker: "MeasuredBroker", load=load, number=number) -> "Measured":
                 return RecoveryRounds(_own(broker), made.client, load, topic=f"{made.topics}-{number}")
 
             found += measure(made, run, name, make)
@@ -105,7 +107,7 @@ def recovery(run: Run, megabytes: int) -> None:
 
 @contextmanager
 def _new_brokers(run: Run) -> "Iterator[tuple[Path, dict[str, Callable[[Path], BrokerProcess]]]]":
-    """For loads whose every round has brokers of its own: a folder, and how each kind is made in one."""
+    """Yield a folder and the constructor of each kind of broker, for loads that start new brokers in every round."""
     from headrace.bench.brokers import HEADRACE, HeadraceBroker
     from tools.bench.kafka import KAFKA_NAME, KafkaBroker
 
@@ -122,5 +124,5 @@ def _own(broker: "MeasuredBroker") -> "BrokerProcess":
     from headrace.bench.brokers import BrokerProcess
 
     if not isinstance(broker, BrokerProcess):
-        raise Misuse("this stops and starts the broker, so it is done with a new one: leave out --bootstrap")
+        raise Misuse("this load restarts the broker, so it needs a new one: leave out --bootstrap")
     return broker

@@ -1,4 +1,4 @@
-"""`python -m tools.bench transactions`: how many a broker commits, and what each costs."""
+"""`python -m tools.bench transactions`: rate and cost of transactions."""
 
 from typing import TYPE_CHECKING
 
@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--producers", type=click.IntRange(1), default=8, show_default=True, help="Each on its own connection.")
-@click.option("--records", type=click.IntRange(1), default=10, show_default=True, help="Of each transaction.")
-@click.option("--partitions", type=click.IntRange(1), default=4, show_default=True, help="Of the topic.")
+@click.option(
+    "--producers", type=click.IntRange(1), default=8, show_default=True, help="Producers, each on its own connection."
+)
+@click.option("--records", type=click.IntRange(1), default=10, show_default=True, help="Records per transaction.")
+@click.option("--partitions", type=click.IntRange(1), default=4, show_default=True, help="Partitions of the topic.")
 @seconds_option
 @run_options(rounds=3)
 def transactions(run: Run, producers: int, records: int, partitions: int, seconds: float) -> None:
-    """Measure transactions: producers that write a batch and commit it, over and over."""
+    """Measure transactions: producers that repeatedly write a batch and commit it."""
     from tools.bench.transactions import TransactionLoad, TransactionRounds
 
     load = TransactionLoad(producers=producers, records=records, partitions=partitions, seconds=seconds)

@@ -1,1 +1,1 @@
-"""What Spark gets out of a broker: reads, scans, writes and micro-batches, beside Spark's own connector for Kafka."""
+"""Spark loads on a broker: reads, scans, writes and micro-batches, compared with Spark's connector for Kafka."""

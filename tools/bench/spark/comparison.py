@@ -1,4 +1,4 @@
-"""The parts of the comparison with Spark's connector: one broker, one Spark, the formats in turns."""
+"""Parts of the comparison with Spark's connector: one broker, one Spark, alternating formats."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -28,16 +28,16 @@ from tools.bench.spark.subjects import CONNECTOR, EXACTLY_ONCE, FILES, FILES_NUM
 LARGE_BYTES = 1_000
 SMALL_BYTES = 100
 BATCH_BYTES = 16_384
-"""Of the batches in the topics that are read: what producers have by default."""
+"""Batch size in the topics that are read: the default of producers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much is done."""
+    """Size of a comparison."""
 
     rounds: int
     warm_rounds: int
-    """Rounds before those that count: Java compiles, workers start."""
+    """Warm-up rounds that do not count, in which Java compiles and workers start."""
     large_rows: int
     small_rows: int
     write_rows: int
@@ -77,10 +77,10 @@ Part = Callable[["SparkComparison"], None]
 
 
 class SparkComparison:
-    """Runs the parts asked for and collects what they measured; a part that fails is told and left out."""
+    """Runs the selected parts and collects their measurements; a failed part is reported and skipped."""
 
     def __init__(self, folder: Path, *, sizes: Sizes, jars: Sequence[Path], tell: Told) -> None:
-        """Without jars there is no connector, and ours is measured alone."""
+        """Prepare the comparison; without jars only our format is measured."""
         self.folder = folder
         self.sizes = sizes
         self.connector = f"{CONNECTOR} {CONNECTOR_VERSION}" if jars else ""
@@ -89,7 +89,7 @@ class SparkComparison:
         self.numpy_driver = Driver(folder / "spark-numpy", with_helper=False)
         self.measurements: list[Measurement] = []
         self.failures: dict[str, str] = {}
-        """Why a part has no figures, or not all of them."""
+        """Reasons of failed parts, by name."""
         self._tell = tell
         self._topics: dict[Rows, LoadedTopic] = {}
         self._stack = ExitStack()
@@ -115,7 +115,7 @@ class SparkComparison:
                 self._tell(f"{name} does not count: {error}")
 
     def topic(self, count: int, value_bytes: int) -> LoadedTopic:
-        """With so many rows; made when it is first asked for."""
+        """Return the topic with these rows; created on first use."""
         rows = Rows(count, value_bytes)
         if rows not in self._topics:
             self._tell(f"loading {count} rows of {value_bytes} bytes")
@@ -124,7 +124,7 @@ class SparkComparison:
         return self._topics[rows]
 
     def measure(self, load: str, subjects: Mapping[str, Measured], *, rounds: int = 0, warm_rounds: int = -1) -> None:
-        """In turns; rounds before those that count have the same order."""
+        """Measure in alternating rounds; warm-up rounds have the same order."""
         warm_rounds = self.sizes.warm_rounds if warm_rounds < 0 else warm_rounds
         if warm_rounds:
             in_turns(f"{load}, warming up", subjects, rounds=warm_rounds, client=MASTER, tell=self._tell)
@@ -133,7 +133,7 @@ class SparkComparison:
 
 
 def _reads(comparison: SparkComparison, load: str, topic: LoadedTopic, drivers: Mapping[str, Driver]) -> None:
-    """The whole topic by each of the subjects, and by the connector."""
+    """Read the whole topic by each of the subjects and by the connector."""
     made = {subject: ReadRounds(driver, comparison.broker, subject, topic) for subject, driver in drivers.items()}
     if comparison.connector:
         made[comparison.connector] = ReadRounds(comparison.driver, comparison.broker, CONNECTOR, topic)

@@ -1,4 +1,4 @@
-"""Spark's own connector for Kafka, from Maven: what ours is compared with."""
+"""Spark's own connector for Kafka, from Maven, for comparison."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ _ARTIFACTS = (
     Artifact("org.apache.kafka", "kafka-clients", "3.9.1"),
     Artifact("org.apache.commons", "commons-pool2", "2.12.1"),
 )
-"""What it needs and Spark does not bring along. Of the second the registry has no newer one."""
+"""Artifacts that Spark does not include. The registry has no newer version of the second one."""
 
 
 def connector_jars() -> list[Path]:
-    """Fetched at their first use; ToolMissing says what is not there."""
+    """Return the jars, downloaded on first use; ToolMissing names a missing tool."""
     name = f"spark-kafka-{CONNECTOR_VERSION}"
     return sorted(fetched_jars(name, _ARTIFACTS, what="Spark's connector for Kafka", alone=True).glob("*.jar"))

@@ -1,4 +1,4 @@
-"""A Spark session in a process of its own, which is asked for one query after the other."""
+"""A Spark session in a separate process, which runs one query after another."""
 
 import json
 import subprocess
@@ -18,11 +18,11 @@ STOP_SECONDS_MAX = 30
 ENDING_SECONDS_MAX = 5
 MEMORY = "2g"
 PROGRESS_MAX = 2_000
-"""Micro-batches of a query whose progress is kept: more than any query here has."""
+"""Micro-batches of a query whose progress is kept: more than any query has."""
 
 
 class Driver:
-    """Started when it is first asked; ends with the benchmark, or when that is gone."""
+    """A Spark process that starts with the first task and ends with the benchmark, even if the benchmark dies."""
 
     def __init__(self, folder: Path, *, jars: Sequence[Path] = (), with_helper: bool = True) -> None:
         self._folder = folder
@@ -30,7 +30,7 @@ class Driver:
         self._with_helper = with_helper
         self._process: subprocess.Popen[bytes] | None = None
         self.about: Mapping[str, Any] = {}
-        """What it said of itself: the versions of Spark and Java, and whether there is a compiled helper."""
+        """Versions of Spark and Java, and whether there is a compiled helper."""
 
     def __enter__(self) -> Self:
         return self
@@ -62,7 +62,7 @@ class Driver:
         return self
 
     def ask(self, task: str, **arguments: object) -> Any:
-        """What the task gives; RunRejected if it fails, with what Spark said."""
+        """Run a task and return its result; raise RunRejected with Spark's error if it fails."""
         self.start()
         assert self._process is not None
         assert self._process.stdin is not None
@@ -77,7 +77,7 @@ class Driver:
         return answer
 
     def cpu_seconds(self) -> float:
-        """Of Spark, its Java and its Python workers."""
+        """Return the CPU time of Spark, its Java process and its Python workers."""
         assert self._process is not None
         return processes.cpu_seconds(self._process.pid)
 
@@ -106,7 +106,7 @@ class Driver:
         return json.loads(line)
 
     def _has_ended(self) -> bool:
-        """A process that has closed its end is about to be gone."""
+        """Tell whether the process has ended; one that has closed its output is about to end."""
         assert self._process is not None
         try:
             self._process.wait(ENDING_SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""The process of a driver: a line of JSON says what to do, a line of JSON says what came out."""
+"""The process of a driver: reads tasks and writes results as lines of JSON."""
 
 import json
 import os
@@ -25,7 +25,7 @@ TASKS: Mapping[str, Callable[..., dict[str, Any]]] = {
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what anybody else prints is no answer
+    os.dup2(2, 1)  # keeps other output off the result stream
     conf: dict[str, str] = json.loads(sys.argv[1])
     spark = session("headrace-bench", master=conf.pop("spark.master"), conf=conf)
     spark.sparkContext.setLogLevel("ERROR")
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def serve(spark: SparkSession, requests: IO[str], answers: IO[str], about: Mapping[str, object]) -> None:
-    """Until nothing more is asked."""
+    """Run tasks until the input ends."""
     print(json.dumps(about), file=answers, flush=True)
     for line in requests:
         wanted = json.loads(line)

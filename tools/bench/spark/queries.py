@@ -1,4 +1,4 @@
-"""What is measured, as Spark does it: rows made up, read, written and streamed, and their totals to check them by."""
+"""Measured Spark queries: generate, read, write and stream rows, and compute totals for checks."""
 
 import os
 import time
@@ -15,7 +15,7 @@ from headrace.bench import processes
 
 KEY_CHARACTERS = 8
 TASKS_AT_ONCE = 4
-"""Parts in which rows are made up: as many as the topics have partitions."""
+"""Partitions of generated rows: as many as the topics have."""
 
 LOOK_AGAIN_SECONDS = 0.25
 PYTHON = "python"
@@ -23,7 +23,7 @@ SEEN = "seen"
 
 
 def generated(spark: SparkSession, *, rows: int, value_bytes: int) -> DataFrame:
-    """Keys of 8 bytes and values of so many, all different; cheap, as making them is part of every write."""
+    """Generate distinct rows with keys of 8 bytes; cheap, because generating is part of every write."""
     number = F.col("id").cast("string")
     key, value = F.lpad(number, KEY_CHARACTERS, "0"), F.lpad(number, value_bytes, "v")
     return spark.range(0, rows, 1, TASKS_AT_ONCE).select(
@@ -36,7 +36,7 @@ def _count() -> Column:
 
 
 def _checksum() -> Column:
-    """Of keys and values, whatever their order."""
+    """Return the checksum of keys and values, independent of their order."""
     return F.bit_xor(F.xxhash64("key", "value")).alias("checksum")
 
 
@@ -55,7 +55,7 @@ def totals(spark: SparkSession, *, source: str, options: Mapping[str, str]) -> d
 
 
 def read(spark: SparkSession, *, source: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """All rows once, from `load()` to the answer; only the lengths of their values are looked at."""
+    """Read all rows once, from `load()` to the result; only the lengths of values are used."""
     began = time.perf_counter()
     frame = spark.read.format(source).options(**options).load()
     found = frame.agg(_count(), F.sum(F.length("value")).alias("bytes")).first()
@@ -80,9 +80,9 @@ def stream(
     checkpoint: str,
     broker_process_id: int | None,
 ) -> dict[str, Any]:
-    """All rows that are there, in micro-batches as the source's options limit them: how long each took.
+    """Stream all existing rows in micro-batches limited by the source's options; return the duration of each.
 
-    With the process of the broker: also its memory and that of the Python workers, every now and then.
+    With the process id of the broker, also sample its memory and that of the Python workers.
     """
     frame = spark.readStream.format(source).options(**source_options).load()
     query = (
@@ -99,7 +99,7 @@ def stream(
         time.sleep(LOOK_AGAIN_SECONDS)
         if broker_process_id is not None:
             samples.append(_memory(query, broker_process_id))
-    query.awaitTermination()  # raises what the query failed with
+    query.awaitTermination()  # raises the error of the query
     done = [batch for batch in query.recentProgress if SEEN in batch.observedMetrics and batch.numInputRows]
     seen = [batch.observedMetrics[SEEN] for batch in done]
     return {
@@ -111,7 +111,7 @@ def stream(
 
 
 def _memory(query: StreamingQuery, broker_process_id: int) -> tuple[int, int, int]:
-    """The number of the last micro-batch, and the bytes of the broker and of all Python workers."""
+    """Return the number of the last micro-batch, and the memory of the broker and of all Python workers."""
     last = query.lastProgress
     workers = processes.children(os.getpid(), PYTHON)
     batch = -1 if last is None else int(last["batchId"])

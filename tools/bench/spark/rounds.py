@@ -1,5 +1,4 @@
-"""The rounds of each load. What they read and wrote is checked: a round with a row too few, too many or altered has no
-figure."""
+"""Rounds of each Spark load. Rows are checked: a round with a missing, extra or altered row has no figure."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,13 +14,13 @@ from tools.bench.spark.subjects import EXACTLY_ONCE, FORMATS, read_options, writ
 
 PARTITIONS = 4
 FIRST_BATCHES = 5
-"""Micro-batches at the beginning of a query that do not count: workers start, code is generated."""
+"""First micro-batches of a query that do not count, in which workers start and code is generated."""
 
 TRIGGER = "triggerExecution"
 
 
 class Rows(NamedTuple):
-    """How many rows of which size; what they add up to is known to Spark alone."""
+    """Number and size of rows; Spark computes their totals."""
 
     number: int
     value_bytes: int
@@ -31,11 +30,11 @@ class LoadedTopic(NamedTuple):
     name: str
     rows: Rows
     totals: Mapping[str, int]
-    """The number of its rows, the bytes of their values, and the checksum of keys and values."""
+    """Number of rows, bytes of values, and checksum of keys and values."""
 
 
 def load_topic(driver: Driver, broker: MeasuredBroker, name: str, rows: Rows, *, batch_bytes: int) -> LoadedTopic:
-    """A topic with these rows in batches of about this size, checked by its end offsets."""
+    """Write a topic with these rows in batches of about this size, and check its end offsets."""
     create_topics(broker.address, [name], partitions=PARTITIONS)
     options = {**write_options(HEADRACE, broker.address, name), "kafka.batch.size": str(batch_bytes)}
     driver.ask("write", sink=FORMATS[HEADRACE].name, options=options, rows=rows.number, value_bytes=rows.value_bytes)
@@ -50,7 +49,7 @@ def require(what: str, found: object, expected: object) -> None:
 
 
 class _Costs:
-    """CPU of Spark with all its processes and of the broker, in a round."""
+    """CPU of Spark with all its processes, and of the broker, in a round."""
 
     def __init__(self, driver: Driver, broker: MeasuredBroker) -> None:
         self._driver = driver
@@ -81,7 +80,7 @@ class ReadRounds:
         }
 
     def check(self) -> None:
-        """Every key and every value."""
+        """Check every key and every value."""
         require("all rows", self._driver.ask("totals", **self._query), self._topic.totals)
 
     def __call__(self) -> Round:
@@ -93,7 +92,7 @@ class ReadRounds:
 
 
 class WriteRounds:
-    """A batch write into a new topic, which is read again and deleted."""
+    """A batch write into a new topic, which is read back and deleted."""
 
     def __init__(
         self, driver: Driver, broker: MeasuredBroker, subject: str, rows: Rows, totals: Mapping[str, int]
@@ -127,13 +126,13 @@ class WriteRounds:
 
 
 def check_written(driver: Driver, broker: MeasuredBroker, topic: str, totals: Mapping[str, int]) -> None:
-    """By a read of what is committed: each row once."""
+    """Check by a read of committed records that each row exists once."""
     options = read_options(HEADRACE, broker.address, topic)
     require("rows in the topic", driver.ask("totals", source=FORMATS[HEADRACE].name, options=options), totals)
 
 
 class StreamRounds:
-    """A query that takes a topic in micro-batches, into nothing or into a topic."""
+    """A query that reads a topic in micro-batches and discards the rows or writes them to a topic."""
 
     def __init__(
         self,
@@ -159,11 +158,11 @@ class StreamRounds:
         answer = self.run()
         times = [steps[TRIGGER] for steps in answer["steps_ms"]]
         if len(times) <= FIRST_BATCHES:
-            raise RunRejected(f"{len(times)} micro-batches are too few to measure: give it more than {FIRST_BATCHES}")
+            raise RunRejected(f"{len(times)} micro-batches are too few to measure: use more than {FIRST_BATCHES}")
         return {"batch_ms": median(times[FIRST_BATCHES:])}
 
     def run(self, *, with_memory: bool = False) -> Any:
-        """One query to its end; what it read and wrote is checked."""
+        """Run a query to its end and check the rows that it read and wrote."""
         self._number += 1
         address, name = self._broker.address, f"streamed-{self._number}"
         form = FORMATS[self._subject]
@@ -194,7 +193,7 @@ class StreamRounds:
 
 
 class MemoryRounds:
-    """What the broker and the Python workers have grown by from one micro-batch to a much later one."""
+    """Memory growth of the broker and the Python workers from one micro-batch to a much later one."""
 
     def __init__(self, streaming: StreamRounds, *, batches: int) -> None:
         self._streaming = streaming
@@ -215,7 +214,7 @@ class MemoryRounds:
 
 
 def _around(samples: list[tuple[int, int, int]], first: int, last: int) -> tuple[float, float]:
-    """The medians of the samples from one micro-batch to another."""
+    """Return the medians of the samples between two micro-batches."""
     chosen = [sample for sample in samples if first <= sample[0] <= last]
     if not chosen:
         raise RunRejected(f"no sample of the memory between the micro-batches {first} and {last}")

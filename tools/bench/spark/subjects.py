@@ -1,4 +1,4 @@
-"""Who is measured: our format in the ways it has, and Spark's connector, all on one Headrace broker."""
+"""Measured formats: our format in all its modes, and Spark's connector, on one Headrace broker."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,7 +12,7 @@ EXACTLY_ONCE = "headrace, exactly once"
 
 
 class Format(NamedTuple):
-    """A format of Spark, with the options by which it reads and writes in this way."""
+    """A Spark format with its options for reading and writing."""
 
     name: str
     read: Mapping[str, str] = {}

@@ -1,4 +1,4 @@
-"""What Spark's loads are to reach, as data."""
+"""Targets of the Spark loads."""
 
 from headrace.bench.brokers import HEADRACE
 from tools.bench.spark.subjects import CONNECTOR, EXACTLY_ONCE, FILES, FILES_NUMPY

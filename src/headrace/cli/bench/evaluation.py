@@ -1,4 +1,4 @@
-"""`headrace bench produce --producers` and `consume --consumers`: steady clients for evaluation runs."""
+"""`headrace bench produce --producers` and `consume --consumers`: clients at a steady rate for evaluation runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ _TEXTS = ("file", "first failure")
 def evaluate_producers(
     run: Run, topic: str, *, partitions: int, producers: int, interval_ms: float, seconds: float
 ) -> None:
-    """Exits with 1 when a message was not acknowledged."""
+    """Run producers at a steady rate. Exits with 1 if a message was not acknowledged."""
     from headrace.bench.evaluation import make_topic, run_producers
 
     with setup(run) as made:
@@ -36,7 +36,7 @@ def evaluate_consumers(run: Run, topic: str, *, consumers: int, folder: Path | N
     from headrace.bench.evaluation import run_consumers
 
     if run.bootstrap is None or folder is None:
-        raise click.UsageError("consumers read from a broker that runs and write files: give --bootstrap and --to-dir")
+        raise click.UsageError("consumers read from a running broker and write files: give --bootstrap and --to-dir")
     outcomes, is_done = run_consumers(run.bootstrap, topic, consumers=consumers, folder=folder, seconds=seconds)
     _show("consumers", CONSUMER_COLUMNS, outcomes, run)
     _exit(is_done, has_failed=False)

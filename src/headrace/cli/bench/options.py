@@ -1,4 +1,4 @@
-"""What the commands of `headrace bench` share: their options, the brokers they measure, and how figures are shown."""
+"""Options, setup and output that the commands of `headrace bench` share."""
 
 import shlex
 import sys
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 HIDDEN_FIGURES = ("client_cpu_us_per_request",)
-"""Only in JSON: they say what the load cost, not what the broker did."""
+"""Figures of the client rather than the broker; only in JSON."""
 IN_PROCESS = "this process"
-"""The client of a load that needs no other."""
+"""The name of the client of a load that runs in this process."""
 REACHED_MS_MAX = 2_000
-"""How long a broker that was named may take for its first answer, before anything is prepared for it."""
+"""Time limit for the first response of a broker given by --bootstrap."""
 
 
 class Run(NamedTuple):
-    """The options every load takes."""
+    """The options of every load."""
 
     bootstrap: str | None
     broker_pid: int | None
@@ -41,11 +41,11 @@ class Run(NamedTuple):
     rounds: int
     as_json: bool
     beside: "Sequence[BrokerMaker]" = ()
-    """Brokers of other kinds to measure in turns; no option of these commands, a caller may add one."""
+    """Other kinds of brokers to measure in alternating rounds. The commands here have no option for it."""
 
 
 def run_options(*, rounds: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options of `Run`; the command gets them together, as its first argument."""
+    """Add the options of `Run`, which the command receives together as its first argument."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @wraps(function)
@@ -65,16 +65,18 @@ def run_options(*, rounds: int) -> Callable[[Callable[..., None]], Callable[...,
 def _options(rounds: int) -> Sequence[Callable[[Callable[..., None]], Callable[..., None]]]:
     return (
         json_option,
-        click.option("--rounds", type=click.IntRange(1), default=rounds, show_default=True, help="How often."),
+        click.option("--rounds", type=click.IntRange(1), default=rounds, show_default=True, help="Number of rounds."),
         folder_option,
-        click.option("--touch", is_flag=True, help="Touch the memory first: figures of large loads settle by it."),
-        click.option("--broker-pid", type=int, metavar="PID", help="The process of that broker, for CPU and memory."),
-        click.option("--bootstrap", metavar="HOST:PORT", help="A running broker, instead of a new one."),
+        click.option("--touch", is_flag=True, help="Touch all memory first, for steadier figures of large loads."),
+        click.option(
+            "--broker-pid", type=int, metavar="PID", help="Process id of that broker, to measure its CPU and memory."
+        ),
+        click.option("--bootstrap", metavar="HOST:PORT", help="Measure this running broker instead of a new one."),
     )
 
 
 def refuse(reason: str, *names: str) -> None:
-    """UsageError if one of these options was given: nothing is asked for in vain."""
+    """Raise UsageError if one of these options was given, instead of ignoring it."""
     context = click.get_current_context()
     for parameter in context.command.params:
         if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
@@ -85,13 +87,13 @@ def folder_option(function: Decorated) -> Decorated:
     return click.option(
         "--folder",
         type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
-        help="Where new brokers keep their data meanwhile. [default: the folder for temporary files]",
+        help="Folder for the data of new brokers. [default: the temporary folder]",
     )(function)
 
 
 @contextmanager
 def own_folder(folder: Path | None, *, touch: bool) -> Iterator[Path]:
-    """One below the folder asked for, which goes at the end; with the memory touched first, if that is wanted."""
+    """Create a folder below `folder` and remove it at the end; with `touch`, touch all memory first."""
     from headrace.bench.machine import bench_folder, touched_memory
 
     with ExitStack() as stack:
@@ -104,7 +106,7 @@ def own_folder(folder: Path | None, *, touch: bool) -> Iterator[Path]:
 
 @contextmanager
 def benchmark_failures() -> Iterator[None]:
-    """What the benchmark raises becomes the message and the exit code of the command."""
+    """Turn errors of the benchmark into a failure of the command."""
     from headrace.bench.errors import BenchError
 
     try:
@@ -116,15 +118,15 @@ def benchmark_failures() -> Iterator[None]:
 
 
 @contextmanager
-def left_out_if_it_cannot_be(what: str) -> Iterator[None]:
-    """A load that this machine or this broker cannot have is told, and the others go on."""
+def skipped_if_unmeasurable(what: str) -> Iterator[None]:
+    """Report a load that cannot be measured here, and continue with the others."""
     from headrace.bench.errors import CannotBeMeasured
 
     try:
         yield
     except CannotBeMeasured as reason:
         end_telling()
-        click.echo(f"left out: {what}: {reason}", err=True)
+        click.echo(f"skipped: {what}: {reason}", err=True)
 
 
 @contextmanager
@@ -137,9 +139,9 @@ def setup(
 
     if run.broker_pid is not None:
         if run.bootstrap is None:
-            raise Misuse("the process of a new broker is known: give --broker-pid with --bootstrap")
+            raise Misuse("--broker-pid requires --bootstrap: the process of a new broker is known")
         if not is_running(run.broker_pid):
-            raise Misuse(f"no process has the id {run.broker_pid}: give the broker's own with --broker-pid")
+            raise Misuse(f"no process has the id {run.broker_pid}: give the process id of the broker")
     if run.bootstrap is not None:
         with Admin(run.bootstrap, timeout_ms=REACHED_MS_MAX) as admin:
             admin.cluster()
@@ -165,7 +167,7 @@ def measure(
     *,
     client: str = "",
 ) -> "list[Measurement]":
-    """Measure the load on all brokers of the setup, in turns."""
+    """Measure the load on all brokers of the setup, in alternating rounds."""
     subjects = {broker.name: make(broker) for broker in made.brokers}
     return measure_subjects(run, load, subjects, client=client or made.client.description)
 
@@ -173,14 +175,14 @@ def measure(
 def measure_subjects(
     run: Run, load: str, subjects: "Mapping[str, Measured]", *, client: str = IN_PROCESS
 ) -> "list[Measurement]":
-    """The load on all of them, in turns."""
+    """Measure the load on all subjects, in alternating rounds."""
     from headrace.bench.rounds import in_turns
 
     return in_turns(load, subjects, rounds=run.rounds, client=client, tell=tell)
 
 
 def tell(text: str) -> None:
-    """What happens now, for who watches; not for a file."""
+    """Show the current step if stderr is a terminal."""
     if sys.stderr.isatty():
         click.echo(f"\r\x1b[K{clean(text)}", err=True, nl=False)
 
@@ -197,7 +199,7 @@ def command_line() -> str:
 
 
 def show(measurements: Sequence["Measurement"], run: Run) -> None:
-    """A table and bars, or JSON with every round."""
+    """Print a table and a bar chart, or JSON with every round."""
     from headrace.bench.charts import bar_lines
     from headrace.bench.figures import FIGURES, as_json, median_text
 
@@ -217,11 +219,11 @@ def show(measurements: Sequence["Measurement"], run: Run) -> None:
     for line in bar_lines(measurements):
         click.echo(line)
     clients = ", ".join(dict.fromkeys(one.client for one in measurements))
-    click.echo(f"\nload by {clients}; medians, ± is half of what the rounds spread")
+    click.echo(f"\nload by {clients}; medians, ± is half the spread of the rounds")
 
 
 def circumstances(folder: Path | None) -> dict[str, Any]:
-    """What was asked for, and of which machine."""
+    """Return the command line and a description of the machine."""
     import tempfile
 
     from headrace.bench.machine import describe

@@ -1,8 +1,8 @@
-"""What can be configured: the tables of topic and broker configs, and typed views of their values.
+"""Tables of topic and broker configs, and typed views of their values.
 
-Kafka's names, types and defaults are kept, so that files, tools and clients written for Kafka work unchanged; what is
-Headrace's own starts with `headrace.`. The tables are the one place a config is described: parsing, DescribeConfigs,
-the command line and the reference pages all read them.
+Names, types and defaults are Kafka's, so that files, tools and clients written for Kafka work unchanged; configs of
+Headrace itself start with `headrace.`. The tables are the only description of a config: parsing, DescribeConfigs, the
+command line and the reference pages all read them.
 """
 
 from headrace.model.configs.broker import BROKER_CONFIGS

@@ -1,4 +1,4 @@
-"""What one config is (name, type, default, bounds, who may change it), and a table of them that parses and renders."""
+"""Definition of a config (name, type, default, bounds, update mode), and tables that parse and format values."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -8,17 +8,17 @@ from enum import IntEnum, StrEnum
 from headrace.model.nearest_names import nearest_of, question
 
 ConfigValue = bool | int | float | str | tuple[str, ...] | None
-"""A parsed value; None is a config that has no value."""
+"""A parsed value; None for a config without a value."""
 
 VALUE_LENGTH_MAX = 32_767
-"""Characters of one value: as much as the non-compact wire string carries."""
+"""Characters of a value: the maximum of a non-compact string on the wire."""
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
 
 class ConfigType(IntEnum):
-    """The type codes of a DescribeConfigs answer."""
+    """Type codes of a DescribeConfigs response."""
 
     BOOLEAN = 1
     STRING = 2
@@ -32,7 +32,7 @@ class ConfigType(IntEnum):
 
 
 class Scope(StrEnum):
-    """Whether a running broker takes a new value, and for whom."""
+    """Update mode: whether a running broker accepts a new value, and for which scope."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -40,12 +40,12 @@ class Scope(StrEnum):
 
 
 class ConfigError(ValueError):
-    """A config name or value that is refused; the message tells what to do next."""
+    """A config name or value was refused; the message says what to do next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterpart:
-    """A broker config that gives a topic config its default, and what to multiply it by (hours to milliseconds)."""
+    """A broker config that is the default of a topic config, and a factor such as hours to milliseconds."""
 
     name: str
     factor: int = 1
@@ -61,25 +61,25 @@ class ConfigKey:
     high: float | None = None
     choices: tuple[str, ...] = ()
     validator: Callable[[str], str | None] | None = None
-    """Gets the text, gives what is wrong with it."""
+    """A check of the text; returns the reason if it is invalid."""
     scope: Scope = Scope.READ_ONLY
     sensitive: bool = False
     counterparts: tuple[Counterpart, ...] = ()
-    """Of a topic config: the broker configs that set its default, the most specific first."""
+    """The broker configs that set the default of a topic config, most specific first."""
     honoured: bool = True
-    """False: kept and described as Kafka does, without effect in this release; other values than the default are
-    accepted with a warning, or refused."""
+    """False for a config that is stored and described as in Kafka but has no effect in this release; values other
+    than the default are accepted with a warning, or refused."""
     refusal: str = ""
-    """Why a value other than the default is refused, and what to do instead: it would promise access control, a limit
-    or storage that the broker does not have."""
+    """The reason why other values than the default are refused, and what to do instead: they would promise access
+    control, a limit or storage that the broker does not have."""
 
     @property
     def description(self) -> str:
         if self.honoured:
             return self.documentation
         if self.refusal:
-            return f"{self.documentation} Other values than the default are refused: {self.refusal}."
-        return f"{self.documentation} Without effect in this release."
+            return f"{self.documentation} Values other than the default are refused: {self.refusal}."
+        return f"{self.documentation} Has no effect in this release."
 
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
@@ -92,7 +92,7 @@ _NATURAL_BOUNDS: Mapping[ConfigType, tuple[int, int]] = {
 
 
 def parse_value(key: ConfigKey, text: str) -> ConfigValue:
-    """The typed value of `text`; ValueError with the reason alone when it is not one."""
+    """Return the typed value of `text`; raise ValueError with the reason if it is invalid."""
     if len(text) > VALUE_LENGTH_MAX:
         raise ValueError(f"is {len(text)} characters long, at most {VALUE_LENGTH_MAX} are allowed")
     if "\x00" in text:
@@ -148,12 +148,12 @@ def _parse_list(key: ConfigKey, text: str) -> tuple[str, ...]:
     if key.choices:
         wrong = [item for item in items if item not in key.choices]
         if wrong or not items:
-            raise ValueError(f"must be a comma separated list of {', '.join(key.choices)}")
+            raise ValueError(f"must be a comma-separated list of {', '.join(key.choices)}")
     return items
 
 
 def render_value(value: ConfigValue) -> str | None:
-    """The text of a value, as DescribeConfigs gives it."""
+    """Return the text of a value, as in a DescribeConfigs response."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -173,7 +173,7 @@ class ConfigTable:
             assert key.name not in self._keys, f"{key.name} is in the table twice"
             self._keys[key.name] = key
         self._renamed = dict(renamed or {})
-        """Names that mean something elsewhere, and what to say here instead."""
+        """Names that are valid elsewhere, with the names to use here."""
 
     def __iter__(self) -> Iterator[ConfigKey]:
         return iter(self._keys.values())
@@ -188,14 +188,14 @@ class ConfigTable:
         return self._keys.get(name)
 
     def lookup(self, name: str, *, subject: str = "") -> ConfigKey:
-        """The config of that name; ConfigError with the nearest right name when there is none."""
+        """Return the config with this name; raise ConfigError with the nearest valid name if there is none."""
         key = self._keys.get(name)
         if key is None:
             raise ConfigError(self._unknown(name, subject))
         return key
 
     def parse(self, name: str, text: str, *, subject: str = "") -> ConfigValue:
-        """The typed value of `text` for config `name` of `subject` (such as `topic "orders"`)."""
+        """Return the typed value of `text` for config `name` of `subject` (such as `topic "orders"`)."""
         key = self.lookup(name, subject=subject)
         try:
             return parse_value(key, text)
@@ -207,16 +207,16 @@ class ConfigTable:
         return {name: self.parse(name, text, subject=subject) for name, text in texts.items()}
 
     def check_served(self, name: str, text: str, *, subject: str = "") -> None:
-        """Raise ConfigError for a value that promises what the broker does not do.
+        """Raise ConfigError for a value that promises something that the broker does not support.
 
-        Values that are kept already are not checked by this: a folder of an older release must open.
+        Stored values are not checked: a data folder of an older release must open.
         """
         key = self.lookup(name, subject=subject)
         if key.refusal and self.parse(name, text, subject=subject) != key.default:
             raise ConfigError(f'config "{name}"{_for(subject)} cannot be "{_shorten(text)}": {key.refusal}')
 
     def without_effect(self, texts: Mapping[str, str]) -> list[str]:
-        """Names of the configs that are set to another value than their default and change nothing."""
+        """Return the names of configs that differ from their default and have no effect."""
         return [
             name
             for name, text in texts.items()
@@ -224,12 +224,12 @@ class ConfigTable:
         ]
 
     def appended(self, name: str, current: str | None, addition: str, *, subject: str = "") -> str:
-        """The text of list config `name` with the items of `addition` added: IncrementalAlterConfigs APPEND."""
+        """Return the text of list config `name` with the items of `addition` added (IncrementalAlterConfigs APPEND)."""
         items, added = self._list_operands(name, current, addition, subject)
         return ",".join((*items, *(item for item in dict.fromkeys(added) if item not in items)))
 
     def subtracted(self, name: str, current: str | None, removal: str, *, subject: str = "") -> str:
-        """The text of list config `name` without the items of `removal`: IncrementalAlterConfigs SUBTRACT."""
+        """Return the text of list config `name` without the items of `removal` (IncrementalAlterConfigs SUBTRACT)."""
         items, removed = self._list_operands(name, current, removal, subject)
         return ",".join(item for item in items if item not in removed)
 
@@ -259,7 +259,7 @@ def _for(subject: str) -> str:
 
 
 def _shorten(text: str, length_max: int = 80) -> str:
-    """Fit for an error message: control characters escaped, the end cut off."""
+    """Return a text for an error message: control characters escaped, the end cut off."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:length_max])
     return shown if len(text) <= length_max else f"{shown}..."
 
@@ -280,7 +280,7 @@ def row(
     honoured: bool = True,
     refusal: str = "",
 ) -> ConfigKey:
-    """One line of a table; `broker` lists a topic config's broker counterparts as (name, factor)."""
+    """Return a row of a table; `broker` lists the broker configs of a topic config as (name, factor)."""
     return ConfigKey(
         name=name,
         type=type,

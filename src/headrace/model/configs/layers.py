@@ -1,4 +1,4 @@
-"""Which of several layers gives a config its value: a topic's own, the broker's dynamic ones, the file, the default."""
+"""Layers of config values: the topic's own, the broker's dynamic configs, the file and the default."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, by the numbers of a DescribeConfigs answer."""
+    """Source of a value, with the numbers of a DescribeConfigs response."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -24,7 +24,7 @@ class ConfigSource(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """One layer that has a say in a value."""
+    """The value of a config in one layer."""
 
     name: str
     value: str | None
@@ -32,7 +32,7 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One config as DescribeConfigs tells it. A sensitive value is None."""
+    """A config as in a DescribeConfigs response. A sensitive value is None."""
 
     key: ConfigKey
     value: str | None
@@ -43,17 +43,17 @@ class ConfigEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLayers:
-    """The texts that configure one broker, layer by layer."""
+    """The config texts of a broker, by layer."""
 
     static: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
-    """The file, the environment and the command line, already merged."""
+    """Merged from the file, the environment and the command line."""
     dynamic_default: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
-    """Set for every broker while running."""
+    """Set dynamically for all brokers."""
     dynamic_broker: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
-    """Set for this broker while running."""
+    """Set dynamically for this broker."""
 
     def value(self, name: str) -> ConfigValue:
-        """The value in force of one broker config."""
+        """Return the effective value of a broker config."""
         key = BROKER_CONFIGS.lookup(name)
         for texts in (self.dynamic_broker, self.dynamic_default, self.static):
             if name in texts:
@@ -61,7 +61,7 @@ class BrokerLayers:
         return key.default
 
     def synonyms(self, *names: str) -> tuple[Synonym, ...]:
-        """Every layer that sets one of `names`, the strongest first."""
+        """Return every layer that sets one of `names`, highest precedence first."""
         found: list[Synonym] = []
         for source, texts in (
             (ConfigSource.DYNAMIC_BROKER, self.dynamic_broker),
@@ -76,7 +76,7 @@ class BrokerLayers:
         return tuple(found)
 
     def describe(self) -> list[ConfigEntry]:
-        """Every broker config with the value in force."""
+        """Return every broker config with its effective value."""
         entries: list[ConfigEntry] = []
         for key in BROKER_CONFIGS:
             synonyms = self.synonyms(key.name)
@@ -86,7 +86,7 @@ class BrokerLayers:
         return entries
 
     def topic_value(self, key: ConfigKey, overrides: Mapping[str, str]) -> ConfigValue:
-        """The value in force of one topic config: the topic's own, or what the broker's counterparts give."""
+        """Return the effective value of a topic config: the topic's own, or that of its broker configs."""
         if key.name in overrides:
             return parse_value(key, overrides[key.name])
         for counterpart in key.counterparts:
@@ -96,7 +96,7 @@ class BrokerLayers:
         return key.default
 
     def describe_topic(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-        """Every topic config with the value in force for a topic that sets `overrides` itself."""
+        """Return every topic config with its effective value for a topic that sets `overrides`."""
         entries: list[ConfigEntry] = []
         for key in TOPIC_CONFIGS:
             synonyms = self.synonyms(*(counterpart.name for counterpart in key.counterparts))
@@ -116,6 +116,6 @@ def _synonym(name: str, text: str | None, source: ConfigSource) -> Synonym:
 
 
 def _multiplied(value: ConfigValue, factor: int) -> int:
-    """Hours or minutes in milliseconds; a negative age means for ever, and stays -1."""
+    """Convert hours or minutes to milliseconds; a negative age means no limit and stays -1."""
     assert isinstance(value, int)
     return -1 if value < 0 else value * factor

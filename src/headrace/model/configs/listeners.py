@@ -1,4 +1,4 @@
-"""The text of listener configs: NAME://host:port lists, the map from name to security protocol, plain addresses."""
+"""Parsing of listener configs: NAME://host:port lists, the security protocol map, and plain addresses."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104  (recognised, not bound)
 
 
 class Listener(NamedTuple):
-    """One address clients connect to. An empty host is every address of the machine; port 0 is a free one."""
+    """An address that clients connect to. An empty host means all addresses; port 0 means a free port."""
 
     name: str
     host: str
@@ -26,17 +26,17 @@ class Listener(NamedTuple):
 
     @property
     def any_host(self) -> bool:
-        """Whether it listens on all addresses, so that its host says nothing to a client."""
+        """Tell whether it listens on all addresses, so that clients cannot use its host."""
         return self.host in _ANY_ADDRESS
 
 
 def address_text(host: str, port: int) -> str:
-    """HOST:PORT, with the brackets an IPv6 address needs."""
+    """Return HOST:PORT, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT, [IPv6]:PORT or :PORT; ValueError tells what is wrong."""
+    """Return host and port of HOST:PORT, [IPv6]:PORT or :PORT; raise ValueError with the reason otherwise."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not port.isascii() or not port.isdecimal() or int(port) > PORT_MAX:
         raise ValueError(f'"{text}" must end in :PORT, from 0 to {PORT_MAX}')
@@ -95,7 +95,7 @@ def wrong_protocol_map(text: str) -> str | None:
 
 
 def wrong_address(text: str) -> str | None:
-    """For a config that is one HOST:PORT, or empty for none."""
+    """Check a config that is one HOST:PORT or empty."""
     try:
         if text:
             parse_address(text)

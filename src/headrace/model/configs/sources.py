@@ -1,7 +1,6 @@
-"""Where broker configs are written: .properties, TOML, the environment, the command line; and how they are merged.
+"""Sources of broker configs (.properties, TOML, environment, command line) and their precedence.
 
-Only texts are handled here; the command line reads the files. Every setting remembers its place, so that a refusal
-can point at it.
+This module handles texts only; the command line reads the files. Every setting keeps its location for error messages.
 """
 
 import re
@@ -13,18 +12,18 @@ from headrace.model.configs.definition import ConfigError
 
 ENVIRONMENT_PREFIX = "HEADRACE_"
 ENVIRONMENT_RESERVED = frozenset({"HEADRACE_BOOTSTRAP", "HEADRACE_CONFIG", "HEADRACE_NATIVE"})
-"""Variables of that prefix that are not broker configs."""
+"""Variables with this prefix that are not broker configs."""
 SOURCE_TEXT_LENGTH_MAX = 1 << 20
-"""Characters of one config file."""
+"""Characters of a config file."""
 TABLE_DEPTH_MAX = 16
-"""TOML tables inside tables."""
+"""Levels of nested TOML tables."""
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 
 
 class Setting(NamedTuple):
-    """One config as it was written, and where: `server.properties:12`, `--set`, `HEADRACE_NODE_ID`."""
+    """A config as written, with its location: `server.properties:12`, `--set` or `HEADRACE_NODE_ID`."""
 
     name: str
     text: str
@@ -32,7 +31,7 @@ class Setting(NamedTuple):
 
 
 def parse_properties(text: str, place: str) -> list[Setting]:
-    """The settings of a Java .properties file: escapes, comments, continued lines, `=`, `:` or blank between."""
+    """Parse a Java .properties file: escapes, comments, continued lines, and `=`, `:` or a blank as separator."""
     _check_length(text, place)
     settings: list[Setting] = []
     for number, line in _logical_lines(text):
@@ -48,7 +47,7 @@ def _check_length(text: str, place: str) -> None:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations joined, numbered by where they begin; blank ones and comments left out."""
+    """Yield logical lines with the number of their first line; blank lines and comments are skipped."""
     joined: str | None = None
     begun_at = 0
     for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), 1):
@@ -68,7 +67,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split_key(line: str) -> tuple[str, str]:
-    """Key and value, still escaped: the key ends at the first unescaped `=`, `:` or blank."""
+    """Split a line into key and value, still escaped: the key ends at the first unescaped `=`, `:` or blank."""
     position = 0
     while position < len(line) and line[position] not in "=: \t\f":
         position += 2 if line[position] == "\\" else 1
@@ -98,12 +97,12 @@ def _unescaped(text: str, place: str) -> str:
         else:
             parts.append(_ESCAPES.get(escaped, escaped))
             position += 2
-    # Java writes characters beyond the first plane as two \\u escapes, a surrogate pair.
+    # Java writes characters outside the basic plane as two \\u escapes, a surrogate pair.
     return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def parse_toml(text: str, place: str) -> list[Setting]:
-    """The settings of a TOML file: tables inside tables join their names with dots."""
+    """Parse a TOML file; the names of nested tables are joined with dots."""
     import tomllib  # most brokers start without a TOML file
 
     _check_length(text, place)
@@ -142,7 +141,7 @@ def _toml_text(name: str, value: object, place: str) -> str:
 
 
 def _line_of(text: str, name: str) -> int | None:
-    """Where a setting seems to stand: the first line that begins with the longest end of its name."""
+    """Guess the line of a setting: the first line that starts with the longest suffix of its name."""
     parts = name.split(".")
     for start in range(len(parts)):
         ending = r"\s*\.\s*".join(rf"[\"']?{re.escape(part)}[\"']?" for part in parts[start:])
@@ -153,12 +152,15 @@ def _line_of(text: str, name: str) -> int | None:
 
 
 def parse_file(text: str, place: str) -> list[Setting]:
-    """By the ending of the file's name: .toml is TOML, all else .properties."""
+    """Parse a config file by its suffix: .toml is TOML, everything else .properties."""
     return parse_toml(text, place) if place.endswith(".toml") else parse_properties(text, place)
 
 
 def parse_environment(environment: Mapping[str, str]) -> list[Setting]:
-    """HEADRACE_LOG_RETENTION_MS sets log.retention.ms, HEADRACE_METRICS_LISTEN sets headrace.metrics.listen."""
+    """Read the environment.
+
+    HEADRACE_LOG_RETENTION_MS sets log.retention.ms, and HEADRACE_METRICS_LISTEN sets headrace.metrics.listen.
+    """
     names = {_variable(key.name): key.name for key in BROKER_CONFIGS}
     settings: list[Setting] = []
     for variable in sorted(environment):
@@ -175,7 +177,7 @@ def _variable(name: str) -> str:
 
 
 def parse_assignments(assignments: Iterable[str]) -> list[Setting]:
-    """The `key=value` texts of --set."""
+    """Parse the `key=value` texts of --set."""
     settings: list[Setting] = []
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
@@ -186,7 +188,7 @@ def parse_assignments(assignments: Iterable[str]) -> list[Setting]:
 
 
 def merged(*sources: Iterable[Setting]) -> dict[str, str]:
-    """The texts in force, later sources winning; ConfigError with the place of the first unknown or wrong one."""
+    """Merge the sources, later ones overriding earlier ones; ConfigError names the location of an invalid config."""
     texts: dict[str, str] = {}
     for setting in (setting for source in sources for setting in source):
         try:

@@ -1,4 +1,4 @@
-"""Typed views of configs for the code that obeys them: one object for the broker, one per topic."""
+"""Typed views of configs: one object for the broker, one for each topic."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """The values in force for one topic. Ages are in milliseconds; -1 in a retention is no limit."""
+    """Effective configs of a topic. Ages are in milliseconds; a retention of -1 means no limit."""
 
     cleanup_delete: bool
     cleanup_compact: bool
@@ -51,7 +51,7 @@ class TopicConfig:
     message_bytes_max: int
     compression_type: str
     validate_records: str | None
-    """None for as much as costs little in this installation."""
+    """None for the level that is cheap in this installation."""
     log_append_time: bool
     timestamp_before_ms_max: int
     timestamp_after_ms_max: int
@@ -60,7 +60,7 @@ class TopicConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """What groups and the topic of their offsets obey."""
+    """Configs of groups and of the offsets topic."""
 
     offsets_partitions: int
     offsets_replication_factor: int
@@ -81,12 +81,12 @@ class GroupConfig:
     consumer_assignors: tuple[str, ...]
     migration_policy: str
     protocols: tuple[str, ...]
-    """That members may speak."""
+    """The protocols that members may use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionConfig:
-    """What transactions and the topic of their states obey."""
+    """Configs of transactions and of the transaction topic."""
 
     log_partitions: int
     log_replication_factor: int
@@ -100,7 +100,7 @@ class TransactionConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerConfig:
-    """How compaction works on this broker."""
+    """Configs of compaction on this broker."""
 
     enabled: bool
     jobs_max: int
@@ -112,14 +112,14 @@ class CleanerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """The values in force for one broker, with the layers they came from."""
+    """Effective configs of a broker, with their layers."""
 
     layers: BrokerLayers
     node_id: int
     rack: str | None
     listeners: tuple[Listener, ...]
     advertised_listeners: tuple[Listener, ...]
-    """One for each listener of the same name; `any_host` ones need the machine's own name."""
+    """One for each listener, by name; the host of an `any_host` listener is to be replaced by the machine's name."""
     log_dirs: tuple[str, ...]
     num_partitions: int
     default_replication_factor: int
@@ -159,28 +159,28 @@ class BrokerConfig:
 
     @classmethod
     def from_texts(cls, texts: Mapping[str, str] = NO_TEXTS) -> "BrokerConfig":
-        """From the merged texts of file, environment and command line; ConfigError for the first wrong one."""
+        """Parse the merged texts of file, environment and command line; raise ConfigError for the first invalid one."""
         BROKER_CONFIGS.parse_all(texts)
         for name, text in texts.items():
             BROKER_CONFIGS.check_served(name, text)
         return _built(BrokerLayers(static=dict(texts)))
 
     def with_dynamic(self, *, cluster: Mapping[str, str], broker: Mapping[str, str]) -> "BrokerConfig":
-        """The same broker with other dynamic values: those of every broker, and its own."""
+        """Return the same broker with new dynamic configs: those of all brokers, and its own."""
         return _built(
             BrokerLayers(static=self.layers.static, dynamic_default=dict(cluster), dynamic_broker=dict(broker))
         )
 
     def describe(self) -> list[ConfigEntry]:
-        """Every broker config, for DescribeConfigs."""
+        """Return every broker config, for DescribeConfigs."""
         return self.layers.describe()
 
     def describe_topic(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-        """Every config of a topic that sets `overrides`, for DescribeConfigs."""
+        """Return every config of a topic that sets `overrides`, for DescribeConfigs."""
         return self.layers.describe_topic(overrides)
 
     def topic_view(self, overrides: Mapping[str, str] = NO_TEXTS) -> TopicConfig:
-        """The values in force for a topic that sets `overrides`."""
+        """Return the effective configs of a topic that sets `overrides`."""
         values = _Values({key.name: self.layers.topic_value(key, overrides) for key in TOPIC_CONFIGS})
         policies = values.items("cleanup.policy")
         return TopicConfig(
@@ -211,31 +211,31 @@ class BrokerConfig:
 
 
 def check_topic(overrides: Mapping[str, str], *, topic: str) -> None:
-    """ConfigError if a topic may not be given these configs, single or together."""
+    """Raise ConfigError if these configs are invalid for a topic, individually or together."""
     subject = f'topic "{topic}"'
     values = TOPIC_CONFIGS.parse_all(overrides, subject=subject)
     shortest, longest = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
     if isinstance(shortest, int) and isinstance(longest, int) and shortest > longest:
         raise ConfigError(
             f'config "min.compaction.lag.ms" for {subject} is {shortest}: '
-            f"must not be above max.compaction.lag.ms, which is {longest}"
+            f"must not exceed max.compaction.lag.ms, which is {longest}"
         )
 
 
 def check_broker_change(name: str, text: str | None, *, every_broker: bool) -> None:
-    """ConfigError if a running broker may not be given this value (None: go back to the file or the default)."""
+    """Raise ConfigError if this value cannot be set on a running broker (None resets it to the file or default)."""
     key = BROKER_CONFIGS.lookup(name)
     if key.scope is Scope.READ_ONLY:
         raise ConfigError(f'config "{name}" cannot be changed while the broker runs: set it in the file and restart')
     if key.scope is Scope.PER_BROKER and every_broker:
-        raise ConfigError(f'config "{name}" is set for one broker at a time: name the broker')
+        raise ConfigError(f'config "{name}" can be set only for one broker: name the broker')
     if text is not None:
         BROKER_CONFIGS.parse(name, text)
         BROKER_CONFIGS.check_served(name, text)
 
 
 class _Values:
-    """Parsed values by name, each asked for by the type its table row promises."""
+    """Parsed values by name, with an accessor for each type."""
 
     def __init__(self, values: Mapping[str, ConfigValue]) -> None:
         self._values = values
@@ -370,7 +370,7 @@ def _cleaner(values: _Values) -> CleanerConfig:
 
 
 def _node_id(layers: BrokerLayers) -> int:
-    """node.id, or its older name broker.id; both only if they agree."""
+    """Return node.id, or its former name broker.id; both may be set only to the same value."""
     node, broker = layers.value("node.id"), layers.value("broker.id")
     assert isinstance(node, int)
     if not isinstance(broker, int):
@@ -396,7 +396,7 @@ def _client_listeners(values: _Values) -> tuple[Listener, ...]:
                 f'add "{listener.name}:PLAINTEXT" to listener.security.protocol.map'
             )
         if protocol not in SECURITY_PROTOCOLS_SERVED:
-            raise ConfigError(f'listener "{listener.name}" uses {protocol}, which is not served yet: use PLAINTEXT')
+            raise ConfigError(f'listener "{listener.name}" uses {protocol}, which is not supported yet: use PLAINTEXT')
     return listeners
 
 
