@@ -13,7 +13,6 @@ from multiprocessing.sharedctypes import Synchronized
 from statistics import median
 
 from headrace.bench.brokers import HeadraceBroker
-from headrace.bench.commits import COMMIT_VERSION, wait_for_coordinators
 from headrace.bench.errors import RunRejected
 from headrace.bench.figures import Round
 from headrace.bench.links import Link
@@ -23,6 +22,7 @@ from headrace.bench.produce import ProduceRounds
 from headrace.bench.replay import ReplayClient
 from headrace.bench.topics import create_topics
 from headrace.wire.messages import offset_commit
+from tools.bench.commits import COMMIT_VERSION, wait_for_coordinators
 
 PARTITIONS = 4_170
 METADATA_BYTES = 4_000

@@ -139,7 +139,7 @@ def test_a_rewind_and_a_replay_say_that_a_record_would_be_read_with_its_letter(
     assert "2 dead letters after this start were sent back to their topics" in rewound.stderr
     sent = CliRunner().invoke(cli, ["pipeline", "replay-dlq", *more], catch_exceptions=False)
     assert sent.stdout == "sent 0 letters again, left 0 for later\n"
-    assert "2 letters of before the last rewind stayed" in sent.stderr
+    assert "2 letters from before the last rewind were not sent" in sent.stderr
     sent = CliRunner().invoke(cli, ["pipeline", "replay-dlq", *more, "--rewound"], catch_exceptions=False)
     assert sent.stdout == "sent 2 letters again, left 0 for later\n"
     latest = CliRunner().invoke(cli, ["pipeline", "rewind", *more, "--to-latest", "--yes"], catch_exceptions=False)
