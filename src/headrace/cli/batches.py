@@ -8,9 +8,9 @@ import click
 from headrace.cli.console import clean, print_json, print_table
 from headrace.cli.failures import Failure
 from headrace.cli.options import bootstrap_option, json_option
-from headrace.operations.times import time_text
 from headrace.client.batch_commits import BatchesDescription, PooledWriter
 from headrace.model.errors import ErrorCode
+from headrace.operations.times import time_text
 
 SLOT_MARK = "#"
 IN_POOL = "-"
