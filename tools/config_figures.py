@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from headrace.bench.brokers import BrokerProcess, HeadraceBroker
-from headrace.bench.durable import DURABLE_LOADS, DurableRounds
 from headrace.bench.loads import MEDIUM
 from headrace.bench.machine import bench_folder
 from headrace.bench.produce import ProduceRounds
 from headrace.bench.replay import ReplayClient
 from headrace.bench.rounds import Measured
 from tools import commit_figures
+from tools.bench.durable import DURABLE_LOADS, DurableRounds
 
 
 def loads(client: ReplayClient, seconds: float, folder: Path) -> dict[str, Callable[[BrokerProcess], Measured]]:
