@@ -88,8 +88,8 @@ class BatchHarness(Harness):
 
     @property
     def owner(self):
-        return self.machine.batch_commits.owners.get(OWNER)
+        return self.machine.tables.owners.get(OWNER)
 
     @property
     def pool(self):
-        return self.machine.batch_commits.pools.of(OWNER)
+        return self.machine.tables.pools.of(OWNER)

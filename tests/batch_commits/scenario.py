@@ -64,7 +64,7 @@ class BatchRunner(Runner):
     def do_pool(self):
         machine = self.harness.machine
         for slot in sorted(self.harness.pool.slots):
-            found = machine.transactions[f"{OWNER}#{slot}"]
+            found = machine.tables.transactions[f"{OWNER}#{slot}"]
             writer = found.writer
             who = f"batch {writer.batch_id} of run {writer.run}" if writer.run else "in the pool"
             yield f"{OWNER}#{slot} {found.producer_id}/{found.producer_epoch} {found.state}, {who}"

@@ -33,7 +33,9 @@ def task(broker, **options):
 def wait_for_ends(broker):
     """Wait until no transaction is ending."""
     broker.run_until(
-        lambda: not any(each.state.startswith("Prepare") for each in machine_of(broker, OWNER).transactions.values())
+        lambda: (
+            not any(each.state.startswith("Prepare") for each in machine_of(broker, OWNER).tables.transactions.values())
+        )
     )
 
 

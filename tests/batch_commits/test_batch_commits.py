@@ -84,7 +84,7 @@ def test_arguments_that_make_no_sense(arguments):
     if not {"attempt", "timeout_ms"} & set(arguments):
         assert harness.commit_batch(**ending).error is ErrorCode.INVALID_REQUEST
         assert harness.abort_batch(**ending).error is ErrorCode.INVALID_REQUEST
-    assert not harness.machine.batch_commits.owners
+    assert not harness.machine.tables.owners
 
 
 def test_batch_commits_need_ends_that_bump_the_producer_epoch():
@@ -179,14 +179,14 @@ def test_only_so_many_runs_are_remembered():
 def test_producer_epochs_run_out_and_the_pool_continues():
     harness = BatchHarness()
     harness.written_batch(0, tasks=("a",))
-    before = harness.machine.transactions["q#0"]
+    before = harness.machine.tables.transactions["q#0"]
     for batch, epoch in enumerate(range(EXHAUSTED_FROM - 3, EXHAUSTED_FROM + 1), 1):
         record = TransactionRecord("q#0", before._replace(producer_epoch=epoch))
         harness.machine.apply(record)
         harness.log.append(TransactionRecords().encode(record))
         harness.written_batch(batch, tasks=("a",))
         harness.written_batch(batch + 100, tasks=("a",)) if batch == 4 else None
-        assert harness.machine.transactions["q#0"].producer_epoch < EXHAUSTED_FROM + 1
+        assert harness.machine.tables.transactions["q#0"].producer_epoch < EXHAUSTED_FROM + 1
     assert harness.ids_given > 1
 
 
@@ -291,12 +291,12 @@ def test_five_thousand_batches_leave_no_more_than_ten():
         command = CommitBatch(owner=OWNER, run="1", batch_id=batch, writers=writers)
         result = bare.ask(lambda *rest, command=command: machine.batch_commits.commit(command, *rest))
         assert result == BatchResult(ErrorCode.NONE)
-        endings = bare.ask(lambda ticket, _now: machine.next_endings(ticket, again=False))
+        endings = bare.ask(lambda ticket, _now: machine.endings.next(ticket, again=False))
         assert [ending.commit for ending in endings] == [ending.transactional_id != begun[2][3] for ending in endings]
         for ending in pending:
             bare.ask(lambda ticket, now, ending=ending: machine.complete(ending, None, ticket, now))
         pending = endings
         bare.clock_ms += 1_000
-    assert len(machine.transactions) == len(machine.batch_commits.pools.of(OWNER).slots) == bare.ids == 6
+    assert len(machine.tables.transactions) == len(machine.tables.pools.of(OWNER).slots) == bare.ids == 6
     assert len(bare.keys) == 7, "what compaction leaves: the pool and its owner"
     assert len(machine._deadlines) == 2, "for the next look at ids that nobody uses, and the uptime"

@@ -76,7 +76,7 @@ class BatchMachine(RuleBasedStateMachine):
     @rule(run=RUNS, batch=BATCHES, names=st.sets(NAMES, max_size=3), write=WRITES)
     def commit(self, run, batch, names, write=""):
         named = {self.harness.task(name).named for name in names}
-        states = {each: self.harness.machine.transactions.get(each.transactional_id) for each in named}
+        states = {each: self.harness.machine.tables.transactions.get(each.transactional_id) for each in named}
         newest = max(self.committed, default=-1)
         result = self.harness.commit_batch(*names, run=run, batch=batch, write_id=write)
         if result.error is ErrorCode.NONE and not result.already_committed:
@@ -119,7 +119,9 @@ class BatchMachine(RuleBasedStateMachine):
         self.see()
 
     def open_ones(self):
-        return {(key, found[:2]) for key, found in self.harness.machine.transactions.items() if is_open_writer(found)}
+        return {
+            (key, found[:2]) for key, found in self.harness.machine.tables.transactions.items() if is_open_writer(found)
+        }
 
     @rule(name=NAMES, rival=NAMES, run=RUNS, batch=BATCHES)
     def whole_batch(self, name, rival, run, batch):
@@ -156,12 +158,12 @@ class BatchMachine(RuleBasedStateMachine):
     @invariant()
     def what_is_ending_was_handed_out(self):
         """Else nobody would ever write its markers."""
-        ending = {key for key, each in self.harness.machine.transactions.items() if each.state in ENDING}
+        ending = {key for key, each in self.harness.machine.tables.transactions.items() if each.state in ENDING}
         assert {each.transactional_id for each in self.harness.endings} == ending
 
     @invariant()
     def the_pool_is_small(self):
-        assert all(key.startswith(f"{OWNER}#") for key in self.harness.machine.transactions)
+        assert all(key.startswith(f"{OWNER}#") for key in self.harness.machine.tables.transactions)
         assert len(self.harness.pool.slots) <= len(self.lent) + 1
 
 

@@ -214,7 +214,7 @@ def test_a_run_that_was_replaced_stays_so_after_a_cut(seed, tasks):
 
 
 def open_writers(broker):
-    return machine_of(broker, OWNER).batch_commits.pools.of(OWNER).open
+    return machine_of(broker, OWNER).tables.pools.of(OWNER).open
 
 
 @pytest.mark.parametrize("ends", ["kill", "stop"])

@@ -274,7 +274,7 @@ def count_offsets_before_their_transaction(patch):
 
 def fence_no_runs(patch):
     def enter(self, name, run, out, now):
-        before = self.owners.get(name)
+        before = self._tables.owners.get(name)
         if before is None:
             out.write(OwnerRecord(name, batch_commits._entered(None, run, now.wall_ms)))
 
@@ -287,7 +287,7 @@ def forget_which_batch_is_committed(patch):
 
     def commit_and_forget(self, command, out, now):
         commit(self, command, out, now)
-        owner = self.owners[command.owner]
+        owner = self._tables.owners[command.owner]
         out.write(OwnerRecord(command.owner, owner._replace(committed_batch_id=owner.committed_batch_id - 1)))
 
     patch.setattr(batch_commits.BatchCommits, "_commit", commit_and_forget)
@@ -311,7 +311,7 @@ def lend_ids_before_their_markers(patch):
 
 def commit_writers_that_were_aborted(patch):
     def prepare(self, named, command):
-        return named.transactional_id in self._machine.transactions
+        return named.transactional_id in self._tables.transactions
 
     patch.setattr(batch_commits.BatchCommits, "_counts", prepare)
 
@@ -357,7 +357,7 @@ def forget_owners_by_the_wall_clock_alone(patch):
     def by_wall_clock(machine, updated_at_ms, _updated_uptime_ms, now):
         return now.wall_ms - updated_at_ms >= machine.settings.id_expiration_ms
 
-    patch.setattr(TransactionCoordinator, "is_unused_for_long", by_wall_clock)
+    patch.setattr(TransactionCoordinator, "_is_unused_for_long", by_wall_clock)
 
 
 def commit_rows_before_they_are_synced(patch):

@@ -55,7 +55,7 @@ class Harness(PassingTime):
 
     def run(self, decide):
         """Decide, write, check that the log tells the same, and hand out the answers as (ticket, response)."""
-        known: dict[str, Transaction | None] = dict(self.machine.transactions)
+        known: dict[str, Transaction | None] = dict(self.machine.tables.transactions)
         decision = decide(self.machine, self.now())
         for record in decision.records:
             if isinstance(record, TransactionRecord):
@@ -70,9 +70,9 @@ class Harness(PassingTime):
                 self.log = [each for each in self.log if each[0] != key]
             self.log.append((key, value))
         for machine in (self.replayed(), self.replayed(compacted=True)):
-            assert machine.transactions == self.machine.transactions
-            assert machine.batch_commits.owners == self.machine.batch_commits.owners
-            assert machine.batch_commits.pools.by_owner == self.machine.batch_commits.pools.by_owner
+            assert machine.tables.transactions == self.machine.tables.transactions
+            assert machine.tables.owners == self.machine.tables.owners
+            assert machine.tables.pools.by_owner == self.machine.tables.pools.by_owner
         for ticket, response in decision.answers:
             if ticket.kind == "markers":
                 self.endings += response
@@ -95,7 +95,7 @@ class Harness(PassingTime):
         return machine
 
     def watch(self):
-        self.run(lambda machine, _now: machine.next_endings(Ticket("", "markers"), again=False))
+        self.run(lambda machine, _now: machine.endings.next(Ticket("", "markers"), again=False))
 
     def restart(self):
         """The coordinator is gone; another one reads the log."""
@@ -194,7 +194,7 @@ class Harness(PassingTime):
 
     @property
     def transaction(self):
-        return self.machine.transactions.get(ID)
+        return self.machine.tables.transactions.get(ID)
 
 
 def answer_to(ticket, decision):

@@ -86,9 +86,9 @@ def test_an_unused_id_is_forgotten_an_open_transaction_never():
     harness.init("b", transactional_id="u", timeout_ms=2**31 - 1)
     assert harness.add("b", transactional_id="u") is ErrorCode.NONE
     harness.wait(6 * DAY_MS)
-    assert set(harness.machine.transactions) == {"t", "u"}
+    assert set(harness.machine.tables.transactions) == {"t", "u"}
     harness.wait(2 * DAY_MS)
-    assert set(harness.machine.transactions) == {"u"}
+    assert set(harness.machine.tables.transactions) == {"u"}
     assert harness.add("a") is ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert harness.init("a").error is ErrorCode.NONE
 
@@ -99,7 +99,7 @@ def test_use_keeps_an_id():
     harness.wait(5 * DAY_MS)
     harness.transact("a")
     harness.wait(5 * DAY_MS)
-    assert ID in harness.machine.transactions
+    assert ID in harness.machine.tables.transactions
 
 
 def test_many_ids_are_looked_at_some_a_turn():
@@ -113,7 +113,7 @@ def test_many_ids_are_looked_at_some_a_turn():
     records = harness.run(lambda machine, now: machine.expire(now)).records
     assert sum(isinstance(record, TransactionRecord) for record in records) == IDS_PER_SLICE
     harness.wait(1_000)
-    assert not harness.machine.transactions
+    assert not harness.machine.tables.transactions
 
 
 _EMPTY = (TransactionState.EMPTY, 1_000, frozenset(), -1, 0)
@@ -146,7 +146,7 @@ def test_endings_that_were_lost_are_given_again():
     harness.add("a")
     harness.end("a")
     given = list(harness.endings)
-    decision = harness.run(lambda machine, _now: machine.next_endings(Ticket("", "markers"), again=True))
+    decision = harness.run(lambda machine, _now: machine.endings.next(Ticket("", "markers"), again=True))
     assert decision.answers[0].response == given
     harness.complete()
     assert harness.transaction.state is TransactionState.COMPLETE_COMMIT
@@ -157,7 +157,7 @@ def test_an_id_that_ends_while_it_is_to_be_given_again_is_not_given():
     harness.init("a")
     harness.add("a")
     harness.end("a")
-    harness.machine._endings[ID] = False  # as if asked for again, with the answer still to come
+    harness.machine.endings._undelivered[ID] = False  # as if asked for again, with the answer still to come
     harness.complete()
     harness.endings.clear()
     harness.watch()

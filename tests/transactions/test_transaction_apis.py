@@ -53,7 +53,7 @@ def test_members_of_one_owner_have_one_coordinator(shared):
     for slot in range(20):
         client = TransactionClient(shared, f"owner#{slot}")
         assert client.init() is NONE
-        assert f"owner#{slot}" in machine_of(shared, "owner").transactions
+        assert f"owner#{slot}" in machine_of(shared, "owner").tables.transactions
 
 
 @pytest.mark.parametrize("version", range(6))

@@ -28,11 +28,11 @@ def test_a_jump_of_the_wall_clock_forgets_nothing():
     harness.written_batch(0)
     harness.wall_ms += 8 * DAY_MS
     harness.wait(LIMIT_MS - 600_000)
-    assert ID in harness.machine.transactions
+    assert ID in harness.machine.tables.transactions
     assert harness.owner.committed_batch_id == 0
     assert harness.begin("again", run="2", batch=0, attempt=7).already_committed
     harness.wait(2 * LIMIT_MS + HOUR_MS)
-    assert not harness.machine.transactions
+    assert not harness.machine.tables.transactions
     assert harness.owner is None
 
 
@@ -44,7 +44,7 @@ def test_a_jump_while_the_coordinator_is_away_forgets_nothing():
         harness.wall_ms += 8 * DAY_MS
         harness.restart()
         harness.wait(LIMIT_MS // 4)
-    assert ID in harness.machine.transactions
+    assert ID in harness.machine.tables.transactions
     assert harness.begin("again", run="2", batch=0, attempt=7).already_committed
 
 
@@ -56,7 +56,7 @@ def test_uptime_adds_up_over_restarts():
         harness.wait(600_000 + UPTIME_CHECKPOINT_MS // 2)
         harness.restart()
     harness.wait(600_000)
-    assert ID not in harness.machine.transactions
+    assert ID not in harness.machine.tables.transactions
 
 
 def test_a_wall_clock_that_was_set_back_keeps_what_uptime_alone_would_forget():
@@ -64,7 +64,7 @@ def test_a_wall_clock_that_was_set_back_keeps_what_uptime_alone_would_forget():
     harness.init("a")
     harness.wall_ms -= DAY_MS
     harness.wait(2 * LIMIT_MS)
-    assert ID in harness.machine.transactions
+    assert ID in harness.machine.tables.transactions
 
 
 def test_an_open_transaction_has_its_time_whatever_the_wall_clock_says_at_a_restart():
@@ -115,10 +115,10 @@ def test_an_id_is_forgotten_when_both_clocks_say_so(steps):
         if restarts:
             harness.restart()
         harness.wait(600_000)  # the next look
-        if ID not in harness.machine.transactions:
-            assert harness.machine.uptime.at(harness.now()) - known.updated_uptime_ms >= LIMIT_MS
+        if ID not in harness.machine.tables.transactions:
+            assert harness.machine.tables.uptime.at(harness.now()) - known.updated_uptime_ms >= LIMIT_MS
             return
-    up_ms = harness.machine.uptime.at(harness.now())
+    up_ms = harness.machine.tables.uptime.at(harness.now())
     assert up_ms < LIMIT_MS + 600_000 or harness.wall_ms - known.updated_at_ms < LIMIT_MS + 600_000
 
 
@@ -139,7 +139,7 @@ def test_a_record_of_a_release_without_uptimes_counts_from_the_upgrade_on():
     harness.wall_ms += 30 * DAY_MS
     harness.restart()
     harness.wait(LIMIT_MS - 600_000)
-    assert ID in harness.machine.transactions
+    assert ID in harness.machine.tables.transactions
     harness.wait(2 * 600_000)
-    assert ID not in harness.machine.transactions
-    assert OWNER not in harness.machine.batch_commits.owners
+    assert ID not in harness.machine.tables.transactions
+    assert OWNER not in harness.machine.tables.owners

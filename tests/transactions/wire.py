@@ -41,7 +41,7 @@ def machine_of(broker, transactional_id="id"):
 
 
 def known(broker, transactional_id="id"):
-    return machine_of(broker, transactional_id).transactions.get(transactional_id)
+    return machine_of(broker, transactional_id).tables.transactions.get(transactional_id)
 
 
 class TransactionClient(Client):

@@ -5,10 +5,7 @@ from typing import Any
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.coordinators import ask_each, known
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
-from headrace.broker.coordinators.transactions import TransactionDecide
-from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.transactions.commands import DescribedTransaction
-from headrace.core.transactions.coordinator import TransactionCoordinator, TransactionDecision
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_transactions import (
@@ -29,7 +26,7 @@ def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
             return known(ProposalFailed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ""))
         if not transactional_id:
             return known(ProposalFailed(ErrorCode.INVALID_REQUEST, ""))
-        return ctx.transactions.propose(transactional_id, _describing(transactional_id))
+        return ctx.transactions.describe(transactional_id)
 
     def result_of(
         transactional_id: str, outcome: DescribedTransaction | ProposalFailed
@@ -40,13 +37,6 @@ def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
         return DescribeTransactionsResponse(throttle_time_ms=ctx.throttle_time_ms, transaction_states=tuple(states))
 
     return ask_each(ctx, ids, ask, result_of, respond)
-
-
-def _describing(transactional_id: str) -> TransactionDecide:
-    def decide(machine: TransactionCoordinator, ticket: Ticket, _now: Now) -> TransactionDecision:
-        return machine.describe(transactional_id, ticket)
-
-    return decide
 
 
 def _state(

@@ -2,7 +2,6 @@
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.broker.coordinators.transactions import TransactionHost
 from headrace.core.groups.topic_patterns import PatternRefused
 from headrace.core.transactions.commands import ListedTransaction
 from headrace.core.transactions.states import TransactionState
@@ -21,7 +20,7 @@ _STATES = {state.value: state for state in TransactionState}
 def handle(request: ListTransactionsRequest, ctx: RequestContext) -> ListTransactionsResponse | Parked:
     unknown = tuple(name for name in request.state_filters if name not in _STATES)
     error, wanted = _filter(request)
-    if any(host.machine is None for host in ctx.transactions.topic):
+    if ctx.transactions.is_loading:
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     if wanted is None or error is not ErrorCode.NONE:
         return ListTransactionsResponse(
@@ -53,22 +52,17 @@ class _Listing:
         self._ctx = ctx
         self._wanted = wanted
         self._unknown = unknown
-        self._slices = iter(list(ctx.transactions.listing()))
+        self._slices = iter(list(ctx.transactions.slices()))
         self._found: list[ListTransactionsResponseTransactionState] = []
         self.parked = ctx.park()
 
     def step(self) -> None:
         if self.parked.abandoned():
             return
-        for host, transactional_ids in self._slices:
-            self._ask(host, transactional_ids)
+        for part in self._slices:
+            self._ctx.transactions.list_transactions(part).then(self._listed)
             return
         self._end(ErrorCode.NONE)
-
-    def _ask(self, host: TransactionHost, transactional_ids: list[str]) -> None:
-        host.propose(lambda machine, ticket, _now: machine.list_transactions(transactional_ids, ticket)).then(
-            self._listed
-        )
 
     def _listed(self, outcome: list[ListedTransaction] | ProposalFailed) -> None:
         if isinstance(outcome, ProposalFailed):

@@ -1,14 +1,14 @@
-"""The transactional ids that this node coordinates, the topic that keeps them, and the markers that end transactions.
+"""The transaction coordinators of this node: typed commands for the handlers, and the markers that end transactions.
 
-A transaction ends in three steps, each begun when the one before is committed: the outcome is written to the topic,
-the partitions get their markers, and the topic is told that all have theirs. A coordinator that dies in between is
-loaded again and goes on where the log says.
+A transaction ends in three steps, each of which begins when the previous one is committed: the coordinator writes the
+outcome to `__transaction_state`, the partitions get their markers, and the coordinator records that all markers are
+written. A coordinator that fails in between is loaded again and continues from its log.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
@@ -32,17 +32,20 @@ from headrace.core.transactions.batch_commands import (
 from headrace.core.transactions.commands import (
     EPOCH_BUMPED_FROM,
     AddPartitions,
+    DescribedTransaction,
     Ending,
     EndTransaction,
     InitProducer,
+    ListedTransaction,
     ProducerIdNeeded,
     ProducerResult,
 )
-from headrace.core.transactions.coordinator import TransactionCoordinator, TransactionDecision
+from headrace.core.transactions.coordinator import TransactionCoordinator
 from headrace.core.transactions.names import is_pooled, owner_of
 from headrace.core.transactions.records import CoordinatorRecord, Partition, TransactionRecords
 from headrace.core.transactions.settings import IDS_PER_SLICE, TransactionSettings
 from headrace.core.transactions.states import AT_REST, TransactionState
+from headrace.core.transactions.tables import TransactionDecision
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import ProducerId
 from headrace.ports.disk import Disk
@@ -50,10 +53,10 @@ from headrace.ports.disk import Disk
 TRANSACTIONS_TOPIC = "__transaction_state"
 
 COMMIT_WAIT_MS_MAX = 30_000
-"""How long an answer waits for its records to be committed, as request.timeout.ms of Kafka's brokers."""
+"""The time that a response waits for its records to be committed, like request.timeout.ms of Kafka's brokers."""
 
 ENDINGS_RETRY_MS = 100
-"""Until a machine that cannot be asked now is asked again."""
+"""The pause before a command that a coordinator could not take is repeated."""
 
 TransactionHost = CoordinatorHost[TransactionCoordinator, CoordinatorRecord]
 TransactionDecide = Decide[TransactionCoordinator, CoordinatorRecord]
@@ -67,6 +70,13 @@ class TransactionServices(CoordinatorServices, Protocol):
     def producer_ids(self) -> ProducerIds: ...
 
 
+class TransactionSlice(NamedTuple):
+    """Transactional ids of one coordinator, few enough for one turn."""
+
+    host: TransactionHost
+    transactional_ids: list[str]
+
+
 class Transactions:
     def __init__(self, services: TransactionServices, runtime: Runtime) -> None:
         self._services = services
@@ -75,9 +85,9 @@ class Transactions:
         self.markers = MarkerSender(services, runtime)
         self._syncs = BatchSyncs(services.partitions)
         self._marked: set[tuple[str, Producer, int]] = set()
-        """Endings whose markers are on their way."""
+        """Endings whose markers are being sent."""
         self._entering: dict[str, str] = {}
-        """Owners whose newest run is not known to be synced, with that run; each has a request that waits for it."""
+        """Owners whose newest run is not known to be synced, with that run; a request waits for the sync of each."""
         self.timed_out = 0
         self.batches_committed = 0
         self.topic: CoordinatedTopic[TransactionCoordinator, CoordinatorRecord] = CoordinatedTopic(
@@ -117,10 +127,7 @@ class Transactions:
     def begin_stop(self) -> None:
         self.topic.begin_stop()
 
-    # Questions
-
-    def propose(self, transactional_id: str, decide: TransactionDecide) -> Proposal[Any]:
-        return self.topic.propose(owner_of(transactional_id), decide)
+    # Transactions
 
     def check(
         self,
@@ -131,11 +138,12 @@ class Transactions:
         *,
         add: bool,
     ) -> Proposal[Mapping[Partition, ErrorCode]]:
-        """Whether these partitions are part of the ongoing transaction; `add` makes them so (KIP-890).
+        """Verify that these partitions are part of the ongoing transaction; with `add`, add them (KIP-890).
 
-        A partition's leader asks before it appends the first batch of a transaction, and so does the coordinator of a
-        group. The answer comes in a later turn, also in the same process. The codes are the coordinator's own:
-        PRODUCER_FENCED is for whoever asks to translate, as AddPartitionsToTxn's answers between brokers are.
+        The leader of a partition calls this before it appends the first batch of a transaction, and so does a group
+        coordinator. The result comes in a later turn, even within one process. The errors are the transaction
+        coordinator's own: the caller must translate PRODUCER_FENCED, as it must in AddPartitionsToTxn responses
+        between brokers.
         """
         producer = Producer(producer_id, producer_epoch)
         answered: Proposal[Mapping[Partition, ErrorCode]] = Proposal()
@@ -162,7 +170,7 @@ class Transactions:
         *,
         waits: bool = False,
     ) -> Proposal[ErrorCode]:
-        """`waits` is for those who ask on behalf of a producer that has gone on to its next transaction already."""
+        """Add partitions to a transaction. With `waits`, wait for the end of the producer's previous transaction."""
         command = AddPartitions(
             transactional_id=transactional_id,
             producer=producer,
@@ -170,13 +178,13 @@ class Transactions:
             client_version=client_version,
             waits=waits,
         )
-        added = self.propose(
+        added = self._decide(
             transactional_id, lambda machine, ticket, now: machine.add_partitions(command, ticket, now)
         )
         return self._held(transactional_id, added) if is_pooled(transactional_id) else added
 
     def _held(self, transactional_id: str, proposal: Proposal[Any]) -> Proposal[Any]:
-        """The outcome of the proposal, once the coordinator's records are synced."""
+        """Return a proposal that completes with the same outcome once the coordinator's records are synced."""
         return self._syncs.held(proposal, lambda: self.topic.host_of(owner_of(transactional_id)))
 
     def verify_partitions(
@@ -185,7 +193,7 @@ class Transactions:
         def decide(machine: TransactionCoordinator, ticket: Ticket, _now: Now) -> TransactionDecision:
             return machine.verify_partitions(transactional_id, producer, partitions, ticket)
 
-        return self.propose(transactional_id, decide)
+        return self._decide(transactional_id, decide)
 
     def init_producer(self, command: InitProducer) -> Proposal[ProducerResult]:
         def decide(
@@ -202,7 +210,7 @@ class Transactions:
             return machine.batch_commits.begin(_with_fresh_id(command, fresh), ticket, now)
 
         host = self.topic.host_of(command.owner)
-        owner = None if host is None or host.machine is None else host.machine.batch_commits.owners.get(command.owner)
+        owner = None if host is None or host.machine is None else host.machine.tables.owners.get(command.owner)
         if owner is None or owner.run != command.run:
             self._entering[command.owner] = command.run
         begun = self._with_producer_id(command.owner, decide)
@@ -234,7 +242,7 @@ class Transactions:
             if not ok:
                 answered.complete(ROWS_NOT_SYNCED)
                 return
-            committed = self.propose(
+            committed = self._decide(
                 command.owner, lambda machine, ticket, now: machine.batch_commits.commit(command, ticket, now)
             )
             self._held(command.owner, committed).then(count)
@@ -246,17 +254,17 @@ class Transactions:
     def _written_by(self, command: CommitBatch) -> set[Partition]:
         """Return the partitions that the named writers have written to."""
         host = self.topic.host_of(command.owner)
-        known = {} if host is None or host.machine is None else host.machine.transactions
+        known = {} if host is None or host.machine is None else host.machine.tables.transactions
         found = (known.get(named.transactional_id) for named in command.writers)
         return {partition for transaction in found if transaction is not None for partition in transaction.partitions}
 
     def abort_batch(self, command: AbortBatch) -> Proposal[BatchResult]:
-        return self.propose(
+        return self._decide(
             command.owner, lambda machine, ticket, now: machine.batch_commits.abort(command, ticket, now)
         )
 
     def describe_batches(self, owner: str) -> Proposal[DescribedBatches]:
-        return self.propose(owner, lambda machine, ticket, _now: machine.batch_commits.describe(owner, ticket))
+        return self._decide(owner, lambda machine, ticket, _now: machine.batch_commits.describe(owner, ticket))
 
     def end(self, command: EndTransaction) -> Proposal[ProducerResult]:
         def decide(
@@ -266,12 +274,15 @@ class Transactions:
 
         return self._with_producer_id(command.transactional_id, decide)
 
+    def _decide(self, transactional_id: str, decide: TransactionDecide) -> Proposal[Any]:
+        return self.topic.propose(owner_of(transactional_id), decide)
+
     def _with_producer_id(
         self,
         transactional_id: str,
         decide: Callable[[ProducerId | None, TransactionCoordinator, Ticket, Now], TransactionDecision],
     ) -> Proposal[Any]:
-        """Ask; where a fresh producer id is needed for the answer, get one and ask again with it."""
+        """Let the coordinator decide; if it needs a fresh producer id, get one and let it decide again."""
         answered: Proposal[Any] = Proposal()
         producer_ids = self._services.producer_ids
 
@@ -279,17 +290,21 @@ class Transactions:
             if isinstance(fresh, ProposalFailed):
                 answered.complete(fresh)
             else:
-                self.propose(transactional_id, partial(decide, fresh)).then(answered.complete)
+                self._decide(transactional_id, partial(decide, fresh)).then(answered.complete)
 
         def known(outcome: object) -> None:
             if not isinstance(outcome, ProducerIdNeeded):
                 answered.complete(outcome)
             elif producer_ids.overloaded:
-                ask(ProposalFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too many wait for producer ids"))
+                ask(
+                    ProposalFailed(
+                        ErrorCode.COORDINATOR_NOT_AVAILABLE, "too many requests wait for producer ids: try again"
+                    )
+                )
             else:
                 producer_ids.give(ask)
 
-        self.propose(transactional_id, partial(decide, None)).then(known)
+        self._decide(transactional_id, partial(decide, None)).then(known)
         return answered
 
     # Ends
@@ -299,23 +314,23 @@ class Transactions:
         self._await_endings(host, machine, again=True)
 
     def _await_endings(self, host: TransactionHost, machine: TransactionCoordinator, *, again: bool) -> None:
-        """Ask what is decided and committed; as long as the machine lives, it is asked again after each answer."""
+        """Wait for committed endings, send their markers, and repeat as long as the coordinator lives."""
         if host.machine is not machine:
             return
 
         def known(outcome: list[Ending] | ProposalFailed) -> None:
             if isinstance(outcome, ProposalFailed):
-                # The answer may have held endings: they are asked for anew.
+                # The lost response may have contained endings: request all of them again.
                 self._timers.after(ENDINGS_RETRY_MS, lambda: self._await_endings(host, machine, again=True))
                 return
             self._send_markers(host, [ending for ending in outcome if not is_pooled(ending.transactional_id)])
             self._send_markers_of_writers(host, [ending for ending in outcome if is_pooled(ending.transactional_id)])
             self._timers.next_turn(lambda: self._await_endings(host, machine, again=False))
 
-        host.propose(lambda machine, ticket, _now: machine.next_endings(ticket, again=again)).then(known)
+        host.propose(lambda machine, ticket, _now: machine.endings.next(ticket, again=again)).then(known)
 
     def _send_markers_of_writers(self, host: TransactionHost, endings: list[Ending]) -> None:
-        """Send them when their outcome is synced: a marker must not outlive the record that asked for it."""
+        """Send the markers when the outcome is synced: a marker must not survive without the record that caused it."""
 
         def synced(ok: bool) -> None:
             if ok:
@@ -344,7 +359,7 @@ class Transactions:
             self.markers.send(marker, partial(end, ending))
 
     def _complete_writer(self, ending: Ending) -> None:
-        """Every partition has its marker: the id goes back to its pool when these are synced."""
+        """Return the id to its pool when the markers of all partitions are synced."""
 
         def synced(ok: bool) -> None:
             if ok:
@@ -355,7 +370,7 @@ class Transactions:
         self._syncs.sync_partitions(ending.partitions, synced)
 
     def _complete(self, ending: Ending) -> None:
-        """Every partition has its marker."""
+        """Record that every partition has its marker."""
 
         def decide(
             fresh: ProducerId | None, machine: TransactionCoordinator, ticket: Ticket, now: Now
@@ -370,15 +385,27 @@ class Transactions:
 
         self._with_producer_id(ending.transactional_id, decide).then(known)
 
-    # All transactional ids
+    # Administration
 
-    def listing(self) -> Iterator[tuple[TransactionHost, list[str]]]:
-        """The ids of every coordinator here, in slices of a named size."""
+    def describe(self, transactional_id: str) -> Proposal[DescribedTransaction]:
+        return self._decide(transactional_id, lambda machine, ticket, _now: machine.describe(transactional_id, ticket))
+
+    @property
+    def is_loading(self) -> bool:
+        """Return whether a coordinator of this node is still being loaded."""
+        return any(host.machine is None for host in self.topic)
+
+    def slices(self) -> Iterator[TransactionSlice]:
+        """Return all transactional ids of this node in slices for `list_transactions`."""
         for host in self.topic:
             if host.machine is not None:
-                known = list(host.machine.transactions)
+                known = list(host.machine.tables.transactions)
                 for first in range(0, len(known), IDS_PER_SLICE):
-                    yield host, known[first : first + IDS_PER_SLICE]
+                    yield TransactionSlice(host, known[first : first + IDS_PER_SLICE])
+
+    def list_transactions(self, part: TransactionSlice) -> Proposal[list[ListedTransaction]]:
+        ids = part.transactional_ids
+        return part.host.propose(lambda machine, ticket, _now: machine.list_transactions(ids, ticket))
 
     # Metrics
 
@@ -413,12 +440,12 @@ class Transactions:
 
     def _batch_families(self) -> Iterator[Family]:
         machines = [host.machine for host in self.topic if host.machine is not None]
-        pools = [pool for machine in machines for pool in tuple(machine.batch_commits.pools.by_owner.values())]
+        pools = [pool for machine in machines for pool in tuple(machine.tables.pools.by_owner.values())]
         yield Family(
             "headrace_batch_owners",
             "gauge",
             "Known owners of batch commits, such as the sinks of Spark queries.",
-            (((), sum(len(machine.batch_commits.owners) for machine in machines)),),
+            (((), sum(len(machine.tables.owners) for machine in machines)),),
         )
         yield Family(
             "headrace_batch_writers",
@@ -437,11 +464,11 @@ class Transactions:
         )
 
     def _states(self) -> tuple[dict[TransactionState, int], int | None]:
-        """How many ids are in each state, and since when the oldest transaction is open."""
+        """Return the number of ids in each state, and the start time of the oldest open transaction."""
         counts = dict.fromkeys(TransactionState, 0)
         oldest_at_ms: int | None = None
         for host in self.topic:
-            for transaction in tuple(host.machine.transactions.values()) if host.machine is not None else ():
+            for transaction in tuple(host.machine.tables.transactions.values()) if host.machine is not None else ():
                 counts[transaction.state] += 1
                 if transaction.state not in AT_REST and (
                     oldest_at_ms is None or transaction.started_at_ms < oldest_at_ms

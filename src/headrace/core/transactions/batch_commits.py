@@ -7,9 +7,7 @@ the records of all writers, each prepared to commit or to abort. From then on th
 to the pool.
 """
 
-from typing import TYPE_CHECKING
-
-from headrace.core.coordination.machine import Decision, Now, Outcome, Producer, Ticket
+from headrace.core.coordination.machine import Now, Producer, Ticket
 from headrace.core.transactions import steps
 from headrace.core.transactions.batch_commands import (
     NUMBER_MAX,
@@ -24,10 +22,10 @@ from headrace.core.transactions.batch_commands import (
     argument_refusal,
 )
 from headrace.core.transactions.commands import EPOCH_BUMPED_FROM, ProducerIdNeeded
+from headrace.core.transactions.endings import Endings
 from headrace.core.transactions.names import owner_of, pooled_id, slot_of
 from headrace.core.transactions.owner_records import NOTHING_COMMITTED, CommittedWriter, Owner, OwnerRecord
-from headrace.core.transactions.pools import Pools
-from headrace.core.transactions.records import IN_POOL, BatchWriter, CoordinatorRecord, Transaction
+from headrace.core.transactions.records import IN_POOL, BatchWriter, Transaction
 from headrace.core.transactions.settings import (
     BATCH_PARTITIONS_MAX,
     BATCH_WRITERS_MAX,
@@ -36,44 +34,29 @@ from headrace.core.transactions.settings import (
     TRANSACTIONAL_IDS_MAX,
     WRITER_TIMEOUT_MS_DEFAULT,
     WRITER_TIMEOUT_MS_MAX,
+    TransactionSettings,
 )
+from headrace.core.transactions.tables import Effects, TransactionDecision, TransactionTables
 from headrace.model.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from headrace.core.transactions.coordinator import TransactionCoordinator
 
 _NONE = ErrorCode.NONE
 _ALREADY = BatchResult(_NONE, already_committed=True)
 _FENCED = BatchResult(ErrorCode.PRODUCER_FENCED, "a newer run has taken over")
 
-Effects = Outcome[CoordinatorRecord]
-
 
 class BatchCommits:
-    def __init__(self, machine: "TransactionCoordinator") -> None:
-        self._machine = machine
-        self.owners: dict[str, Owner] = {}
-        self.pools = Pools()
+    def __init__(self, settings: TransactionSettings, tables: TransactionTables, endings: Endings) -> None:
+        self._settings = settings
+        self._tables = tables
+        self._endings = endings
         self.heard_ms: dict[str, float] = {}
         """The time of the last request of each owner's newest run. Not in the log: loading restarts the time of all."""
 
-    def apply(self, record: OwnerRecord) -> None:
-        if record.owner is None:
-            self.owners.pop(record.name, None)
-            self.heard_ms.pop(record.name, None)
-        else:
-            self.owners[record.name] = record.owner
-            self._machine.uptime.replayed(record.owner.updated_uptime_ms)
-
-    def _write(self, out: Effects, name: str, owner: Owner, now: Now) -> None:
-        """Write the owner's record with the current uptime."""
-        out.write(OwnerRecord(name, owner._replace(updated_uptime_ms=self._machine.uptime.at(now))))
-
     # Writers
 
-    def begin(self, command: BeginBatchWriter, ticket: Ticket, now: Now) -> Decision[CoordinatorRecord]:
+    def begin(self, command: BeginBatchWriter, ticket: Ticket, now: Now) -> TransactionDecision:
         """Complete the ticket with a BatchResult, or with ProducerIdNeeded."""
-        out = self._machine.outcome()
+        out = self._tables.begin_decision()
         out.answer(ticket, self._begin(command, out, now))
         return out.decision()
 
@@ -84,14 +67,14 @@ class BatchCommits:
         # First of all: a new run takes over a pool that is full, and a request that waits for a fresh producer id does
         # not come back as the newest run when another run has entered meanwhile.
         self._enter(command.owner, command.run, out, now)
-        if command.batch_id <= self.owners[command.owner].committed_batch_id:
+        if command.batch_id <= self._tables.owners[command.owner].committed_batch_id:
             return _ALREADY
-        machine, pool = self._machine, self.pools.of(command.owner)
+        transactions, pool = self._tables.transactions, self._tables.pools.of(command.owner)
         writer = BatchWriter(command.run, command.batch_id, command.task_attempt_id)
         known = pool.attempts.get(writer)
         if known is not None:
             lent = pooled_id(command.owner, known)
-            if self.may_have_lost_rows(machine.transactions[lent]):
+            if self.may_have_lost_rows(transactions[lent]):
                 return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the writer is being aborted: try again")
         elif len(pool.open) >= BATCH_WRITERS_MAX:
             return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{BATCH_WRITERS_MAX} writers are open already")
@@ -101,12 +84,12 @@ class BatchCommits:
                 return outcome
             lent = outcome
         self.heard_ms[command.owner] = now.monotonic_ms
-        transaction = machine.transactions[lent]
-        producer = Producer(transaction.producer_id, transaction.producer_epoch)
+        transaction = transactions[lent]
+        producer = steps.producer_of(transaction)
         return BatchResult(_NONE, transactional_id=lent, producer=producer, timeout_ms=transaction.timeout_ms)
 
     def _begin_refusal(self, command: BeginBatchWriter) -> BatchResult | None:
-        if self._machine.settings.server_version < EPOCH_BUMPED_FROM:
+        if self._settings.server_version < EPOCH_BUMPED_FROM:
             return BatchResult(ErrorCode.UNSUPPORTED_VERSION, f"transaction.version {EPOCH_BUMPED_FROM} is needed")
         reason = argument_refusal(command.owner, command.run, command.batch_id)
         if not reason and not 0 <= command.task_attempt_id <= NUMBER_MAX:
@@ -115,10 +98,10 @@ class BatchCommits:
             reason = f"a timeout is at most {WRITER_TIMEOUT_MS_MAX} milliseconds"
         if reason:
             return BatchResult(ErrorCode.INVALID_REQUEST, reason)
-        owner = self.owners.get(command.owner)
+        owner = self._tables.owners.get(command.owner)
         if owner is not None and command.run in owner.older_runs:
             return _FENCED
-        if owner is None and len(self.owners) >= OWNERS_MAX:
+        if owner is None and len(self._tables.owners) >= OWNERS_MAX:
             return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OWNERS_MAX} owners are known already")
         return None
 
@@ -126,11 +109,11 @@ class BatchCommits:
         self, command: BeginBatchWriter, writer: BatchWriter, out: Effects, now: Now
     ) -> str | BatchResult | ProducerIdNeeded:
         """Return the id that the writer may write under, or why there is none."""
-        machine = self._machine
-        slot = self.pools.vacant_slot(command.owner, machine.transactions)
+        transactions = self._tables.transactions
+        slot = self._tables.pools.vacant_slot(command.owner, transactions)
         lent = pooled_id(command.owner, slot)
-        before = machine.transactions.get(lent)
-        if before is None and len(machine.transactions) >= TRANSACTIONAL_IDS_MAX:
+        before = transactions.get(lent)
+        if before is None and len(transactions) >= TRANSACTIONAL_IDS_MAX:
             text = f"{TRANSACTIONAL_IDS_MAX} transactional ids are known already"
             return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, text)
         needs_fresh_id = before is None or steps.is_exhausted(before.producer_epoch)
@@ -145,23 +128,23 @@ class BatchCommits:
         else:
             assert fresh is not None
             after = steps.created_in_pool(fresh, writer, timeout_ms, now.wall_ms)
-        machine.write(out, lent, after._replace(boot_id=machine.settings.boot_id), now)
-        machine.await_end(lent, timeout_ms, now)
+        self._tables.write(out, lent, after._replace(boot_id=self._settings.boot_id), now)
+        self._endings.set_timeout(lent, timeout_ms, now)
         return lent
 
     def _enter(self, name: str, run: str, out: Effects, now: Now) -> None:
         """Make this the owner's newest run: abort the open writers of the run before, and fence that run."""
-        before = self.owners.get(name)
+        before = self._tables.owners.get(name)
         if before is not None and before.run == run:
             return
         self._abort(self._open_writers(name), out, now)
-        self._write(out, name, _entered(before, run, now.wall_ms), now)
+        self._tables.write_owner(out, name, _entered(before, run, now.wall_ms), now)
 
     # Ends
 
-    def commit(self, command: CommitBatch, ticket: Ticket, now: Now) -> Decision[CoordinatorRecord]:
+    def commit(self, command: CommitBatch, ticket: Ticket, now: Now) -> TransactionDecision:
         """Complete the ticket with a BatchResult."""
-        out = self._machine.outcome()
+        out = self._tables.begin_decision()
         result = self._commit_refusal(command)
         if result is None:
             self._commit(command, out, now)
@@ -180,7 +163,7 @@ class BatchCommits:
             reason = f"a write id has at most {WRITE_ID_CHARACTERS_MAX} characters"
         if reason:
             return BatchResult(ErrorCode.INVALID_REQUEST, reason)
-        owner = self.owners.get(command.owner)
+        owner = self._tables.owners.get(command.owner)
         if owner is not None and command.batch_id <= owner.committed_batch_id:
             return _ALREADY if self._is_the_same(command, owner) else _committed_with_others(command.batch_id)
         if owner is not None and command.run in owner.older_runs:
@@ -188,7 +171,7 @@ class BatchCommits:
         for name in sorted(named.transactional_id for named in command.writers if not self._counts(named, command)):
             text = f"writer {name} was aborted, has expired or is unknown: nothing was committed"
             return BatchResult(ErrorCode.TRANSACTION_ABORTABLE, text)
-        if owner is None and len(self.owners) >= OWNERS_MAX:
+        if owner is None and len(self._tables.owners) >= OWNERS_MAX:
             return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OWNERS_MAX} owners are known already")
         return None
 
@@ -211,18 +194,18 @@ class BatchCommits:
         return is_newest and command.batch_id == owner.committed_batch_id and bool(command.write_id)
 
     def _note_repeat(self, command: CommitBatch, out: Effects, now: Now) -> None:
-        owner = self.owners[command.owner]
+        owner = self._tables.owners[command.owner]
         if self._repeats(command, owner) and owner.repeated_write != command.write_id:
             noted = owner._replace(repeated_write=command.write_id, updated_at_ms=now.wall_ms)
-            self._write(out, command.owner, noted, now)
+            self._tables.write_owner(out, command.owner, noted, now)
 
     def _counts(self, named: NamedWriter, command: CommitBatch) -> bool:
         """Return whether the writer is open and belongs to this run and batch."""
-        transaction = self._machine.transactions.get(named.transactional_id)
+        transaction = self._tables.transactions.get(named.transactional_id)
         if transaction is None or transaction.writer is None or not steps.is_open_writer(transaction):
             return False
         of_owner = owner_of(named.transactional_id) == command.owner
-        is_current = named.producer == Producer(transaction.producer_id, transaction.producer_epoch)
+        is_current = named.producer == steps.producer_of(transaction)
         if self.may_have_lost_rows(transaction):
             return False
         return of_owner and is_current and transaction.writer[:2] == (command.run, command.batch_id)
@@ -230,32 +213,32 @@ class BatchCommits:
     def _commit(self, command: CommitBatch, out: Effects, now: Now) -> None:
         name, named = command.owner, {each.transactional_id for each in command.writers}
         writers = tuple(CommittedWriter(slot_of(each.transactional_id), *each.producer) for each in command.writers)
-        entered = _entered(self.owners.get(name), command.run, now.wall_ms)
+        entered = _entered(self._tables.owners.get(name), command.run, now.wall_ms)
         committed = entered._replace(
             committed_batch_id=command.batch_id,
             committed_run=command.run,
             committed_writers=tuple(sorted(writers)),
             repeated_write="",
         )
-        self._write(out, name, committed, now)
+        self._tables.write_owner(out, name, committed, now)
         self.heard_ms[name] = now.monotonic_ms
         ended = []
         for transactional_id, writer in self._open_writers(name):
-            before = self._machine.transactions[transactional_id]
+            before = self._tables.transactions[transactional_id]
             if transactional_id in named and before.partitions:
                 after = steps.prepared(
-                    before, commit=True, client_version=self._machine.settings.server_version, now_ms=now.wall_ms
+                    before, commit=True, client_version=self._settings.server_version, now_ms=now.wall_ms
                 )
             elif transactional_id in named or writer.run != command.run or writer.batch_id <= command.batch_id:
-                after = self._fenced(before, now)
+                after = self._endings.fenced(before, now, for_good=True)
             else:
                 continue  # it writes a later batch
             ended.append((transactional_id, after))
-        self._machine.begin_ends(ended, out, now)
+        self._endings.begin_all(ended, out, now)
 
-    def abort(self, command: AbortBatch, ticket: Ticket, now: Now) -> Decision[CoordinatorRecord]:
+    def abort(self, command: AbortBatch, ticket: Ticket, now: Now) -> TransactionDecision:
         """Complete the ticket with a BatchResult."""
-        out = self._machine.outcome()
+        out = self._tables.begin_decision()
         out.answer(ticket, self._abort_batch(command, out, now))
         return out.decision()
 
@@ -263,7 +246,7 @@ class BatchCommits:
         reason = argument_refusal(command.owner, command.run, command.batch_id)
         if reason:
             return BatchResult(ErrorCode.INVALID_REQUEST, reason)
-        owner = self.owners.get(command.owner)
+        owner = self._tables.owners.get(command.owner)
         if owner is None:
             return BatchResult(_NONE)
         if command.batch_id <= owner.committed_batch_id:
@@ -279,24 +262,22 @@ class BatchCommits:
         return BatchResult(_NONE, aborted=len(doomed))
 
     def _open_writers(self, name: str) -> list[tuple[str, BatchWriter]]:
-        return [(pooled_id(name, slot), writer) for slot, writer in sorted(self.pools.of(name).open.items())]
+        return [(pooled_id(name, slot), writer) for slot, writer in sorted(self._tables.pools.of(name).open.items())]
 
     def _abort(self, doomed: list[tuple[str, BatchWriter]], out: Effects, now: Now) -> None:
-        transactions = self._machine.transactions
-        self._machine.begin_ends([(each, self._fenced(transactions[each], now)) for each, _ in doomed], out, now)
-
-    def _fenced(self, before: Transaction, now: Now) -> Transaction:
-        version = self._machine.settings.server_version
-        return steps.fenced(before, server_version=version, now_ms=now.wall_ms, for_good=True)
+        transactions = self._tables.transactions
+        self._endings.begin_all(
+            [(each, self._endings.fenced(transactions[each], now, for_good=True)) for each, _ in doomed], out, now
+        )
 
     # Time
 
     def loaded(self, now: Now) -> None:
         """Restart the time of every owner: no request could reach the coordinator while it was not loaded."""
-        self.heard_ms = dict.fromkeys(self.owners, now.monotonic_ms)
+        self.heard_ms = dict.fromkeys(self._tables.owners, now.monotonic_ms)
 
     def heard_of(self, name: str, now: Now) -> None:
-        if name in self.owners:
+        if name in self._tables.owners:
             self.heard_ms[name] = now.monotonic_ms
 
     def left_ms(self, name: str, transaction: Transaction, now: Now) -> float:
@@ -305,27 +286,26 @@ class BatchCommits:
 
     def may_have_lost_rows(self, transaction: Transaction) -> bool:
         """Return whether the operating system was rebooted since the loan: rows are synced by the commit only."""
-        return transaction.boot_id != self._machine.settings.boot_id
+        return transaction.boot_id != self._settings.boot_id
 
     def has_room(self, name: str, more_partitions: int) -> bool:
-        return self.pools.of(name).partition_count + more_partitions <= BATCH_PARTITIONS_MAX
+        return self._tables.pools.of(name).partition_count + more_partitions <= BATCH_PARTITIONS_MAX
 
-    def has_expired(self, name: str, now: Now) -> bool:
-        """Return whether the owner has expired: it is unused and has no ids left."""
-        owner = self.owners[name]
-        is_unused = self._machine.is_unused_for_long(owner.updated_at_ms, owner.updated_uptime_ms, now)
-        return is_unused and not self.pools.of(name).slots
+    def forget(self, name: str, out: Effects) -> None:
+        """Remove an owner that has expired."""
+        self.heard_ms.pop(name, None)
+        out.write(OwnerRecord(name, None))
 
     # Descriptions
 
-    def describe(self, name: str, ticket: Ticket) -> Decision[CoordinatorRecord]:
+    def describe(self, name: str, ticket: Ticket) -> TransactionDecision:
         """Complete the ticket with DescribedBatches."""
-        out = self._machine.outcome()
-        owner = self.owners.get(name)
+        out = self._tables.begin_decision()
+        owner = self._tables.owners.get(name)
         if owner is None:
             out.answer(ticket, DescribedBatches(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND))
             return out.decision()
-        writers = tuple(self._described(pooled_id(name, slot)) for slot in sorted(self.pools.of(name).slots))
+        writers = tuple(self._described(pooled_id(name, slot)) for slot in sorted(self._tables.pools.of(name).slots))
         out.answer(
             ticket,
             DescribedBatches(
@@ -335,8 +315,8 @@ class BatchCommits:
         return out.decision()
 
     def _described(self, transactional_id: str) -> DescribedWriter:
-        found = self._machine.transactions[transactional_id]
-        producer = Producer(found.producer_id, found.producer_epoch)
+        found = self._tables.transactions[transactional_id]
+        producer = steps.producer_of(found)
         return DescribedWriter(transactional_id, producer, found.state, *(found.writer or IN_POOL))
 
 

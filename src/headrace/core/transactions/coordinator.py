@@ -1,15 +1,12 @@
 """The transaction coordinator of one partition of `__transaction_state`: its transactional ids and their commands."""
 
 from collections.abc import Iterable
-from enum import IntEnum
-from math import ceil
-from typing import NamedTuple
 
 from headrace.core.coordination.deadlines import Deadlines
-from headrace.core.coordination.machine import Decision, Now, Outcome, Producer, Ticket
-from headrace.core.coordination.uptime import UPTIME_CHECKPOINT_MS, Uptime
+from headrace.core.coordination.machine import Now, Producer, Ticket
+from headrace.core.coordination.uptime import UPTIME_CHECKPOINT_MS
 from headrace.core.transactions import steps
-from headrace.core.transactions.batch_commits import BatchCommits, Effects
+from headrace.core.transactions.batch_commits import BatchCommits
 from headrace.core.transactions.commands import (
     EPOCH_BUMPED_FROM,
     AddPartitions,
@@ -21,9 +18,14 @@ from headrace.core.transactions.commands import (
     ProducerIdNeeded,
     ProducerResult,
 )
+from headrace.core.transactions.deadlines import (
+    TransactionDeadline,
+    TransactionDeadlineKind,
+    TransactionDeadlines,
+)
+from headrace.core.transactions.endings import Endings
 from headrace.core.transactions.ends import bumping_end_error, plain_end_error
 from headrace.core.transactions.names import owner_of
-from headrace.core.transactions.owner_records import OwnerRecord
 from headrace.core.transactions.records import (
     IN_POOL,
     CoordinatorRecord,
@@ -35,7 +37,6 @@ from headrace.core.transactions.records import (
 from headrace.core.transactions.settings import (
     COMPLETION_WAIT_MS_MAX,
     DEADLINES_PER_TURN,
-    ENDINGS_PER_RESULT,
     IDS_PER_SLICE,
     PARTITIONS_PER_TRANSACTION_MAX,
     SLICE_PAUSE_MS,
@@ -44,167 +45,126 @@ from headrace.core.transactions.settings import (
     TransactionSettings,
 )
 from headrace.core.transactions.states import AT_REST, ENDING, TransactionState
+from headrace.core.transactions.tables import Effects, TransactionDecision, TransactionTables
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 _NONE = ErrorCode.NONE
 _ONGOING = TransactionState.ONGOING
-
-TransactionDecision = Decision[CoordinatorRecord]
-
-
-class Wait(IntEnum):
-    TIMEOUT = 0
-    """The timeout of a transaction."""
-    EXPIRY = 1
-    """The next search for expired ids."""
-    COMPLETION = 2
-    """The end of a transaction, for requests that begin the next one."""
-    UPTIME = 3
-    """The next checkpoint of the uptime."""
-
-
-class Waiting(NamedTuple):
-    wait: Wait
-    transactional_id: str = ""
+_EXPIRY = TransactionDeadline(TransactionDeadlineKind.EXPIRY)
+_UPTIME = TransactionDeadline(TransactionDeadlineKind.UPTIME)
 
 
 class TransactionCoordinator:
     def __init__(self, settings: TransactionSettings) -> None:
         self.settings = settings
-        self.transactions: dict[str, Transaction] = {}
-        self._deadlines: Deadlines[Waiting] = Deadlines()
-        self._endings: dict[str, bool] = {}
-        """Ids whose endings were not handed out yet, in the order of decision, with whether they timed out."""
-        self._marking: Ticket | None = None
-        """The ticket of the sender of markers, while there are none to send."""
+        self._deadlines: TransactionDeadlines = Deadlines()
+        self.tables = TransactionTables()
+        self.endings = Endings(settings, self.tables, self._deadlines)
+        self.batch_commits = BatchCommits(settings, self.tables, self.endings)
         self._waiting_adds: dict[str, list[tuple[AddPartitions, Ticket]]] = {}
         """Requests that wait for the end of a transaction, to begin the next one."""
         self._unexamined: list[str] = []
         """Names that the current search for expired ids has not examined yet."""
-        self.uptime = Uptime()
-        self.batch_commits = BatchCommits(self)
 
     # Records
 
     def apply(self, record: CoordinatorRecord) -> None:
-        if isinstance(record, UptimeRecord):
-            self.uptime.replayed(record.uptime_ms)
-            return
-        if isinstance(record, OwnerRecord):
-            self.batch_commits.apply(record)
-            return
-        transactional_id, after = record
-        before = self.transactions.get(transactional_id)
-        self.batch_commits.pools.follow(transactional_id, before, after)
-        if after is None:
-            self.transactions.pop(transactional_id, None)
-        else:
-            self.transactions[transactional_id] = after
-            self.uptime.replayed(after.updated_uptime_ms)
-
-    def write(self, out: Effects, transactional_id: str, transaction: Transaction, now: Now) -> None:
-        """Write the transaction's record with the current uptime."""
-        uptime_ms = self.uptime.at(now)
-        before = self.transactions.get(transactional_id)
-        began = transaction.state is _ONGOING and (before is None or before.state is not _ONGOING)
-        started_ms = uptime_ms if began else transaction.started_uptime_ms
-        stamped = transaction._replace(updated_uptime_ms=uptime_ms, started_uptime_ms=started_ms)
-        out.write(TransactionRecord(transactional_id, stamped))
+        self.tables.apply(record)
 
     # Time
 
     def loaded(self, now: Now) -> None:
-        self.uptime.loaded(now)
+        self.tables.uptime.loaded(now)
         self.batch_commits.loaded(now)
-        for transactional_id, transaction in self.transactions.items():
+        for transactional_id, transaction in self.tables.transactions.items():
             if steps.is_open_writer(transaction):
                 wait_ms = 0 if self.batch_commits.may_have_lost_rows(transaction) else transaction.timeout_ms
-                self.await_end(transactional_id, wait_ms, now)
+                self.endings.set_timeout(transactional_id, wait_ms, now)
             elif transaction.state is _ONGOING:
-                spent_ms = min(self.uptime.at(now) - transaction.started_uptime_ms, transaction.timeout_ms)
-                self.await_end(transactional_id, transaction.timeout_ms - spent_ms, now)
-            elif transaction.state in ENDING:
-                self._endings[transactional_id] = False
-        self._deadlines.set(Waiting(Wait.EXPIRY), now.monotonic_ms + self.settings.expiry_interval_ms)
-        self._deadlines.set(Waiting(Wait.UPTIME), now.monotonic_ms + UPTIME_CHECKPOINT_MS)
-
-    def await_end(self, transactional_id: str, wait_ms: float, now: Now) -> None:
-        interval_ms = self.settings.abort_interval_ms
-        due_ms = ceil((now.monotonic_ms + wait_ms) / interval_ms) * interval_ms
-        self._deadlines.set(Waiting(Wait.TIMEOUT, transactional_id), due_ms)
+                spent_ms = min(self.tables.uptime.at(now) - transaction.started_uptime_ms, transaction.timeout_ms)
+                self.endings.set_timeout(transactional_id, transaction.timeout_ms - spent_ms, now)
+        self.endings.collect()
+        self._deadlines.set(_EXPIRY, now.monotonic_ms + self.settings.expiry_interval_ms)
+        self._deadlines.set(_UPTIME, now.monotonic_ms + UPTIME_CHECKPOINT_MS)
 
     def next_deadline_ms(self) -> float | None:
         return self._deadlines.next_ms()
 
     def expire(self, now: Now) -> TransactionDecision:
-        out = self.outcome()
-        for waiting in self._deadlines.take_due(now.monotonic_ms, DEADLINES_PER_TURN):
-            if waiting.wait is Wait.EXPIRY:
+        out = self.tables.begin_decision()
+        for deadline in self._deadlines.take_due(now.monotonic_ms, DEADLINES_PER_TURN):
+            if deadline.kind is TransactionDeadlineKind.EXPIRY:
                 self._expire_ids(out, now)
                 continue
-            if waiting.wait is Wait.COMPLETION:
-                self._retry_waiting_adds(waiting.transactional_id, out, now)
+            if deadline.kind is TransactionDeadlineKind.COMPLETION:
+                self._retry_waiting_adds(deadline.transactional_id, out, now)
                 continue
-            if waiting.wait is Wait.UPTIME:
+            if deadline.kind is TransactionDeadlineKind.UPTIME:
                 self._checkpoint_uptime(out, now)
                 continue
-            self._time_out(waiting.transactional_id, out, now)
+            self._time_out(deadline.transactional_id, out, now)
         return out.decision()
 
     def _time_out(self, transactional_id: str, out: Effects, now: Now) -> None:
-        transaction = self.transactions.get(transactional_id)
+        transaction = self.tables.transactions.get(transactional_id)
         if transaction is None:
             return
         if steps.is_open_writer(transaction):
             left_ms = self.batch_commits.left_ms(owner_of(transactional_id), transaction, now)
             if left_ms > 0 and not self.batch_commits.may_have_lost_rows(transaction):
-                self.await_end(transactional_id, left_ms, now)
+                self.endings.set_timeout(transactional_id, left_ms, now)
                 return
         elif transaction.state is not _ONGOING:
             return
         is_writer = transaction.writer is not None
-        self._fence(transactional_id, transaction, out, now, for_good=is_writer, timed_out=True)
+        self.endings.fence(transactional_id, transaction, out, now, for_good=is_writer, timed_out=True)
 
     def _expire_ids(self, out: Effects, now: Now) -> None:
         """Examine a slice of the ids; a later turn continues, and the next search begins after the interval."""
         if not self._unexamined:
-            self._unexamined = [*reversed(self.batch_commits.owners), *reversed(self.transactions)]
+            self._unexamined = [*reversed(self.tables.owners), *reversed(self.tables.transactions)]
         for _ in range(min(IDS_PER_SLICE, len(self._unexamined))):
             name = self._unexamined.pop()
-            if name in self.batch_commits.owners and self.batch_commits.has_expired(name, now):
-                out.write(OwnerRecord(name, None))
+            if name in self.tables.owners and self._owner_has_expired(name, now):
+                self.batch_commits.forget(name, out)
             transactional_id = name
-            transaction = self.transactions.get(transactional_id)
+            transaction = self.tables.transactions.get(transactional_id)
             if transaction is None or transaction.state not in AT_REST or steps.is_open_writer(transaction):
                 continue
-            if self.is_unused_for_long(transaction.updated_at_ms, transaction.updated_uptime_ms, now):
+            if self._is_unused_for_long(transaction.updated_at_ms, transaction.updated_uptime_ms, now):
                 out.write(TransactionRecord(transactional_id, None))
         wait_ms = SLICE_PAUSE_MS if self._unexamined else self.settings.expiry_interval_ms
-        self._deadlines.set(Waiting(Wait.EXPIRY), now.monotonic_ms + wait_ms)
+        self._deadlines.set(_EXPIRY, now.monotonic_ms + wait_ms)
 
-    def is_unused_for_long(self, updated_at_ms: int, updated_uptime_ms: int, now: Now) -> bool:
+    def _owner_has_expired(self, name: str, now: Now) -> bool:
+        """Return whether the owner is unused and has no ids left."""
+        owner = self.tables.owners[name]
+        is_unused = self._is_unused_for_long(owner.updated_at_ms, owner.updated_uptime_ms, now)
+        return is_unused and not self.tables.pools.of(name).slots
+
+    def _is_unused_for_long(self, updated_at_ms: int, updated_uptime_ms: int, now: Now) -> bool:
         """Return whether an id has expired by the wall clock and by the uptime, which has no jumps."""
         limit_ms = self.settings.id_expiration_ms
-        return now.wall_ms - updated_at_ms >= limit_ms and self.uptime.at(now) - updated_uptime_ms >= limit_ms
+        return now.wall_ms - updated_at_ms >= limit_ms and self.tables.uptime.at(now) - updated_uptime_ms >= limit_ms
 
     def _checkpoint_uptime(self, out: Effects, now: Now) -> None:
-        if self.transactions or self.batch_commits.owners:
-            out.write(UptimeRecord(self.uptime.at(now)))
-        self._deadlines.set(Waiting(Wait.UPTIME), now.monotonic_ms + UPTIME_CHECKPOINT_MS)
+        if self.tables.transactions or self.tables.owners:
+            out.write(UptimeRecord(self.tables.uptime.at(now)))
+        self._deadlines.set(_UPTIME, now.monotonic_ms + UPTIME_CHECKPOINT_MS)
 
     # Producers
 
     def init_producer(self, command: InitProducer, ticket: Ticket, now: Now) -> TransactionDecision:
         """Complete the ticket with a ProducerResult, or with ProducerIdNeeded."""
-        out = self.outcome()
+        out = self.tables.begin_decision()
         out.answer(ticket, self._init_producer(command, out, now))
         return out.decision()
 
     def _init_producer(self, command: InitProducer, out: Effects, now: Now) -> ProducerResult | ProducerIdNeeded:
         if not 0 < command.timeout_ms <= self.settings.timeout_ms_max:
             return ProducerResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-        before = self.transactions.get(command.transactional_id)
+        before = self.tables.transactions.get(command.transactional_id)
         if before is None:
             return self._create(command, out, now)
         if command.expected is not None and not _may_resume(before, command.expected):
@@ -217,18 +177,18 @@ class TransactionCoordinator:
                     ErrorCode.PRODUCER_FENCED
                 )  # a zombie must not abort the transaction of its successor
             # No producer gets this producer epoch: the retry gets the next one, when the transaction has ended.
-            self._fence(command.transactional_id, before, out, now, for_good=command.expected is None)
+            self.endings.fence(command.transactional_id, before, out, now, for_good=command.expected is None)
             return ProducerResult(ErrorCode.CONCURRENT_TRANSACTIONS)
         return self._reinitialize(before, command, out, now)
 
     def _create(self, command: InitProducer, out: Effects, now: Now) -> ProducerResult | ProducerIdNeeded:
-        if len(self.transactions) >= TRANSACTIONAL_IDS_MAX:
+        if len(self.tables.transactions) >= TRANSACTIONAL_IDS_MAX:
             return ProducerResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if command.fresh_producer_id is None:
             return ProducerIdNeeded()
         transaction = steps.created(command.fresh_producer_id, command.timeout_ms, now.wall_ms)
-        self.write(out, command.transactional_id, transaction, now)
-        return ProducerResult(_NONE, _producer_of(transaction))
+        self.tables.write(out, command.transactional_id, transaction, now)
+        return ProducerResult(_NONE, steps.producer_of(transaction))
 
     def _reinitialize(
         self, before: Transaction, command: InitProducer, out: Effects, now: Now
@@ -238,7 +198,7 @@ class TransactionCoordinator:
         if expected_epoch is not None and expected_epoch != before.producer_epoch:
             if not asked_before:
                 return ProducerResult(ErrorCode.PRODUCER_FENCED)
-            producer, last_epoch = _producer_of(before), before.last_producer_epoch
+            producer, last_epoch = steps.producer_of(before), before.last_producer_epoch
         else:
             last_epoch = NO_PRODUCER_EPOCH if expected_epoch is None else before.producer_epoch
             if not steps.is_exhausted(before.producer_epoch):
@@ -250,14 +210,14 @@ class TransactionCoordinator:
         transaction = steps.reinitialized(
             before, producer=producer, last_epoch=last_epoch, timeout_ms=command.timeout_ms, now_ms=now.wall_ms
         )
-        self.write(out, command.transactional_id, transaction, now)
+        self.tables.write(out, command.transactional_id, transaction, now)
         return ProducerResult(_NONE, producer)
 
     # Partitions
 
     def add_partitions(self, command: AddPartitions, ticket: Ticket, now: Now) -> TransactionDecision:
         """Complete the ticket with one ErrorCode for all partitions."""
-        out = self.outcome()
+        out = self.tables.begin_decision()
         error = self._add_partitions(command, out, now)
         if error is not ErrorCode.CONCURRENT_TRANSACTIONS or not self._awaits_completion(command, ticket, now):
             out.answer(ticket, error)
@@ -269,18 +229,18 @@ class TransactionCoordinator:
             return False
         if not waiting:
             until_ms = now.monotonic_ms + COMPLETION_WAIT_MS_MAX
-            self._deadlines.set(Waiting(Wait.COMPLETION, command.transactional_id), until_ms)
+            self._deadlines.set(_completion(command.transactional_id), until_ms)
         waiting.append((command, ticket))
         return True
 
     def _retry_waiting_adds(self, transactional_id: str, out: Effects, now: Now) -> None:
         """Repeat the requests that waited: the transaction has ended, or the wait is over."""
-        self._deadlines.drop(Waiting(Wait.COMPLETION, transactional_id))
+        self._deadlines.drop(_completion(transactional_id))
         for command, ticket in self._waiting_adds.pop(transactional_id, ()):
             out.answer(ticket, self._add_partitions(command, out, now))
 
     def _add_partitions(self, command: AddPartitions, out: Effects, now: Now) -> ErrorCode:
-        before = self.transactions.get(command.transactional_id)
+        before = self.tables.transactions.get(command.transactional_id)
         error = _refusal(before, command.producer)
         if before is None or error is not _NONE:
             return error
@@ -300,16 +260,16 @@ class TransactionCoordinator:
         if is_full or len(after.partitions) > PARTITIONS_PER_TRANSACTION_MAX:
             return ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka's error for a record that is too large
         if before.state is not _ONGOING:
-            self.await_end(command.transactional_id, after.timeout_ms, now)
-        self.write(out, command.transactional_id, after, now)
+            self.endings.set_timeout(command.transactional_id, after.timeout_ms, now)
+        self.tables.write(out, command.transactional_id, after, now)
         return _NONE
 
     def verify_partitions(
         self, transactional_id: str, producer: Producer, partitions: Iterable[Partition], ticket: Ticket
     ) -> TransactionDecision:
         """Complete the ticket with an ErrorCode for each partition: NONE if it is part of the transaction."""
-        out = self.outcome()
-        transaction = self.transactions.get(transactional_id)
+        out = self.tables.begin_decision()
+        transaction = self.tables.transactions.get(transactional_id)
         error = _refusal(transaction, producer)
         if transaction is None or error is not _NONE:
             out.answer(ticket, dict.fromkeys(partitions, error))
@@ -322,12 +282,12 @@ class TransactionCoordinator:
 
     def end(self, command: EndTransaction, ticket: Ticket, now: Now) -> TransactionDecision:
         """Complete the ticket with a ProducerResult, or with ProducerIdNeeded."""
-        out = self.outcome()
+        out = self.tables.begin_decision()
         out.answer(ticket, self._end(command, out, now))
         return out.decision()
 
     def _end(self, command: EndTransaction, out: Effects, now: Now) -> ProducerResult | ProducerIdNeeded:
-        before = self.transactions.get(command.transactional_id)
+        before = self.tables.transactions.get(command.transactional_id)
         if before is None:
             return ProducerResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if command.commit and steps.is_open_writer(before):
@@ -348,9 +308,9 @@ class TransactionCoordinator:
         if error is not _NONE:
             return ProducerResult(error)
         if is_retry:
-            return ProducerResult(_NONE, _producer_of(before))
+            return ProducerResult(_NONE, steps.producer_of(before))
         if not steps.is_exhausted(before.producer_epoch):
-            return ProducerResult(_NONE, _producer_of(self._prepare(before, command, out, now)))
+            return ProducerResult(_NONE, steps.producer_of(self._prepare(before, command, out, now)))
         if command.fresh_producer_id is None:
             return ProducerIdNeeded()
         self._prepare(before, command, out, now, next_producer_id=command.fresh_producer_id)
@@ -371,98 +331,25 @@ class TransactionCoordinator:
             now_ms=now.wall_ms,
             next_producer_id=next_producer_id,
         )
-        self._begin_end(command.transactional_id, after, out, now)
+        self.endings.begin(command.transactional_id, after, out, now)
         return after
-
-    def _fence(
-        self,
-        transactional_id: str,
-        before: Transaction,
-        out: Effects,
-        now: Now,
-        *,
-        for_good: bool,
-        timed_out: bool = False,
-    ) -> None:
-        version = self.settings.server_version
-        after = steps.fenced(before, server_version=version, now_ms=now.wall_ms, for_good=for_good)
-        self._begin_end(transactional_id, after, out, now, timed_out=timed_out)
-
-    def _begin_end(
-        self, transactional_id: str, after: Transaction, out: Effects, now: Now, *, timed_out: bool = False
-    ) -> None:
-        self._enlist_end(transactional_id, after, out, now, timed_out=timed_out)
-        self._hand_out_if_awaited(out)
-
-    def begin_ends(self, ended: Iterable[tuple[str, Transaction]], out: Effects, now: Now) -> None:
-        """Begin the ends of many transactions at once."""
-        for transactional_id, after in ended:
-            self._enlist_end(transactional_id, after, out, now)
-        self._hand_out_if_awaited(out)
-
-    def _enlist_end(
-        self, transactional_id: str, after: Transaction, out: Effects, now: Now, *, timed_out: bool = False
-    ) -> None:
-        self._deadlines.drop(Waiting(Wait.TIMEOUT, transactional_id))
-        self.write(out, transactional_id, after, now)
-        self._endings[transactional_id] = timed_out
-
-    def _hand_out_if_awaited(self, out: Effects) -> None:
-        if self._marking is not None and self._endings:
-            ticket, self._marking = self._marking, None
-            self._hand_out_endings(ticket, out)
 
     # Markers
 
-    def next_endings(self, ticket: Ticket, *, again: bool) -> TransactionDecision:
-        """Complete the ticket with a list of at least one Ending, as soon as there is one.
-
-        Only one ticket may wait. `again` returns all endings that are not completed, including earlier ones.
-        """
-        out = self.outcome()
-        if again:
-            ending = [key for key, transaction in self.transactions.items() if transaction.state in ENDING]
-            self._endings = dict.fromkeys(ending, False)
-        if self._endings:
-            self._marking = None
-            self._hand_out_endings(ticket, out)
-        else:
-            self._marking = ticket
-        return out.decision()
-
-    def _hand_out_endings(self, ticket: Ticket, out: Effects) -> None:
-        taken = list(self._endings.items())[:ENDINGS_PER_RESULT]
-        for transactional_id, _ in taken:
-            del self._endings[transactional_id]
-        out.answer(ticket, [self._ending(*each) for each in taken])
-
-    def _ending(self, transactional_id: str, timed_out: bool) -> Ending:
-        transaction = self.transactions[transactional_id]
-        assert transaction.state in ENDING
-        return Ending(
-            transactional_id,
-            _producer_of(transaction),
-            transaction.state is TransactionState.PREPARE_COMMIT,
-            transaction.partitions,
-            transaction.client_version,
-            transaction.updated_at_ms,
-            timed_out,
-        )
-
     def complete(self, ending: Ending, fresh_producer_id: int | None, ticket: Ticket, now: Now) -> TransactionDecision:
         """Note that every partition has its marker. Complete the ticket with an ErrorCode, or with ProducerIdNeeded."""
-        out = self.outcome()
+        out = self.tables.begin_decision()
         transactional_id = ending.transactional_id
-        before = self.transactions.get(transactional_id)
+        before = self.tables.transactions.get(transactional_id)
         if before is None or not _is_the_end_of(before, ending):
             out.answer(ticket, ErrorCode.INVALID_TXN_STATE)  # a repetition: it is completed already
         elif steps.needs_fresh_id(before) and fresh_producer_id is None:
             out.answer(ticket, ProducerIdNeeded())
         else:
             fresh = fresh_producer_id if steps.needs_fresh_id(before) else None
-            self._endings.pop(transactional_id, None)
+            self.endings.completed(transactional_id)
             completed = steps.completed(before, now_ms=now.wall_ms, fresh_producer_id=fresh)
-            self.write(out, transactional_id, completed, now)
+            self.tables.write(out, transactional_id, completed, now)
             out.answer(ticket, _NONE)
             if transactional_id in self._waiting_adds:
                 self._retry_waiting_adds(transactional_id, out, now)
@@ -472,8 +359,8 @@ class TransactionCoordinator:
 
     def describe(self, transactional_id: str, ticket: Ticket) -> TransactionDecision:
         """Complete the ticket with a DescribedTransaction."""
-        out = self.outcome()
-        found = self.transactions.get(transactional_id)
+        out = self.tables.begin_decision()
+        found = self.tables.transactions.get(transactional_id)
         if found is None:
             out.answer(ticket, DescribedTransaction(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id))
         else:
@@ -485,7 +372,7 @@ class TransactionCoordinator:
                     found.state,
                     found.timeout_ms,
                     found.started_at_ms,
-                    _producer_of(found),
+                    steps.producer_of(found),
                     tuple(sorted(found.partitions)),
                 ),
             )
@@ -493,25 +380,22 @@ class TransactionCoordinator:
 
     def list_transactions(self, transactional_ids: Iterable[str], ticket: Ticket) -> TransactionDecision:
         """Complete the ticket with a ListedTransaction for each of these ids that exists."""
-        out = self.outcome()
+        out = self.tables.begin_decision()
         listed = []
         for transactional_id in transactional_ids:
-            found = self.transactions.get(transactional_id)
+            found = self.tables.transactions.get(transactional_id)
             if found is not None:
                 listed.append(ListedTransaction(transactional_id, found.producer_id, found.state, found.started_at_ms))
         out.answer(ticket, listed)
         return out.decision()
 
-    def outcome(self) -> Effects:
-        return Outcome(self.apply)
 
-
-def _producer_of(transaction: Transaction) -> Producer:
-    return Producer(transaction.producer_id, transaction.producer_epoch)
+def _completion(transactional_id: str) -> TransactionDeadline:
+    return TransactionDeadline(TransactionDeadlineKind.COMPLETION, transactional_id)
 
 
 def _is_the_end_of(transaction: Transaction, ending: Ending) -> bool:
-    is_same = (_producer_of(transaction), transaction.updated_at_ms) == (ending.producer, ending.decided_at_ms)
+    is_same = (steps.producer_of(transaction), transaction.updated_at_ms) == (ending.producer, ending.decided_at_ms)
     return is_same and transaction.state in ENDING
 
 

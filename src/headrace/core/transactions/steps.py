@@ -16,6 +16,10 @@ EXHAUSTED_FROM = EPOCH_MAX - 1
 _NO_PARTITIONS: Partitions = frozenset()
 
 
+def producer_of(transaction: Transaction) -> Producer:
+    return Producer(transaction.producer_id, transaction.producer_epoch)
+
+
 def is_exhausted(epoch: int) -> bool:
     return epoch >= EXHAUSTED_FROM
 

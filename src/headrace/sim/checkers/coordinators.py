@@ -127,8 +127,8 @@ def _durable(machine: GroupCoordinator) -> dict[str, object]:
 
 def _transactions(machine: TransactionCoordinator) -> dict[str, object]:
     return {
-        "transactions": machine.transactions,
-        "batch commits": (machine.batch_commits.owners, machine.batch_commits.pools.by_owner),
+        "transactions": machine.tables.transactions,
+        "batch commits": (machine.tables.owners, machine.tables.pools.by_owner),
     }
 
 

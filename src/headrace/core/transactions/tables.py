@@ -1,0 +1,66 @@
+"""The state behind one partition of `__transaction_state`: transactional ids, owners of batches, and the uptime.
+
+The state changes only by `apply`, in a live coordinator and in a replay alike.
+"""
+
+from headrace.core.coordination.machine import Decision, Now, Outcome
+from headrace.core.coordination.uptime import Uptime
+from headrace.core.transactions.owner_records import Owner, OwnerRecord
+from headrace.core.transactions.pools import Pools
+from headrace.core.transactions.records import CoordinatorRecord, Transaction, TransactionRecord, UptimeRecord
+from headrace.core.transactions.states import TransactionState
+
+TransactionDecision = Decision[CoordinatorRecord]
+Effects = Outcome[CoordinatorRecord]
+
+_ONGOING = TransactionState.ONGOING
+
+
+class TransactionTables:
+    def __init__(self) -> None:
+        self.transactions: dict[str, Transaction] = {}
+        self.owners: dict[str, Owner] = {}
+        self.pools = Pools()
+        """The transactional ids of each owner; they follow from the transactions."""
+        self.uptime = Uptime()
+
+    def begin_decision(self) -> Effects:
+        """Return an empty decision; each record written to it is applied at once."""
+        return Outcome(self.apply)
+
+    def apply(self, record: CoordinatorRecord) -> None:
+        if isinstance(record, UptimeRecord):
+            self.uptime.replayed(record.uptime_ms)
+        elif isinstance(record, OwnerRecord):
+            self._apply_owner(record)
+        else:
+            self._apply_transaction(record)
+
+    def _apply_owner(self, record: OwnerRecord) -> None:
+        if record.owner is None:
+            self.owners.pop(record.name, None)
+        else:
+            self.owners[record.name] = record.owner
+            self.uptime.replayed(record.owner.updated_uptime_ms)
+
+    def _apply_transaction(self, record: TransactionRecord) -> None:
+        transactional_id, after = record
+        self.pools.follow(transactional_id, self.transactions.get(transactional_id), after)
+        if after is None:
+            self.transactions.pop(transactional_id, None)
+        else:
+            self.transactions[transactional_id] = after
+            self.uptime.replayed(after.updated_uptime_ms)
+
+    def write(self, out: Effects, transactional_id: str, transaction: Transaction, now: Now) -> None:
+        """Write the transaction's record with the current uptime."""
+        uptime_ms = self.uptime.at(now)
+        before = self.transactions.get(transactional_id)
+        began = transaction.state is _ONGOING and (before is None or before.state is not _ONGOING)
+        started_ms = uptime_ms if began else transaction.started_uptime_ms
+        stamped = transaction._replace(updated_uptime_ms=uptime_ms, started_uptime_ms=started_ms)
+        out.write(TransactionRecord(transactional_id, stamped))
+
+    def write_owner(self, out: Effects, name: str, owner: Owner, now: Now) -> None:
+        """Write the owner's record with the current uptime."""
+        out.write(OwnerRecord(name, owner._replace(updated_uptime_ms=self.uptime.at(now))))
