@@ -31,7 +31,7 @@ KINDS = (
     "headrace.broker.lookups.Lookups._begin.<locals>.completed",
     "headrace.broker.partitions.log_opener.Opener._open_later.<locals>.done",
     "headrace.broker.scrub.Scrubber._go_on.<locals>.done",
-    "headrace.broker.storage.StorageWatch._look.<locals>.done",
+    "headrace.broker.storage.StorageWatch._query.<locals>.done",
     "headrace.log.compaction.checkpoint.clean_offsets_work.<locals>.<lambda>",
     "headrace.log.directory.LogDirectory._removal.<locals>.done",
     "headrace.log.directory.LogDirectory._checkpoint_work.<locals>.done",
@@ -161,7 +161,7 @@ class BusyBroker(VirtualBroker):
         partition = list_offsets.ListOffsetsRequestPartition(partition_index=0, current_leader_epoch=-1, timestamp=1)
         topic = list_offsets.ListOffsetsRequestTopic(name="kept", partitions=(partition,))
         admin.send(ApiKey.LIST_OFFSETS, 7, list_offsets.ListOffsetsRequest(replica_id=-1, topics=(topic,)))
-        self.node._housekeeping._look_at_all()
+        self.node._housekeeping._check_all()
         self.node.broker.partitions.checkpoint()
         changes = incremental_alter_configs.IncrementalAlterConfigsRequestConfig(
             name="headrace.compact.request", config_operation=0, value=name
@@ -184,8 +184,8 @@ class BusyBroker(VirtualBroker):
             "spawner": self.machine.spawner.in_flight(),
             "compaction passes": len(compactor._passes),
             "compaction checkpoint": len(compactor._writing),
-            "a look for compaction": compactor._looking,
-            "lookups": node.broker.lookups._under_way,
+            "a round of compaction": compactor._round_running,
+            "lookups": node.broker.lookups._running,
             "opener": table.opener._busy,
             "metadata sync": node.broker.controller._sync_in_flight,
             "metadata snapshot": node.broker.controller._log._snapshot_in_flight,

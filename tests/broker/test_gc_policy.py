@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from headrace.broker import gc_policy
-from headrace.broker.gc_policy import COLLECTION_INTERVAL_MS, COLLECTION_OVERDUE_MS, LOOK_INTERVAL_MS, GcPolicy
+from headrace.broker.gc_policy import CHECK_INTERVAL_MS, COLLECTION_INTERVAL_MS, COLLECTION_OVERDUE_MS, GcPolicy
 from headrace.broker.metrics import Metrics
 from headrace.broker.timers import Timers
 from headrace.sim.clock import VirtualClock, VirtualTime
@@ -38,10 +38,10 @@ def collector(monkeypatch):
     return counted
 
 
-def pass_time(time, timers, duration_ms, each_look):
-    for _ in range(int(duration_ms / LOOK_INTERVAL_MS)):
-        each_look()
-        time.advance(LOOK_INTERVAL_MS)
+def pass_time(time, timers, duration_ms, each_check):
+    for _ in range(int(duration_ms / CHECK_INTERVAL_MS)):
+        each_check()
+        time.advance(CHECK_INTERVAL_MS)
         timers.run_due(time.now_ms)
 
 
@@ -57,11 +57,11 @@ def test_an_idle_loop_collects_and_a_busy_one_only_when_it_is_overdue(collector)
     def busy():
         metrics.loop_turn(100.0)
 
-    pass_time(time, timers, COLLECTION_OVERDUE_MS - LOOK_INTERVAL_MS, busy)
+    pass_time(time, timers, COLLECTION_OVERDUE_MS - CHECK_INTERVAL_MS, busy)
     assert collector.collections == 1
-    pass_time(time, timers, 2 * LOOK_INTERVAL_MS, busy)
+    pass_time(time, timers, 2 * CHECK_INTERVAL_MS, busy)
     assert collector.collections == 2
-    pass_time(time, timers, COLLECTION_INTERVAL_MS - 2 * LOOK_INTERVAL_MS, lambda: None)
+    pass_time(time, timers, COLLECTION_INTERVAL_MS - 2 * CHECK_INTERVAL_MS, lambda: None)
     assert collector.collections == 2, "not again at once"
-    pass_time(time, timers, 3 * LOOK_INTERVAL_MS, lambda: None)
+    pass_time(time, timers, 3 * CHECK_INTERVAL_MS, lambda: None)
     assert collector.collections == 3

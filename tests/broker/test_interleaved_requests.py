@@ -122,7 +122,7 @@ class Run:
             assert [each for each in asked if not client.has_answer(each)] == []
         metrics, node = broker.metrics, broker.node
         assert (metrics.parked_fetches, metrics.parked_requests, len(node.broker.lookups)) == (0, 0, 0)
-        assert node.broker.lookups._under_way == 0
+        assert node.broker.lookups._running == 0
         assert metrics.handler_failures == 0
         for client in self.clients:
             client.close()

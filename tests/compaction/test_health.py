@@ -35,7 +35,7 @@ def test_a_partition_whose_passes_fail_keeps_no_other_from_being_compacted() -> 
     for number in range(40):
         table.write(b"key", b"value-%d" % number)
         assert table.produce(OTHER, b"key-%d" % number, b"value") == 0
-    table.compactor._look()
+    table.compactor._begin_round()
     table.world.run_until(lambda: table.compactor.passes_failed == 1)
     table.await_passes(1)
     seen = gauges(table)
@@ -45,7 +45,7 @@ def test_a_partition_whose_passes_fail_keeps_no_other_from_being_compacted() -> 
     table.virtual.machine.disk.faults.heal()
     table.world.time.advance(REST_MS_MIN)
     began = table.compactor.passes_ended
-    table.compactor._look()
+    table.compactor._begin_round()
     table.await_passes(began + 1)
     assert gauges(table)["failing_partitions"] == gauges(table)["due_seconds_max"] == 0
 
@@ -99,10 +99,10 @@ def test_segments_that_retention_takes_during_a_pass_are_no_failure() -> None:
         table.write(b"key-%d" % (number % 3), b"value")
         assert table.produce(OTHER, b"key-%d" % number, b"value") == 0
     table.world.run_until(lambda: not table.virtual.machine.spawner.in_flight())
-    table.compactor._look()
+    table.compactor._begin_round()
     table.world.run_until(lambda: bool(table.compactor._passes))
     for _ in range(2):  # renamed, then unlinked
-        table.virtual.running._housekeeping._look_at_all()
+        table.virtual.running._housekeeping._check_all()
         table.world.step()
     table.await_passes(1)
     assert gauges(table)["failing_partitions"] == table.compactor.passes_failed == 0

@@ -234,7 +234,7 @@ def test_deletion_and_compaction_together() -> None:
     table = Table(5, configs=configs)
     table.write_many(150)
     table.settle()
-    table.virtual.running._housekeeping._look_at_all()
+    table.virtual.running._housekeeping._check_all()
     table.settle()
     kept = dict(table.written[table.log.start_offset :])
     found = table.read_from(table.log.start_offset)

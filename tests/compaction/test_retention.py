@@ -96,7 +96,7 @@ def test_compaction_goes_on_after_retention_met_an_exchange() -> None:
     spawner.hold(name_contains="swap_work")
     table.write_many(60)
     table.world.run_until(lambda: any("swap_work" in name for name in spawner.waiting_names()))
-    table.virtual.running._housekeeping._look_at_all()
+    table.virtual.running._housekeeping._check_all()
     table.world.run_until(lambda: not any("Retirement" in name for name in spawner.waiting_names()))
     spawner.release()
     table.world.run_until(lambda: not table.compactor._passes)

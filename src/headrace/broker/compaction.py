@@ -1,6 +1,6 @@
 """Schedules compaction: the dirtiest partitions first, a limited number at a time, and requested ones at once.
 
-Each round looks at the partitions of compacted topics, a slice per turn. `compaction_pass` carries out one pass. A
+Each round checks the partitions of compacted topics, a slice per turn. `compaction_pass` carries out one pass. A
 checkpoint per log directory records how far each log is clean.
 """
 
@@ -23,10 +23,10 @@ from headrace.model.configs.values import CleanerConfig
 from headrace.model.ids import TopicPartition
 from headrace.ports.bundle import Ports
 
-LOOKED_AT_PER_SLICE = 1000
-"""Partitions, and segments of compacted partitions, that one turn looks at."""
-ASKED_LOOK_MS = 50
-"""Wait before a partition whose compaction was requested, but whose records are not synced yet, is looked at again."""
+CHECKED_PER_SLICE = 1000
+"""Partitions, and segments of compacted partitions, that one turn checks."""
+REQUESTED_CHECK_MS = 50
+"""Wait before a partition whose compaction was requested, but whose records are not synced yet, is checked again."""
 BACKOFF_MS_MIN = 100
 UNIQUE_BYTES = 4
 BYTES_PER_SECOND_MIN = 1.0
@@ -57,8 +57,8 @@ class Compactor:
         self._health = CompactionHealth(ports.clock.monotonic_ms)
         self._requested: dict[LedPartition, int] = {}
         """The partitions whose compaction was requested, and the offset up to which."""
-        self._requests: dict[str, str] = {}
-        self._looking = False
+        self._seen_requests: dict[str, str] = {}
+        self._round_running = False
         self.passes_ended = 0
         self.passes_failed = 0
         self.bytes_read = 0
@@ -77,8 +77,8 @@ class Compactor:
         for directory in self._table.directories:
             self._clean_offsets[directory.path] = read_clean_offsets(self._ports.disk, directory.path)
         for partition in self._table:
-            self._requests[partition.topic] = partition.config.compact_request
-        self._look_later()
+            self._seen_requests[partition.topic] = partition.config.compact_request
+        self._schedule_round()
 
     # Requests
 
@@ -86,7 +86,7 @@ class Compactor:
         """Follow a change of metadata after the partition table did: topics may be gone, or need compaction."""
         for running in tuple(self._passes.values()):
             if running.partition.offline:
-                running.call_off()
+                running.cancel()
         self._health.forget_offline()
         for name in delta.topic_configs_changed:
             self._take_request(name)
@@ -96,44 +96,44 @@ class Compactor:
         partitions = [partition for partition in led.partitions if partition is not None] if led is not None else []
         if not partitions:
             return
-        request, seen = partitions[0].config.compact_request, self._requests.get(topic, "")
-        self._requests[topic] = request
+        request, seen = partitions[0].config.compact_request, self._seen_requests.get(topic, "")
+        self._seen_requests[topic] = request
         if request and request != seen and partitions[0].config.cleanup_compact:
             for partition in partitions:
                 self._requested[partition] = partition.log.staged_end_offset
                 self._health.wake(partition)
-            self._look()
+            self._begin_round()
 
     # Rounds
 
-    def _look_later(self) -> None:
+    def _schedule_round(self) -> None:
         def again() -> None:
-            self._look_later()
-            self._look()
+            self._schedule_round()
+            self._begin_round()
             for directory in tuple(self._unwritten):
                 self._checkpoint(directory)
 
         self._timers.after(max(self._config.backoff_ms, BACKOFF_MS_MIN), again)
 
-    def _look(self) -> None:
-        if self._looking or not self._config.enabled:
+    def _begin_round(self) -> None:
+        if self._round_running or not self._config.enabled:
             return
-        self._looking = True
+        self._round_running = True
         self._health.forget_offline()
-        self._look_at(iter(tuple(self._table)), [])
+        self._check_partitions(iter(tuple(self._table)), [])
 
-    def _look_at(self, partitions: Iterator[LedPartition], candidates: list[_Candidate]) -> None:
-        looked_at = 0
+    def _check_partitions(self, partitions: Iterator[LedPartition], candidates: list[_Candidate]) -> None:
+        checked = 0
         for partition in partitions:
-            looked_at += 1
+            checked += 1
             if partition.config.cleanup_compact and partition not in self._passes:
-                looked_at += len(partition.log.segments)
+                checked += len(partition.log.segments)
                 with self._failure_of(partition):
                     candidates.extend(self._candidates(partition))
-            if looked_at >= LOOKED_AT_PER_SLICE:
-                self._timers.next_turn(lambda: self._look_at(partitions, candidates))
+            if checked >= CHECKED_PER_SLICE:
+                self._timers.next_turn(lambda: self._check_partitions(partitions, candidates))
                 return
-        self._looking = False
+        self._round_running = False
         for candidate in sorted(candidates, key=lambda candidate: candidate.urgency, reverse=True):
             if len(self._passes) >= self._passes_max:
                 return
@@ -158,14 +158,14 @@ class Compactor:
         if partition in self._health.uncleanable and not requested:
             return []
         if requested and not self._is_ready(partition):
-            self._timers.after(ASKED_LOOK_MS, self._look)
+            self._timers.after(REQUESTED_CHECK_MS, self._begin_round)
             return []
         found = self._cleanable(partition)
         is_due = requested or (
             found.dirty_bytes > 0
             and (found.is_overdue or found.dirty_ratio > partition.config.min_cleanable_dirty_ratio)
         )
-        self._health.looked_at(partition, is_due=is_due)
+        self._health.checked(partition, is_due=is_due)
         is_wanted = is_due and not self._health.rests(partition)
         return [_Candidate(partition, found, requested)] if is_wanted else []
 
@@ -227,11 +227,11 @@ class Compactor:
         self.bytes_read += ended.bytes_before
         self.bytes_written += ended.bytes_after
         self.records_removed += ended.records_removed
-        self._timers.next_turn(self._look)  # the next pass, or the rest of this one if its keys did not fit
+        self._timers.next_turn(self._begin_round)  # the next pass, or the rest of this one if its keys did not fit
         if partition.offline:
             return
-        if ended.met_a_change:
-            self._health.was_in_vain(partition)
+        if ended.log_changed:
+            self._health.had_no_result(partition)
             return
         if ended.failure is not None:
             self._pass_failed(partition, ended.failure)

@@ -25,7 +25,7 @@ class CompactionHealth:
         self.uncleanable: dict[LedPartition, str] = {}
         """Partitions that compaction gave up on, and the reason."""
 
-    def looked_at(self, partition: LedPartition, *, is_due: bool) -> None:
+    def checked(self, partition: LedPartition, *, is_due: bool) -> None:
         if is_due:
             self._due_since.setdefault(partition, self._now_ms())
         else:
@@ -41,7 +41,7 @@ class CompactionHealth:
         self._failing[partition] = times + 1
         self._rests_until_ms[partition] = self._now_ms() + min(REST_MS_MIN * 2 ** min(times, 16), REST_MS_MAX)
 
-    def was_in_vain(self, partition: LedPartition) -> None:
+    def had_no_result(self, partition: LedPartition) -> None:
         """Note that the log changed during the pass."""
         self._rests_until_ms[partition] = self._now_ms() + REST_MS_MIN
 

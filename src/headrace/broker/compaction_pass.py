@@ -38,7 +38,7 @@ class CompactionPass:
         self.plan = plan
         self.cleaned_to = plan.dirty_from
         self.failure: BaseException | None = None
-        self.in_vain = False
+        self.without_result = False
         """The log changed during the pass, or the pass was cancelled."""
         self.bytes_before = 0
         self.bytes_after = 0
@@ -57,10 +57,10 @@ class CompactionPass:
         self._over = False
 
     @property
-    def met_a_change(self) -> bool:
+    def log_changed(self) -> bool:
         """True if the pass achieved nothing because the log changed since it was planned."""
         if self.failure is None:
-            return self.in_vain
+            return self.without_result
         is_gone = source_segments(self.partition.log, self.plan.segments) is None
         return isinstance(self.failure, FileNotFoundError) and is_gone
 
@@ -68,13 +68,13 @@ class CompactionPass:
         job = functools.partial(clean, self.partition.log.disk, self.plan)
         self._job = self._spawner.start_job(job, self._cleaned, self._completed, bytes_per_second=bytes_per_second)
 
-    def call_off(self) -> None:
+    def cancel(self) -> None:
         """Cancel the pass: the partition is gone, or need not be compacted any more."""
         self._stop_job()
         self._go_on()
 
     def _stop_job(self) -> None:
-        self.in_vain = True
+        self.without_result = True
         if self._job is not None and not self._job_ended:
             self._job.cancel()
         self._job_ended = True
@@ -110,7 +110,7 @@ class CompactionPass:
         """Begin the next swap unless one is in progress; end the pass when there is none left."""
         while self._groups and not self._swapping:
             group = self._groups.popleft()
-            if self.in_vain:
+            if self.without_result:
                 self._discard(group)
             elif group.files is None:
                 self._count(group, group.counts.bytes_read)
@@ -134,7 +134,7 @@ class CompactionPass:
             work = None
         if work is None:
             self._discard(group)
-            self.call_off()
+            self.cancel()
             return
         run, exchanged = work
 
@@ -147,7 +147,7 @@ class CompactionPass:
             with self._event():
                 exchanged(result, error)
                 if error is not None:
-                    self.call_off()
+                    self.cancel()
                     return
                 self._count(group, size)
                 self._go_on()

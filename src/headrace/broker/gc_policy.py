@@ -11,7 +11,7 @@ import gc
 from headrace.broker.metrics import Metrics
 from headrace.broker.timers import Timers
 
-LOOK_INTERVAL_MS = 1_000
+CHECK_INTERVAL_MS = 1_000
 QUIET_SHARE_MAX = 0.02
 """Share of the time since the last check that the loop worked: below it the loop counts as idle."""
 COLLECTION_INTERVAL_MS = 600_000
@@ -34,13 +34,13 @@ class GcPolicy:
         gc.freeze()
         young, middle, _ = gc.get_threshold()
         gc.set_threshold(young, middle, _NEVER)
-        self._timers.after(LOOK_INTERVAL_MS, self._look)
+        self._timers.after(CHECK_INTERVAL_MS, self._check)
 
-    def _look(self) -> None:
-        self._timers.after(LOOK_INTERVAL_MS, self._look)
+    def _check(self) -> None:
+        self._timers.after(CHECK_INTERVAL_MS, self._check)
         worked_ms, self._worked_ms = self._metrics.turns.sum - self._worked_ms, self._metrics.turns.sum
         since_ms = self._timers.now_ms() - self._collected_ms
-        is_idle = worked_ms < QUIET_SHARE_MAX * LOOK_INTERVAL_MS
+        is_idle = worked_ms < QUIET_SHARE_MAX * CHECK_INTERVAL_MS
         if since_ms >= COLLECTION_OVERDUE_MS or (is_idle and since_ms >= COLLECTION_INTERVAL_MS):
             gc.collect()
             self._collected_ms = self._timers.now_ms()

@@ -8,7 +8,7 @@ from headrace.broker.timers import Timers
 from headrace.model.limits import LANE_STUCK_MS
 from headrace.ports.spawner import Lane, Spawner
 
-LOOK_INTERVAL_MS = 5_000
+CHECK_INTERVAL_MS = 5_000
 """Interval between checks."""
 
 
@@ -20,7 +20,7 @@ class LaneWatch:
         self._stuck: set[Lane] = set()
 
     def start(self) -> None:
-        self._timers.after(LOOK_INTERVAL_MS, self.start)
+        self._timers.after(CHECK_INTERVAL_MS, self.start)
         for lane, in_flight, longest_ms in self._spawner.lanes():
             is_stuck = longest_ms >= LANE_STUCK_MS
             if is_stuck and lane not in self._stuck:

@@ -1,6 +1,6 @@
 """Periodic work: flushing, retention, checkpoints and open files.
 
-Each round looks at the partitions that were written to since the last one. Work that grows with the number of
+Each round checks the partitions that were written to since the last one. Work that grows with the number of
 partitions is done in slices of a named size, one per turn.
 """
 
@@ -42,8 +42,8 @@ class Housekeeping:
     def start(self) -> None:
         config = self._table.config
         self._every(UPTIME_CHECKPOINT_MS, self._table.checkpoint_uptime)
-        self._every(HOUSEKEEPING_INTERVAL_MS, self._look_at_active)
-        self._every(config.retention_check_interval_ms, self._look_at_all)
+        self._every(HOUSEKEEPING_INTERVAL_MS, self._check_active)
+        self._every(config.retention_check_interval_ms, self._check_all)
         self._every(
             min(
                 config.recovery_checkpoint_interval_ms,
@@ -60,7 +60,7 @@ class Housekeeping:
 
         self._timers.after(interval_ms, again)
 
-    def _look_at_active(self) -> None:
+    def _check_active(self) -> None:
         table, wall_ms = self._table, self._clock.wall_ms()
         table.follow_uptime()
         active, table.active = table.active, {}
@@ -73,7 +73,7 @@ class Housekeeping:
                 table.active[partition] = None
         self.close_idle_files()
 
-    def _look_at_all(self) -> None:
+    def _check_all(self) -> None:
         self._expire(iter(tuple(self._table)))
 
     def make_room(self) -> None:
@@ -85,16 +85,16 @@ class Housekeeping:
     def _expire(self, partitions: Iterator[LedPartition]) -> None:
         """Apply retention and expire producers, a slice of partitions per turn."""
         wall_ms = self._clock.wall_ms()
-        looked_at = 0
+        checked = 0
         for partition in islice(partitions, PARTITIONS_PER_SLICE):
-            looked_at += 1
+            checked += 1
             if not partition.offline:
                 high_watermark = int(partition.leader.high_watermark)
                 self._table.submit_all(
                     (partition.log.retention_work(wall_ms, high_watermark, hurry=partition.space.full),)
                 )
                 partition.log.producers.expire(wall_ms, self._table.config.producer_id_expiration_ms)
-        if looked_at == PARTITIONS_PER_SLICE:
+        if checked == PARTITIONS_PER_SLICE:
             self._timers.next_turn(lambda: self._expire(partitions))
         else:
             self._making_room = False

@@ -33,13 +33,18 @@ class LookupRefused(Exception):
 
 
 class _Lookup:
-    __slots__ = ("asked_ms", "done", "generation", "line", "log", "make_search", "search", "timer")
+    __slots__ = ("done", "generation", "log", "make_search", "owner", "requested_ms", "search", "timer")
 
     def __init__(
-        self, line: "_Line", log: PartitionLog, make_search: Callable[[], TimeSearch], done: Done, asked_ms: float
+        self,
+        owner: "_ConnectionLookups",
+        log: PartitionLog,
+        make_search: Callable[[], TimeSearch],
+        done: Done,
+        requested_ms: float,
     ) -> None:
-        self.line = line
-        self.asked_ms = asked_ms
+        self.owner = owner
+        self.requested_ms = requested_ms
         self.log = log
         self.make_search = make_search
         self.done: Done | None = done
@@ -50,7 +55,7 @@ class _Lookup:
         self.generation = 0
 
 
-class _Line:
+class _ConnectionLookups:
     """The lookups of one connection."""
 
     def __init__(self, lookups: "Lookups", connection: Connection) -> None:
@@ -79,12 +84,12 @@ class Lookups:
     def __init__(self, spawner: Spawner, timers: Timers) -> None:
         self._spawner = spawner
         self._timers = timers
-        self._lines: dict[Connection, _Line] = {}
-        self._turns: deque[_Line] = deque()
+        self._by_connection: dict[Connection, _ConnectionLookups] = {}
+        self._queue: deque[_ConnectionLookups] = deque()
         """Connections with lookups that wait; the first is next."""
-        self._going_on = False
+        self._start_is_due = False
         """True while the next turn is due to start further lookups."""
-        self._under_way = 0
+        self._running = 0
         self._count = 0
         self.refused = 0
 
@@ -96,55 +101,57 @@ class Lookups:
 
         `done` is called in a later turn, with the result or the error.
         """
-        line = self._lines.get(connection)
-        if line is None:
-            line = _Line(self, connection)
-        elif self._is_full(line):
+        owner = self._by_connection.get(connection)
+        if owner is None:
+            owner = _ConnectionLookups(self, connection)
+        elif self._is_full(owner):
             self.refused += 1
             return False
-        self._lines[connection] = line
-        connection.parked[line] = None
-        lookup = _Lookup(line, log, make_search, done, self._timers.now_ms())
-        line.all[lookup] = None
+        self._by_connection[connection] = owner
+        connection.parked[owner] = None
+        lookup = _Lookup(owner, log, make_search, done, self._timers.now_ms())
+        owner.all[lookup] = None
         self._count += 1
-        if not line.waiting:
-            self._turns.append(line)
-        line.waiting.append(lookup)
-        self._go_on_later()
+        if not owner.waiting:
+            self._queue.append(owner)
+        owner.waiting.append(lookup)
+        self._start_later()
         return True
 
-    def _is_full(self, line: _Line) -> bool:
+    def _is_full(self, owner: _ConnectionLookups) -> bool:
         """Return whether the connection is at its limit, which is lower while all together have too many."""
-        if len(line.all) >= LOOKUPS_PER_CONNECTION_MAX:
+        if len(owner.all) >= LOOKUPS_PER_CONNECTION_MAX:
             return True
-        return self._count >= LOOKUPS_MAX and len(line.all) >= max(LOOKUPS_MAX // len(self._lines), LOOKUPS_SHARE_MIN)
+        return self._count >= LOOKUPS_MAX and len(owner.all) >= max(
+            LOOKUPS_MAX // len(self._by_connection), LOOKUPS_SHARE_MIN
+        )
 
-    def _go_on_later(self) -> None:
-        if self._turns and self._under_way < LOOKUPS_AT_ONCE_MAX and not self._going_on:
-            self._going_on = True
-            self._timers.next_turn(self._go_on)
+    def _start_later(self) -> None:
+        if self._queue and self._running < LOOKUPS_AT_ONCE_MAX and not self._start_is_due:
+            self._start_is_due = True
+            self._timers.next_turn(self._start_waiting)
 
-    def _go_on(self) -> None:
-        self._going_on = False
+    def _start_waiting(self) -> None:
+        self._start_is_due = False
         given_up, too_old_ms = 0, self._timers.now_ms() - LOOKUP_MS_MAX
-        while self._turns and self._under_way < LOOKUPS_AT_ONCE_MAX:
-            line = self._turns.popleft()
-            if not line.waiting:
+        while self._queue and self._running < LOOKUPS_AT_ONCE_MAX:
+            owner = self._queue.popleft()
+            if not owner.waiting:
                 continue  # its connection is closed
-            lookup = line.waiting.popleft()
-            if line.waiting:
-                self._turns.append(line)
-            if lookup.asked_ms > too_old_ms:
-                self._hand_over(lookup)
+            lookup = owner.waiting.popleft()
+            if owner.waiting:
+                self._queue.append(owner)
+            if lookup.requested_ms > too_old_ms:
+                self._start(lookup)
                 continue
             self._give_up(lookup)
             given_up += 1
             if given_up == LOOKUPS_GIVEN_UP_PER_TURN_MAX:
-                self._go_on_later()
+                self._start_later()
                 return
 
-    def _hand_over(self, lookup: _Lookup) -> None:
-        self._under_way += 1
+    def _start(self, lookup: _Lookup) -> None:
+        self._running += 1
         lookup.timer = self._timers.after(LOOKUP_MS_MAX, partial(self._took_too_long, lookup))
         self._begin(lookup)
 
@@ -153,7 +160,7 @@ class Lookups:
         try:
             lookup.search = lookup.make_search()
         except OSError as error:
-            self._leave(lookup)
+            self._release(lookup)
             self.end(lookup, None, error)
             return
 
@@ -164,18 +171,18 @@ class Lookups:
             try:
                 self.end(lookup, found, error)
             finally:
-                self._leave(lookup)
+                self._release(lookup)
 
         self._spawner.submit(lookup.search, completed, Lane.LOOKUP)
 
     def _is_outdated(self, lookup: _Lookup) -> bool:
         """Return whether to search again: a search opens segments by name, and compaction replaced some meanwhile."""
-        exchanged = lookup.generation != lookup.log.names_generation or lookup.generation % 2
-        return bool(exchanged) and lookup.done is not None and lookup.timer is not None
+        replaced = lookup.generation != lookup.log.names_generation or lookup.generation % 2
+        return bool(replaced) and lookup.done is not None and lookup.timer is not None
 
     def _took_too_long(self, lookup: _Lookup) -> None:
         """Give up on a lookup that takes too long, so that others do not wait for a disk that may never respond."""
-        self._leave(lookup)
+        self._release(lookup)
         if lookup.search is not None:
             lookup.search.cancel()
         self._give_up(lookup)
@@ -184,13 +191,13 @@ class Lookups:
         self.refused += 1
         self.end(lookup, None, LookupRefused(f"the lookup took longer than {LOOKUP_MS_MAX} ms"))
 
-    def _leave(self, lookup: _Lookup) -> None:
-        """Note that a lookup has ended, and start the next one."""
+    def _release(self, lookup: _Lookup) -> None:
+        """End the time limit of a lookup, and let the next one start."""
         if lookup.timer is not None:
             self._timers.cancel(lookup.timer)
             lookup.timer = None
-            self._under_way -= 1
-            self._go_on_later()
+            self._running -= 1
+            self._start_later()
 
     def end(self, lookup: _Lookup, found: TimestampedOffset | None, error: BaseException | None) -> None:
         """Call `done` once; a search that is still running is not waited for."""
@@ -199,12 +206,12 @@ class Lookups:
             return
         if lookup.timer is not None and lookup.search is not None:
             lookup.search.cancel()
-        line = lookup.line
-        del line.all[lookup]
+        owner = lookup.owner
+        del owner.all[lookup]
         self._count -= 1
-        if not line.all:
-            del self._lines[line.connection]
-            line.connection.parked.pop(line, None)
+        if not owner.all:
+            del self._by_connection[owner.connection]
+            owner.connection.parked.pop(owner, None)
         done(found, error)
 
     def families(self) -> Iterator[Family]:

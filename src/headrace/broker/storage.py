@@ -34,21 +34,21 @@ class StorageWatch:
         self._timers = timers
         self._logger = logger
         self._on_no_room = on_no_room
-        self._told_full: dict[str, None] = {}
+        self._logged_full: dict[str, None] = {}
         table.on_no_room = self.no_room
 
     def start(self) -> None:
         self._timers.after(SPACE_INTERVAL_MS, self.start)
         for directory in self._table.directories:
-            self._look(directory)
+            self._query(directory)
 
     def no_room(self, directory: LogDirectory) -> None:
         """Query the free space now, because a write found less than the last query."""
         directory.space.refused()
         self._log_change(directory)
-        self._look(directory)
+        self._query(directory)
 
-    def _look(self, directory: LogDirectory) -> None:
+    def _query(self, directory: LogDirectory) -> None:
         work = directory.space.work(self._table.config.disk_free_bytes_min)
         if work is None:
             return
@@ -65,16 +65,16 @@ class StorageWatch:
     def _log_change(self, directory: LogDirectory) -> None:
         """Log a change between full and not full, once."""
         path, space = directory.path, directory.space
-        if space.full and path not in self._told_full:
-            self._told_full[path] = None
+        if space.full and path not in self._logged_full:
+            self._logged_full[path] = None
             self._logger.error(
                 "log directory is full and takes no records for now; delete records or topics, or free space",
                 directory=path,
                 free_bytes=space.free_bytes,
                 free_bytes_min=self._table.config.disk_free_bytes_min,
             )
-        elif not space.full and path in self._told_full:
-            del self._told_full[path]
+        elif not space.full and path in self._logged_full:
+            del self._logged_full[path]
             self._logger.warning("log directory has room again", directory=path, free_bytes=space.free_bytes)
         if space.full:
             self._on_no_room()

@@ -460,9 +460,9 @@ class Loop:
     def _check_some(self, connections: Iterator[Connection]) -> None:
         idle_before = self._now_ms - self.limits.idle_ms_max
         slow_before = self._now_ms - self.limits.slow_ms_max
-        looked_at = 0
+        checked = 0
         for connection in islice(connections, CONNECTIONS_CHECKED_PER_TURN):
-            looked_at += 1
+            checked += 1
             if not connection.closed and (
                 (connection.unsent and connection.unsent_since_ms < slow_before)
                 or (
@@ -474,5 +474,5 @@ class Loop:
             ):
                 self._metrics.connections_timed_out += 1
                 self.close(connection)
-        if looked_at == CONNECTIONS_CHECKED_PER_TURN:
+        if checked == CONNECTIONS_CHECKED_PER_TURN:
             self._timers.next_turn(lambda: self._check_some(connections))
