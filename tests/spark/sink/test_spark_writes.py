@@ -214,7 +214,7 @@ def test_wrong_options_are_told_when_the_write_is_planned(
 
 def test_a_topic_is_not_overwritten(spark: "SparkSession", broker: EmbeddedBroker, topic: str) -> None:
     rows = spark.range(1).select(F.col("id").cast("string").alias("value"))
-    with pytest.raises(AnalysisException, match="a topic is not overwritten"):
+    with pytest.raises(AnalysisException, match="a topic cannot be overwritten"):
         writer(rows, broker, topic=topic).mode("overwrite").save()
 
 
