@@ -85,6 +85,7 @@ class BatchMachine(RuleBasedStateMachine):
             for each, transaction in states.items():
                 assert self.lent[each][:2] == (run, batch)
                 assert is_open_writer(transaction)
+                assert transaction is not None
                 assert transaction[:2] == each.producer
             self.committed[batch] = (run, {each for each, found in states.items() if found.partitions})
             self.last = (run, batch, named)

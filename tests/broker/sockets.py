@@ -1,6 +1,7 @@
 """A strict client on a real socket: any error, any closed connection, any wrong byte fails its test."""
 
 import socket
+from typing import Any
 
 from headrace.wire import frames
 from headrace.wire.apis import ApiKey, codec
@@ -69,7 +70,7 @@ def scrape(address):
         text = b""
         while piece := page.recv(1 << 16):
             text += piece
-    found = {}
+    found: dict[Any, Any] = {}
     for line in text.decode().partition("\r\n\r\n")[2].splitlines():
         if line and not line.startswith("#"):
             name, _, value = line.rpartition(" ")

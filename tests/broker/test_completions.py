@@ -7,6 +7,7 @@ work. Then the faults end, and everything has to work again without a restart.
 
 import sys
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -262,7 +263,7 @@ class _Replay:
     def __init__(self, log, failure=None):
         self._log, self._failure = log, failure
         self.at_end = False
-        self.ends = []
+        self.ends: list[Any] = []
         self.done = self.ends.append
 
     def next_slice(self):

@@ -1,6 +1,7 @@
 """Limits on the requests, bytes, time and connections that one client, patient or rude, can hold of the node."""
 
 import errno
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_a_large_answer_is_sent_in_pieces_while_others_are_served(large):
 
 
 def test_small_answers_of_a_turn_leave_before_large_ones(large, monkeypatch):
-    order = []
+    order: list[Any] = []
     reader, others = large.client(), large.client()
     large.steps()
     loop = large.node.loop

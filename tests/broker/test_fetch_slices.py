@@ -113,7 +113,12 @@ def test_no_more_is_made_of_a_request_in_one_turn_than_is_read_in_it(monkeypatch
     count = 2 * FETCH_PARTITIONS_PER_SLICE + 50
     broker = VirtualBroker().with_topic("many", partitions=count)
     made = []
-    monkeypatch.setattr(fetch_api, "WantedRead", lambda *fields: made.append(fields) or WantedRead(*fields))
+
+    def make(*fields):
+        made.append(fields)
+        return WantedRead(*fields)
+
+    monkeypatch.setattr(fetch_api, "WantedRead", make)
     reader = broker.client()
     asked = reader.send_fetch(*[("many", partition, 0) for partition in range(count)], session_epoch=session_epoch)
     steps = []

@@ -5,7 +5,7 @@ are pipelined, helpers are late, connections close and topics go in between. In 
 open has all of its answers, and nothing is left of the others.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -78,7 +78,7 @@ class Run:
         self.broker = VirtualBroker(settings={"headrace.slow.client.timeout.ms": str(1 << 30)})
         self.broker.with_topic("t", partitions=PARTITIONS, segment_bytes=1024, flush_messages=1)
         self.clients = [self.broker.client() for _ in range(CLIENTS)]
-        self.asked = [[] for _ in range(CLIENTS)]
+        self.asked: list[list[Any]] = [[] for _ in range(CLIENTS)]
 
     def take(self, step):
         if step.kind == "leave":

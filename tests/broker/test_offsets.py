@@ -1,5 +1,7 @@
 """ListOffsets, OffsetForLeaderEpoch and DeleteRecords: where a log begins, ends, and what was written when."""
 
+from typing import Any
+
 import pytest
 
 from headrace.model.errors import ErrorCode
@@ -17,7 +19,7 @@ T = WALL_START_MS
 
 def list_request(*asked, isolation=0, leader_epoch=-1):
     """`asked` are (topic, partition, timestamp)."""
-    topics = {}
+    topics: dict[Any, Any] = {}
     for topic, partition, timestamp in asked:
         part = list_offsets.ListOffsetsRequestPartition(
             partition_index=partition, timestamp=timestamp, current_leader_epoch=leader_epoch

@@ -1,5 +1,7 @@
 """Order of service when more connections are ready than a turn has time for."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +34,8 @@ def test_who_came_last_is_not_behind_a_thousand_that_came_at_once():
 @given(st.lists(st.tuples(st.sets(st.integers(0, 60)), st.integers(1, 9)), max_size=30))
 def test_everybody_is_served_once_in_each_round(turns):
     """Every ready connection is served after a bounded number of turns, and never twice in one."""
-    ready, owed = Ready(), {}
+    ready = Ready()
+    owed: dict[Any, Any] = {}
     for fresh, events_max in turns:
         for token in fresh:
             owed.setdefault(token, 0)

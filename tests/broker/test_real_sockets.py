@@ -3,6 +3,7 @@
 import selectors
 import socket
 import struct
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,8 @@ def test_small_and_large_records_there_and_back(broker, client):
     values = [bytes([65 + place]) * size for place, size in enumerate(sizes)]
     offsets = [client.produce("t", value) for value in values]
     assert offsets == list(range(offsets[0], offsets[0] + len(sizes)))
-    read, offset = [], offsets[0]
+    read: list[Any] = []
+    offset = offsets[0]
     while len(read) < len(values):
         got = client.fetch("t", offset, bytes_max=50_000_000, partition_bytes=50_000_000)
         read += got
@@ -149,7 +151,7 @@ def test_a_restart_in_the_same_folder_keeps_everything(tmp_path):
             client = SocketClient(broker.bootstrap_servers)
             for value in values[round_ * 10 : round_ * 10 + 10]:
                 client.produce("t", value)
-            read = []
+            read: list[Any] = []
             while len(read) < (round_ + 1) * 10:
                 read += client.fetch("t", len(read))
             assert read == values[: (round_ + 1) * 10]

@@ -1,5 +1,7 @@
 """From bytes to frames: whatever the slices, every frame comes once, whole and in order, in bounded memory."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,7 +114,7 @@ def test_many_frames_in_one_read_and_a_rest():
 def test_any_frames_of_several_peers_in_any_slices(sizes, slices, peers):
     receiving = Receiving()
     senders = [connection(ScriptedTransport(token)) for token in range(peers)]
-    whole = {sender: [] for sender in senders}
+    whole: dict[Any, list[Any]] = {sender: [] for sender in senders}
     for place, content in enumerate(contents(*sizes)):
         sender = senders[place % peers]
         whole[sender].append(content)

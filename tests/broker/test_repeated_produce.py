@@ -1,6 +1,7 @@
 """A producer's next request is recognised by its bytes, and answered as if it had been read field by field."""
 
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -114,7 +115,12 @@ BATCHES = st.fixed_dictionaries(
     }
 )
 NUMBERS = count()
-CONFIGS = ({}, {"message.timestamp.type": "LogAppendTime"}, {"compression.type": "gzip"}, {"max.message.bytes": "300"})
+CONFIGS: tuple[dict[str, str], ...] = (
+    {},
+    {"message.timestamp.type": "LogAppendTime"},
+    {"compression.type": "gzip"},
+    {"max.message.bytes": "300"},
+)
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +152,9 @@ def not_plain(repeat):
 
 
 def answers_to(node, topic, drawn):
-    client, sequences, told = node.client(), {}, []
+    client = node.client()
+    sequences: dict[Any, Any] = {}
+    told: list[Any] = []
     for place, asked in enumerate(drawn):
         producer = (asked["producer_id"], asked["epoch"])
         sequence = -1

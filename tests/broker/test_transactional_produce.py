@@ -1,5 +1,7 @@
 """Batches of transactions through the wire: what the coordinator is asked, who waits for it, and what is refused."""
 
+from typing import Any
+
 import pytest
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
@@ -25,7 +27,7 @@ class FakeTransactions:
 
     def check(self, transactional_id, producer_id, producer_epoch, partitions, *, add):
         self.asked.append((transactional_id, producer_id, producer_epoch, tuple(partitions), add))
-        proposal = Proposal()
+        proposal: Proposal[Any] = Proposal()
         self.proposals.append((proposal, tuple(partitions)))
         if self.next or self.always is not None:
             self.answer(self.next.pop(0) if self.next else self.always)

@@ -1,5 +1,7 @@
 """A booted node on virtual ports, and a Kafka client that speaks every API of it in any version."""
 
+from typing import Any
+
 from headrace.broker.node import Node
 from headrace.model.configs.values import BrokerConfig
 from headrace.ports.bundle import Ports
@@ -241,7 +243,7 @@ class Client:
         return values_of(self.fetch(topic, partition, offset, **options).records, offset)
 
     def read_all(self, topic, partition=0, offset=0):
-        found = []
+        found: list[Any] = []
         while True:
             values = values_of(self.fetch(topic, partition, offset).records, offset)
             if not values:
@@ -308,7 +310,7 @@ def fetch_request(
 ):
     """`wanted` are (topic name or id, partition, offset); `forget` are (topic, partition)."""
     key = "topic_id" if by_id else "topic"
-    topics = {}
+    topics: dict[Any, Any] = {}
     for topic, partition, offset in wanted:
         topics.setdefault(topic, []).append(
             fetch.FetchRequestPartition(

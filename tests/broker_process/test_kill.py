@@ -80,7 +80,7 @@ class Writer:
         if error is not None:
             self.failures.append(str(error))
             return
-        place = (message.partition(), message.offset())
+        place = (message.partition() or 0, message.offset() or 0)
         assert place not in self.acked, f"two acks for {place}"
         self.acked[place] = message.value() or b""
 

@@ -54,7 +54,7 @@ class ScriptedBroker:
 
     def _versions(self, version: int) -> tuple[int, bytes]:
         lowest, highest = self.served.get(ApiKey.API_VERSIONS, (0, 4))
-        keys = {**self.served, ApiKey.API_VERSIONS: (lowest, highest)}
+        keys: dict[Any, Any] = {**self.served, ApiKey.API_VERSIONS: (lowest, highest)}
         error, version = (35, 0) if version > highest else (0, version)
         response = api_versions.ApiVersionsResponse(
             error_code=error,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_handlers_bill_orders_and_put_bad_ones_aside() -> None:
                 producer.send("orders", '{"customer": "b"}')
                 producer.send("orders", "three apples")
                 producer.send("orders", '{"customer": "c", "count": 1, "price_cents": 5}')
-            found: dict[str, list[object]] = {"invoices": [], "orders.failed": []}
+            found: dict[str, list[Any]] = {"invoices": [], "orders.failed": []}
             with Consumer(*found, bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
                 for _ in range(WAIT_MS // 500):
                     for record in consumer.poll(timeout_ms=500):

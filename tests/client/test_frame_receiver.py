@@ -60,6 +60,7 @@ def test_a_buffer_is_used_again_when_nobody_looks_at_it() -> None:
     for fill in range(10):
         incoming.take(stream[:100])
         room = incoming.room()
+        assert room is not None
         room[:] = bytes([fill]) * len(room)
         held += incoming.filled(len(room))
         if fill >= 5:

@@ -1,4 +1,5 @@
 import math
+from functools import partial
 from typing import Any
 
 import pytest
@@ -166,7 +167,12 @@ def test_a_call_is_answered_whenever_one_address_is_good(kinds: list[str]) -> No
 def test_a_slow_broker_answers_after_a_further_one_was_tried() -> None:
     slow = answering()
     heard = bytearray()
-    world = World({1: lambda chunk: bytes(heard.extend(chunk) or ()), 2: silent}, ports=(1, 2))
+
+    def hear(chunk: bytes) -> bytes:
+        heard.extend(chunk)
+        return b""
+
+    world = World({1: hear, 2: silent}, ports=(1, 2))
     replies: list[Any] = []
     world.links.submit(ASK, replies.append)
     while len(world.network.connected_to) < 2:
@@ -290,8 +296,12 @@ def test_a_throttled_connection_is_left_alone_and_others_are_not() -> None:
     assert world.ask().cluster_id == "slow"
     began_ms = world.clock.now_ms
     replies: list[tuple[str, Any, float]] = []
+
+    def reply_to(name: str, reply: Any) -> None:
+        replies.append((name, reply, world.clock.now_ms))
+
     for name in ("first", "second"):
-        world.links.submit(ASK, lambda reply, name=name: replies.append((name, reply, world.clock.now_ms)))
+        world.links.submit(ASK, partial(reply_to, name))
     assert world.links.in_flight() == 2
     for _ in range(20):
         world.links.turn(1_000)

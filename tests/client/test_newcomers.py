@@ -92,9 +92,10 @@ def test_times_without_a_name(broker: EmbeddedBroker, attempt: Callable[[Any], A
 
 def test_times_of_a_producer_without_a_name(broker: EmbeddedBroker, topic: str) -> None:
     with Producer(broker.bootstrap_servers) as producer:
-        for attempt in (lambda: producer.flush(10), lambda: producer.close(10)):
+        attempts: list[Callable[..., Any]] = [producer.flush, producer.close]
+        for attempt in attempts:
             with pytest.raises(InvalidArgument, match=r"\(timeout_ms=10\), in milliseconds; for 10 seconds"):
-                attempt()
+                attempt(10)
         assert producer.send(topic, b"v").result(timeout_ms=WAIT_MS).offset == 0
 
 

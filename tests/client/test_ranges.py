@@ -49,7 +49,7 @@ class Leaders:
         return RangeReader(self.settings, self.cluster, wanted, held_bytes_max=held_bytes_max)
 
     def read(self, reader: RangeReader) -> list[FetchedBytes]:
-        pieces = []
+        pieces: list[Any] = []
         for _ in range(STEPS_MAX):
             if reader.is_done():
                 return pieces

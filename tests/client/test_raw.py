@@ -60,7 +60,9 @@ def values_in(piece: FetchedBytes) -> list[bytes | None]:
     return found
 
 
-def fetched(broker: EmbeddedBroker, ranges: dict[tuple[str, int], tuple[int, int]], **options: object) -> list[bytes]:
+def fetched(
+    broker: EmbeddedBroker, ranges: dict[tuple[str, int], tuple[int, int]], **options: object
+) -> list[bytes | None]:
     with RawFetcher(broker.bootstrap_servers, **options) as fetcher:
         return [value for piece in fetcher.fetch(ranges, timeout_ms=WAIT_MS) for value in values_in(piece)]
 

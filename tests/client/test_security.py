@@ -167,7 +167,8 @@ def ask(broker: ScriptedBroker, exchange: Callable[[], Exchange], chunk_bytes: i
         cluster=cluster,
         security=Security(exchange=exchange),
     )
-    engine, ended = Engine(links, clock), []
+    engine = Engine(links, clock)
+    ended: list[Any] = []
     engine.start(brokers.describe_cluster(cluster), deadline_ms=clock.now_ms + 5_000, ended=ended.append)
     while not ended:
         links.turn(1_000)

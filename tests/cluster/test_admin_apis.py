@@ -327,7 +327,12 @@ class TestTogether:
         node.world.run_until(lambda: len(broker.controller._pending) == 3)
         node.machine.spawner.release()
         answers = []
-        node.world.run_until(lambda: bool(answers.extend(pending.poll())) or len(answers) == 2)
+
+        def has_both():
+            answers.extend(pending.poll())
+            return len(answers) == 2
+
+        node.world.run_until(has_both)
         partition = broker.partitions.by_name[b"late"].partitions[0]
         assert (partition.config.segment_bytes, partition.log.config.segment_bytes) == (2_000_000, 2_000_000)
 

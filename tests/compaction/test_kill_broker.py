@@ -37,7 +37,8 @@ def write_until_killed(broker: EmbeddedBroker, state: dict[bytes, int], begin: i
 
     def delivered(error: object, message: confluent_kafka.Message) -> None:
         if error is None:
-            acknowledged[message.key()] = max(acknowledged.get(message.key(), -1), int(message.value()))
+            key = message.key() or b""
+            acknowledged[key] = max(acknowledged.get(key, -1), int(message.value()))
 
     settings = {
         "bootstrap.servers": broker.bootstrap_servers,

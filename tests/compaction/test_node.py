@@ -1,6 +1,8 @@
 """A whole node on virtual ports that compacts all the time, is killed and loses its power; and what stops a pass."""
 
 import errno
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -129,11 +131,10 @@ class Table:
         while passes != self.compactor.passes_ended:
             passes = self.compactor.passes_ended
             began_ms = self.world.time.now_ms
-            self.world.run_until(
-                lambda began_ms=began_ms: (
-                    self.world.time.now_ms > began_ms + 400 and not self.virtual.machine.spawner.in_flight()
-                )
-            )
+            self.world.run_until(partial(self._rests_after, began_ms + 400))
+
+    def _rests_after(self, at_ms: float) -> bool:
+        return self.world.time.now_ms > at_ms and not self.virtual.machine.spawner.in_flight()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -293,8 +294,13 @@ def test_offsets_by_time_while_segments_are_exchanged() -> None:
     table.client.send(ApiKey.LIST_OFFSETS, 7, request)
     table.await_passes(1)
     spawner.release()
-    answers: list[object] = []
-    table.world.run_until(lambda: bool(answers.extend(table.client.poll()) or answers))
+    answers: list[Any] = []
+
+    def has_answer() -> bool:
+        answers.extend(table.client.poll())
+        return bool(answers)
+
+    table.world.run_until(has_answer)
     found = answers[0].topics[0].partitions[0]
     assert found.error_code == 0
     assert found.offset == table.read()[0][0] == 54

@@ -45,7 +45,12 @@ class VirtualClient:
     def ask(self, api_key: int, version: int, message: object) -> Any:
         self.send(api_key, version, message)
         answers: list[Any] = []
-        self._world.run_until(lambda: bool(answers.extend(self.poll()) or answers) or self._connection.is_closed())
+
+        def has_ended() -> bool:
+            answers.extend(self.poll())
+            return bool(answers) or self._connection.is_closed()
+
+        self._world.run_until(has_ended)
         assert answers, "the node closed the connection"
         return answers[0]
 

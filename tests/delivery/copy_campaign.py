@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -63,7 +64,7 @@ class CopyCampaign:
         self.rows = _rows(range(messages))
         self.broker = FaultyBroker(Path(folder) / "data", port=reserved_port(), settings=SETTINGS)
         self.source = random.Random(seed)
-        self.kills = Counter()
+        self.kills: Counter[Any] = Counter()
         self._copy = None
 
     def __enter__(self):
@@ -205,7 +206,8 @@ class CopyCampaign:
             }
         )
         consumer.assign([TopicPartition(TARGET, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
-        rows, ended = {}, set()
+        rows: dict[Any, Any] = {}
+        ended: set[Any] = set()
         deadline = time.monotonic() + FINISH_S_MAX
         while len(ended) < PARTITIONS:
             assert time.monotonic() < deadline, "the target cannot be read to its end"
@@ -218,7 +220,7 @@ class CopyCampaign:
         return rows
 
     def sent(self):
-        rows = {}
+        rows: dict[Any, Any] = {}
         for key, value in self.rows:
             rows.setdefault(key, []).append(value)
         return rows

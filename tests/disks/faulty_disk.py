@@ -9,6 +9,7 @@ import re
 import signal
 import threading
 from collections import Counter
+from typing import Any
 
 from headrace.ports.real.disk import RealDisk
 
@@ -51,7 +52,7 @@ class FaultyDisk(RealDisk):
 
     def __init__(self, *, point=None, number=0, when=BEFORE, error=None):
         super().__init__()
-        self.counts = Counter()
+        self.counts: Counter[Any] = Counter()
         self._armed = False
         self._point, self._number, self._when, self._error = point, number, when, error
         self._paths = {}

@@ -1,5 +1,7 @@
 """A data folder with every kind of file in it, what a reader must find there, and what damage does to it."""
 
+from typing import Any
+
 from headrace.broker.cluster import metadata_log
 from headrace.log.errors import LogError
 from headrace.model.errors import ErrorCode
@@ -93,7 +95,8 @@ def _files(disk, folder):
 
 def _read(client, topic, partition):
     """({offset: value}, what stopped the reader): as a client that checks checksums sees the partition."""
-    found, offset = {}, 0
+    found: dict[Any, Any] = {}
+    offset = 0
     for _ in range(FETCHES_MAX):
         answer = client.fetch(topic, partition, offset)
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and offset == 0 and answer.log_start_offset > 0:

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from struct import Struct
+from typing import Any
 
 from headrace.model.errors import ErrorCode
 from headrace.wire import frames
@@ -33,7 +34,7 @@ class Connection:
         self._socket = socket.create_connection((host, int(port)), timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = bytearray()
-        self._asked = deque()
+        self._asked: deque[Any] = deque()
         self._next = 0
 
     def send(self, api_key, version, message):
@@ -117,7 +118,7 @@ class Producer(threading.Thread):
         self._producer_id = None
         self._sequences = dict.fromkeys(targets, 0)
         self._count = 0
-        self._unacked = deque()
+        self._unacked: deque[Any] = deque()
         self._stopping = threading.Event()
         self._abandoned = False
         self.refused = 0
@@ -254,7 +255,7 @@ def fetch_once(connection, topic, partition, offset):
 
 def read_from(connection, topic, partition, offset):
     """(offset, value) of every record from there to the high watermark; batches are whole and their checksums right."""
-    found = []
+    found: list[Any] = []
     while True:
         answer = fetch_once(connection, topic, partition, offset)
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and offset < answer.log_start_offset:

@@ -1,6 +1,7 @@
 """Flipped bits, truncations, zeros, swapped sectors in every kind of file: rebuilt or refused, not served as good."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,8 @@ def _small_snapshots():
 
 def uncovered(content):
     """Positions of a segment that no checksum covers."""
-    found, position = set(), 0
+    found: set[Any] = set()
+    position = 0
     while position + HEADER.size <= len(content):
         length = HEADER.unpack_from(content, position)[LENGTH]
         if length <= 0:

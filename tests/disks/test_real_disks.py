@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -125,7 +126,7 @@ def test_few_file_descriptors_slow_down_but_break_nothing(tmp_path):
         for writer in writers:
             writer.start()
         wait_for(lambda: len(ledger) > 200, "nothing is written")
-        crowd = []
+        crowd: list[Any] = []
         while len(crowd) < OPEN_FILES_MAX + 20:  # the listener's backlog takes those that are not accepted
             crowd.append(Connection(broker.address))
         acked = len(ledger)

@@ -136,6 +136,7 @@ def test_the_scrub_is_no_faster_than_configured():
             began = (broker.machine.clock.monotonic_ms(), scrubber.bytes_read)
         if scrubber.rounds:
             break
+    assert began is not None
     elapsed_ms = broker.machine.clock.monotonic_ms() - began[0]
     assert scrubber.rounds == 1 or elapsed_ms > 10_000
     assert (scrubber.bytes_read - began[1]) <= 1024 * elapsed_ms / 1000 + 1300

@@ -1,6 +1,6 @@
 """A group coordinator with a log, a clock and members that remember the responses they got."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headrace.core.coordination.machine import Producer
 from headrace.core.groups.commands import (
@@ -65,7 +65,7 @@ def compacted_log(log):
     """Return what a compaction leaves at most: below the first open transaction only the last record of every key,
     without tombstones and without what was aborted; everything from there on."""
     outcomes = {}
-    open_from = {}
+    open_from: dict[Any, Any] = {}
     """Of each producer with an open transaction, the places of its records."""
     for place, entry in enumerate(log):
         if isinstance(entry, Marker):

@@ -1,6 +1,7 @@
 """Members of both protocols in one group, as good clients behave."""
 
 from struct import pack
+from typing import Any
 
 from headrace.core.groups.commands import JoinResult, SyncResult
 from headrace.core.groups.subscriptions import assigned_partitions, assignment_of
@@ -15,7 +16,7 @@ def subscription(*topics, owned=None, version=1):
     """As a consumer of the classic protocol writes it."""
     content = pack(">hi", version, len(topics)) + b"".join(_text(topic) for topic in topics) + pack(">i", -1)
     if version >= 1:
-        by_topic = {}
+        by_topic: dict[Any, Any] = {}
         for topic, partition in owned or ():
             by_topic.setdefault(topic, []).append(partition)
         content += pack(">i", len(by_topic))
@@ -71,7 +72,8 @@ class MixedHarness(ConsumerHarness):
         if self.member(name).leads and self.group is not None and self.group.members:
             names = {each.member_id: each.name for each in self.members.values()}
             present = [names[member_id] for member_id in self.group.members if member_id in names]
-            shares = {each: [] for each in present}  # no member, if a restart brought back only one that has left
+            # No member is there if a restart brought back only one that has left.
+            shares: dict[Any, list[Any]] = {each: [] for each in present}
             for partition in range(self.catalog.topics["t"] if present else 0):
                 shares[present[partition % len(present)]].append(("t", partition))
             assignments = {each: assignment_of(parts, 1) for each, parts in shares.items()}

@@ -8,6 +8,8 @@ Of groups that move between the protocols: `come` and `share` are a join and a s
 whose leader deals out its six partitions; `consume` and `quit` are heartbeats of a member of KIP-848.
 """
 
+from typing import Any
+
 from headrace.core.groups.commands import ConsumerHeartbeatResult, JoinResult, SyncResult
 from headrace.core.groups.subscriptions import assigned_partitions
 from headrace.model.errors import ErrorCode
@@ -58,7 +60,7 @@ class Runner:
         self.harness = MixedHarness(initial_rebalance_delay_ms=3_000)
 
     def run(self, commands):
-        lines = []
+        lines: list[Any] = []
         for command in commands:
             words = command.partition("#")[0].split()
             if words:

@@ -1,5 +1,7 @@
 """Any order of events: the log tells the live state after each, nothing has two owners, strangers commit nothing."""
 
+from typing import Any
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -68,7 +70,7 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(name=NAMES, stale=st.integers(0, 3))
     def sync(self, name, stale):
         member, group = self.harness.member(name), self.harness.group
-        assignments = {}
+        assignments: dict[Any, Any] = {}
         if member.leads and group is not None:
             names = [each for each in "abcsz" if self.harness.member(each).member_id in group.members]
             for partition in range(PARTITIONS):

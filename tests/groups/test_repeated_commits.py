@@ -315,9 +315,12 @@ class TestWrites:
 def test_one_that_never_repeats_itself_is_not_learned_for_ever(broker, group, monkeypatch):
     learned = []
     original = offset_commit_templates._new_template
-    monkeypatch.setattr(
-        offset_commit_templates, "_new_template", lambda *arguments: learned.append(1) or original(*arguments)
-    )
+
+    def learn(*arguments):
+        learned.append(1)
+        return original(*arguments)
+
+    monkeypatch.setattr(offset_commit_templates, "_new_template", learn)
     client = GroupClient(broker)
     for number in range(50):
         assert client.commit({0: 1}, group=f"{group} {number % 7}") == [NONE]

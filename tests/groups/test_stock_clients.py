@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import time
+from typing import Any
 
 import confluent_kafka
 import kafka
@@ -54,7 +55,7 @@ def consumer(broker, group, **options):
 
 def poll_until(consumers, reached):
     """Poll everyone in turn; the messages of each."""
-    messages = [[] for _ in consumers]
+    messages: list[list[Any]] = [[] for _ in consumers]
     deadline = time.monotonic() + WAIT_S
     while not reached(messages):
         assert time.monotonic() < deadline, f"not reached with {[len(each) for each in messages]} messages"

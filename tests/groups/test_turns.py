@@ -1,6 +1,7 @@
 """Many groups and many members: what one turn does of it, counted."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ class TurnsOf:
     """Number of calls in each turn."""
 
     def __init__(self, broker, monkeypatch, owner, name):
-        self.by_turn = Counter()
+        self.by_turn: Counter[Any] = Counter()
         original = getattr(owner, name)
 
         def counted(*arguments, **options):

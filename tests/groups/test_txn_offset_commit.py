@@ -2,6 +2,7 @@
 
 import errno
 import random
+from typing import Any
 
 import pytest
 
@@ -162,8 +163,13 @@ def test_zombies_are_fenced(broker, client, producer):
 
 def test_an_answer_that_a_marker_has_overtaken_does_not_count(broker, client, producer):
     """The coordinator of the transaction says yes, and the transaction is over before that arrives."""
-    checked = []
-    broker.node.broker.transactions.check = lambda *_arguments, **_options: checked.append(Proposal()) or checked[-1]
+    checked: list[Any] = []
+
+    def check(*_arguments, **_options):
+        checked.append(Proposal())
+        return checked[-1]
+
+    broker.node.broker.transactions.check = check
     waiting = producer.send_offsets({0: 5})
     broker.run_until(lambda: checked)
     partition = broker.partition("__consumer_offsets")
@@ -190,7 +196,7 @@ def test_an_answer_that_a_marker_has_overtaken_does_not_count(broker, client, pr
     ],
 )
 def test_what_the_coordinator_of_the_transaction_says_is_passed_on(broker, client, producer, said, told):
-    answer = Proposal()
+    answer: Proposal[Any] = Proposal()
     answer.complete({("__consumer_offsets", 0): said})
     broker.node.broker.transactions.check = lambda *_arguments, **_options: answer
     assert producer.commit_offsets({0: 5}) == [told]
@@ -286,7 +292,7 @@ def test_a_compacted_log_tells_the_same(seed):
 
 
 def test_a_coordinator_that_does_not_answer_is_not_waited_for_for_ever(broker, client, producer, monkeypatch):
-    unanswered = Proposal()
+    unanswered: Proposal[Any] = Proposal()
     monkeypatch.setattr(broker.node.broker.transactions, "check", lambda *_arguments, **_options: unanswered)
     asked = producer.send_offsets({0: 5})
     broker.pass_time(CHECK_WAIT_MS_MAX - 500)

@@ -3,6 +3,8 @@
 import os
 import socket
 import struct
+from collections.abc import Mapping
+from functools import partial
 
 import pytest
 
@@ -41,6 +43,10 @@ def test_thousands_of_topic_names(ground: Ground) -> None:
             assert len(answer) > TOPIC_NAMES * 20
 
 
+def has_more_errors_than(before: float, found: Mapping[str, float]) -> bool:
+    return found["headrace_protocol_errors_total"] > before
+
+
 def _refused(ground: Ground, request: bytes) -> None:
     resident = ground.resident_bytes()
     with ground.attacked() as goes_on:
@@ -52,7 +58,7 @@ def _refused(ground: Ground, request: bytes) -> None:
                 except (BrokenPipeError, ConnectionResetError):
                     pass  # the broker need not read it all
                 assert connection.is_closed_by_broker()
-            ground.wait_until(lambda found, n=refused: found["headrace_protocol_errors_total"] > n, "a protocol error")
+            ground.wait_until(partial(has_more_errors_than, refused), "a protocol error")
     assert ground.resident_bytes() - resident < RESIDENT_GROWTH_MAX
 
 

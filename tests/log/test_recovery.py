@@ -1,5 +1,7 @@
 """Logs after a crash at every byte: torn tails, zeros, lost indexes, damaged checkpoints and snapshots."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,7 +167,7 @@ def test_only_a_cut_of_something_else_than_reserved_space_is_synced(
     disk = virtual_disk()
     ends = small_log(disk)
     put_content(disk, LOG, content_of(disk, LOG) + behind)
-    syncs = []
+    syncs: list[Any] = []
     monkeypatch.setattr(disk, "data_sync", syncs.append)
     log = open_log(disk, CONFIG)
     assert (log.end_offset, log.recovered.damage, disk.file_size(LOG)) == (8, "", ends[-1])

@@ -3,6 +3,7 @@
 import errno
 import os
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -84,7 +85,7 @@ def test_more_than_the_kernel_is_given_go_to_threads(spawner, network, file):
 def test_what_cannot_be_synced_is_an_error_of_its_own(spawner, network, file):
     reader, writer = os.pipe()
     os.close(writer)
-    failed = []
+    failed: list[Any] = []
     try:
         ends = run(spawner, network, RealDisk(), [file, reader, file], failed)
     finally:

@@ -4,7 +4,9 @@ import selectors
 import signal
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,7 @@ pytestmark = pytest.mark.process
 
 POLL_MS = 60_000
 
-WAITERS = {
+WAITERS: dict[str, Callable[[], Any]] = {
     "epoll": EpollWaiter,
     "selectors": SelectorWaiter,
     "poll": lambda: SelectorWaiter(selectors.PollSelector()),
@@ -179,7 +181,7 @@ def test_connect_is_begun_and_stands_when_writable(network, listener):
     transport = network.connect("127.0.0.1", listener.port)
     assert transport.peer_address == f"127.0.0.1:{listener.port}"
     network.watch(transport.token, WRITABLE)
-    seen = {}
+    seen: dict[Any, Any] = {}
     while len(seen) < 2:
         seen.update(network.poll(POLL_MS))
     assert seen == {listener.token: READABLE, transport.token: WRITABLE}

@@ -1,5 +1,6 @@
 import os
 import threading
+from functools import partial
 
 import pytest
 
@@ -77,8 +78,13 @@ def test_exceptions_are_delivered(spawner, wakes):
 
 def test_a_completion_that_raises_keeps_no_other_from_running(spawner, wakes):
     seen = []
+
+    def fail_if_even(number, _result, _error):
+        seen.append(number)
+        assert 1 // (number % 2)
+
     for number in range(4):
-        spawner.submit(lambda: None, lambda _result, _error, number=number: seen.append(number) or 1 // (number % 2))
+        spawner.submit(lambda: None, partial(fail_if_even, number))
     while len(spawner._ended) < 4:
         wakes.await_one()
     with pytest.raises(ExceptionGroup, match="2 completions failed"):

@@ -1,6 +1,7 @@
 """Raft replicas whose messages, syncs and time move only when a test says so."""
 
 from collections import deque
+from typing import Any
 
 from headrace.core.raft.entries import StateSnapshot, Stored
 from headrace.core.raft.events import DeadlinePassed, Received, SnapshotChunkRead, SnapshotTaken, Synced
@@ -33,7 +34,7 @@ class Replica:
         )
         self.machine = None
         self.holds_syncs = False
-        self.unsynced = deque()
+        self.unsynced: deque[Any] = deque()
         self.applied = []
 
     @property
@@ -67,7 +68,7 @@ class Harness:
         founders = voter_set(*(key(str(node)) for node in range(1, voters + 1)))
         self.now_ms = 0.0
         self.replicas = {}
-        self.messages = deque()
+        self.messages: deque[Any] = deque()
         self.outcomes = []
         self.sent = []
         self.cuts = set()

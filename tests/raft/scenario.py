@@ -8,6 +8,8 @@ cut NODE ... | NODE ...    heal      crash NODE ...    start NODE ...    wipe NO
 hold-syncs NODE    sync NODE    state [NODE ...]    log [NODE ...]
 """
 
+from typing import Any
+
 from headrace.core.raft.events import AddVoter, Propose, Read, RemoveVoter, TransferLeadership
 from headrace.sim.machines.text import message_text, outcome_text, voters_text
 from tests.groups.scenario import MARK, parts
@@ -26,7 +28,7 @@ class Runner:
         self.harness = Harness()
 
     def run(self, commands):
-        lines = []
+        lines: list[Any] = []
         for command in commands:
             words = command.partition("#")[0].split()
             if words:

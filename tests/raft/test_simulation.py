@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ SEEDS_TO_NOTICE_MAX = 200
 @pytest.mark.usefixtures("virtual_world_only")
 @pytest.mark.parametrize(("voters", "seeds"), [(3, SEEDS_OF_THREE), (5, SEEDS_OF_FIVE)])
 def test_invariants_hold_under_faults(voters, seeds):
-    met = Counter()
+    met: Counter[Any] = Counter()
     for seed in seeds:
         result = run_raft_seed(seed, voters=voters)
         assert result.ok, f"{result.last_line} (voters={voters})\n" + "\n".join(result.tail)

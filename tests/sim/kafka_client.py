@@ -1,5 +1,7 @@
 """A Kafka client for tests: it asks, and steps the world until the answer is here."""
 
+from typing import Any
+
 from headrace.sim.node import HOST, PORT
 from headrace.sim.workloads import requests
 from headrace.sim.workloads.connection import KafkaConnection
@@ -22,7 +24,7 @@ class KafkaClient(KafkaConnection):
 
     def await_answers(self, count):
         """Return this number of answers, or fewer if the node closes the connection before the first."""
-        answers = []
+        answers: list[Any] = []
 
         def arrived():
             answers.extend(message for _, message in self.poll())
@@ -52,7 +54,8 @@ class KafkaClient(KafkaConnection):
 
     def read_all(self, topic, partition):
         """Every record below the high watermark as (offset, value), checked batch by batch."""
-        found, offset = [], 0
+        found: list[Any] = []
+        offset = 0
         while True:
             answer = self.fetch(topic, partition, offset)
             assert answer.error_code == 0, answer.error_code

@@ -5,6 +5,7 @@ A patch gets pytest's MonkeyPatch. `make chaos` publishes how many seeds each on
 
 from collections import deque
 from dataclasses import replace
+from typing import Any
 
 from headrace.broker.cluster.proposal import Proposal
 from headrace.broker.coordinators.host import CoordinatorHost
@@ -240,7 +241,7 @@ def fence_no_producers(patch):
             return APPEND
 
     def agree(transactions, transactional_id, producer_id, producer_epoch, partitions, *, add):
-        agreed = Proposal()
+        agreed: Proposal[Any] = Proposal()
         agreed.complete(dict.fromkeys(partitions, ErrorCode.NONE))
         return agreed
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -48,7 +49,7 @@ def test_the_trace_does_not_depend_on_the_hash_seed_of_the_interpreter(scenario)
 
 
 def test_every_event_is_shown_and_counted():
-    shown = []
+    shown: list[Any] = []
     result = run_seed(4, minutes=SHORT_MINUTES, show=shown.append)
     assert len(shown) == result.events
     assert "machine node boot 1" in shown

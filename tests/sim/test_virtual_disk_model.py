@@ -1,5 +1,7 @@
 """The virtual disk against a model of what a power cut may not touch."""
 
+from typing import Any
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -122,7 +124,7 @@ class DiskAgainstModel(RuleBasedStateMachine):
         survived = self.disk.list_directory(FOLDER)
         if not self.names_changed:
             assert survived == sorted(self.synced_names)
-        after = {}
+        after: dict[Any, Any] = {}
         for name in survived:
             handle = self.handle(name)
             content = self.disk.read(handle, 1 << 20, 0)

@@ -1,4 +1,6 @@
 import functools
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,8 @@ def new_spawner(seed=1, **options):
 
 def submit_numbers(spawner, count):
     """Operations and completions that note their number: (what ran, what completed)."""
-    ran, completed = [], []
+    ran: list[Any] = []
+    completed: list[Any] = []
     for number in range(count):
         spawner.submit(
             functools.partial(ran.append, number),
@@ -78,8 +81,13 @@ def test_an_exception_is_the_second_argument():
 def test_a_completion_that_raises_keeps_no_other_from_running():
     spawner = new_spawner(delay_turns_max=0)
     seen = []
+
+    def fail_at_first(number, _result, _error):
+        seen.append(number)
+        assert 1 // number
+
     for number in range(2):
-        spawner.submit(lambda: None, lambda _result, _error, number=number: seen.append(number) or 1 // number)
+        spawner.submit(lambda: None, partial(fail_at_first, number))
     with pytest.raises(ZeroDivisionError):
         spawner.run_completions()
     assert seen == [0, 1]

@@ -6,6 +6,8 @@ commit NAME        abort NAME        retry NAME commit|abort        markers-writ
 restart            state             use NAME PRODUCER/EPOCH                script-epoch EPOCH
 """
 
+from typing import Any
+
 from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.commands import ProducerResult
 from headrace.model.errors import ErrorCode
@@ -34,7 +36,7 @@ class Runner:
         self.harness = Harness()
 
     def run(self, commands):
-        lines = []
+        lines: list[Any] = []
         for command in commands:
             words = command.partition("#")[0].split()
             if words:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,7 +118,7 @@ def test_many_ids_are_looked_at_some_a_turn():
     assert not harness.machine.tables.transactions
 
 
-_EMPTY = (TransactionState.EMPTY, 1_000, frozenset(), -1, 0)
+_EMPTY: tuple[Any, ...] = (TransactionState.EMPTY, 1_000, frozenset(), -1, 0)
 
 
 def test_a_transaction_has_a_limited_number_of_partitions():

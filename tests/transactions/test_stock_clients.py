@@ -76,7 +76,7 @@ def test_librdkafka_copies_exactly_once(broker):
         assert messages
         producer.begin_transaction()
         for message in messages:
-            producer.produce(target, message.value() + b"!")
+            producer.produce(target, (message.value() or b"") + b"!")
         producer.send_offsets_to_transaction(
             consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), WAIT_S
         )

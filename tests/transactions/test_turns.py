@@ -1,6 +1,7 @@
 """Many transactions whose time is up at once: what one turn does of it, counted."""
 
 from collections import Counter
+from typing import Any
 
 from headrace.broker.coordinators.markers import MARKERS_PER_TURN
 from headrace.broker.partitions.leader import LedPartition
@@ -26,7 +27,8 @@ def test_timeouts_are_dealt_with_some_a_turn(monkeypatch):
         client.transactional_id = name
         assert client.init(timeout_ms=60_000) is ErrorCode.NONE
         assert client.add(0) == [ErrorCode.NONE]
-    fenced, marked = Counter(), Counter()
+    fenced: Counter[Any] = Counter()
+    marked: Counter[Any] = Counter()
     time_out, append_marker = TransactionCoordinator._time_out, LedPartition.append_marker
 
     def counted_time_out(*arguments):

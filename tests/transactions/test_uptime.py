@@ -129,7 +129,7 @@ def test_an_uptime_record_is_passed_over_by_other_readers():
     assert TransactionRecords().decode(key, value) == record
     assert TransactionRecords().decode(key, None) is None
     with pytest.raises(RecordRefused):
-        TransactionRecords().decode(key, b"\0\7" + value[2:])
+        TransactionRecords().decode(key, b"\0\7" + (value or b"")[2:])
 
 
 def test_a_record_of_a_release_without_uptimes_counts_from_the_upgrade_on():

@@ -23,7 +23,8 @@ def versions_of(message: Message) -> range:
 
 def entity_class(message: Message, version: int) -> Any:
     kind = EntityType.request if message.kind == "Request" else EntityType.response
-    module, _, name = schema_name_map[api_key_map[message.api_key]][version][kind].partition(":")
+    names: Any = schema_name_map[api_key_map[message.api_key]][version]
+    module, _, name = names[kind].partition(":")
     return getattr(import_module(module), name)
 
 

@@ -14,6 +14,7 @@ from headrace.wire.frames import (
     response_frame,
     response_header,
 )
+from headrace.wire.schemas.notation import Message
 from tests.wire import kafka_python_oracle, samples
 
 REQUESTS = [
@@ -24,7 +25,7 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize("message", REQUESTS)
-def test_request_frames_are_those_of_kafka_python(message: samples.Message) -> None:
+def test_request_frames_are_those_of_kafka_python(message: Message) -> None:
     cls = kafka_python_oracle.CLASSES[message.name]
     for version in samples.versions_of(message):
         theirs = cls(version=version)

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from headrace.wire import metadata
 from headrace.wire.errors import ProtocolError
-from headrace.wire.messages.metadata import MAX_VERSION, MetadataResponse, MetadataResponseTopic, decode_request
+from headrace.wire.messages.metadata import (
+    MAX_VERSION,
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseTopic,
+    decode_request,
+)
 from headrace.wire.messages.metadata import encode_response as generated
 from tests.wire import samples
 
@@ -113,7 +119,7 @@ def scanned(body: bytes, version: int, at_once: int) -> tuple[list[tuple[bytes, 
     return topics, flags_of(rest)
 
 
-def flags_of(request: metadata.MetadataRequest) -> list[bool]:
+def flags_of(request: MetadataRequest) -> list[bool]:
     return [
         request.allow_auto_topic_creation,
         request.include_cluster_authorized_operations,

@@ -3,6 +3,7 @@
 import os
 import signal
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -47,6 +48,14 @@ def scraped(command: Running) -> list[str]:
     return found
 
 
+def has_scraped(command: Running, lines: set[str]) -> bool:
+    return lines <= set(scraped(command))
+
+
+def has_said(command: Running, text: str) -> bool:
+    return text in "\n".join(command.lines)
+
+
 @pytest.mark.timeout(TEST_SECONDS_MAX)
 @pytest.mark.xdist_group("spark")
 def test_a_run_says_what_died_starts_again_and_ends_when_its_attempts_are_over(
@@ -59,20 +68,23 @@ def test_a_run_says_what_died_starts_again_and_ends_when_its_attempts_are_over(
     def written() -> list[int]:
         return sorted(row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out")))
 
+    def has_written(count: int) -> bool:
+        return written() == list(range(count))
+
     with running("run", str(folder), "--master", "local[2]", "--metrics", "127.0.0.1:0", *call) as run:
         victims = [SPARKS_JAVA, "headrace"]
         for number, word in enumerate(victims):
             send(broker.bootstrap_servers, name, [{"id": number}])
-            wait_until(lambda count=number + 1: written() == list(range(count)), "a row", WAIT_S_MAX)
+            wait_until(partial(has_written, number + 1), "a row", WAIT_S_MAX)
             expected = {
                 f'headrace_pipeline_rows_total{{pipeline="{name}",kind="written"}} {number + 1}',
                 f'headrace_pipeline_restarts_total{{pipeline="{name}"}} {number}',
             }
-            wait_until(lambda lines=expected: lines <= set(scraped(run)), "the counters", WAIT_S_MAX)
+            wait_until(partial(has_scraped, run, expected), "the counters", WAIT_S_MAX)
             (victim,) = started_by(run, word)[:1]
             os.kill(victim.pid, signal.SIGKILL)
             what = "Spark's Java process" if word == SPARKS_JAVA else "the process that drives Spark"
-            run.wait_for(lambda text=f"{what} (pid {victim.pid}) was killed by SIGKILL": text in "\n".join(run.lines))
+            run.wait_for(partial(has_said, run, f"{what} (pid {victim.pid}) was killed by SIGKILL"))
         assert run.end() == 1
     said = "\n".join(run.lines)
     assert "restart 1 of 1 in 0.1 s after: Spark's Java process" in said

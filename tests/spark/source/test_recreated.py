@@ -1,6 +1,7 @@
 """A topic that is deleted and created again between the planning of a batch and its reading: without Spark."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
@@ -19,7 +20,7 @@ from tests.spark.source.topics import produce
 pytestmark = pytest.mark.process
 
 SCHEMA = StructType([StructField("value", BinaryType())])
-Read = Callable[[], list[bytes]]
+Read = Callable[[], list[Any]]
 PLANS = ("stream", "broker", "auto", "direct")
 
 

@@ -105,7 +105,7 @@ def test_closed_segments_come_from_files_and_the_tail_from_the_broker(broker: Em
     assert all(isinstance(each, ScanPiece) for each in whole)
 
 
-def offsets_of(pieces: list, options: SourceOptions) -> list[int]:
+def offsets_of(pieces: list, options: SourceOptions) -> list[int | None]:
     from pyspark.sql.types import LongType, StructField, StructType
 
     schema = StructType([StructField("offset", LongType())])

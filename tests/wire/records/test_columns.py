@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy
 import pyarrow
@@ -160,7 +161,7 @@ def test_garbage_and_cut_batches_are_refused(helper: Helper | None, data: bytes,
     whole = bytes(build_batch([NewRecord(1, b"k", b"v" * 100)]))
     for bad in (whole + data, whole[:-cut], data):
         if bad and bad != whole:
-            expected = outcome(lambda bad=bad: read_plainly(bad, 0, 2**62, None))
+            expected = outcome(partial(read_plainly, bad, 0, 2**62, None))
             assert outcome(partial(read_as_columns, bad, 0, 2**62, None, helper)) == expected
 
 
@@ -180,7 +181,10 @@ def test_every_flipped_bit_is_seen(helper: Helper | None) -> None:
 )
 def test_transactions_are_read_alike(helper: Helper | None, steps: list[tuple[int, str]]) -> None:
     """Producers write, commit and abort in any order; both isolation levels are compared."""
-    data, offset, opened, aborted = bytearray(), 0, {}, []
+    data = bytearray()
+    offset = 0
+    opened: dict[Any, Any] = {}
+    aborted: list[Any] = []
     for producer, step in steps:
         if step in ("records", "plain"):
             is_open = step == "records"
