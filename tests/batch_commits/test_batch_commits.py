@@ -261,7 +261,7 @@ class BareMachine:
             key, value = TransactionRecords().encode(record)
             self.keys[key] = value
             self.records += 1
-        return decision.answers[-1].response
+        return decision.responses[-1].response
 
     def write(self, writer):
         command = AddPartitions(

@@ -51,7 +51,7 @@ class ConsumerHarness(Harness):
             client_host="/127.0.0.1",
         )
         decision = self.run(lambda machine, now: machine.consumer_heartbeat(command, Ticket(name, "beat"), now))
-        result = decision.answers[-1].response
+        result = decision.responses[-1].response
         if result.error is ErrorCode.NONE:
             consumer.epoch = result.epoch
             if result.assignment is not None and not keep:

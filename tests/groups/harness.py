@@ -125,7 +125,7 @@ class Harness(PassingTime):
             producer_id = NO_PRODUCER_ID if decision.producer is None else decision.producer.producer_id
             self.log.append(Entry(producer_id, key, value))
         self.check()
-        for ticket, response in decision.answers:
+        for ticket, response in decision.responses:
             self._learn(ticket, response)
             self.outcomes.append((ticket, response))
         return decision
@@ -259,7 +259,7 @@ class Harness(PassingTime):
         decision = self.run(lambda machine, _now: machine.offset_requests.fetch(command, Ticket("", "fetch")))
         return {
             (each.topic, each.partition): each.committed.offset if each.committed else each.error or None
-            for each in decision.answers[0].response
+            for each in decision.responses[0].response
         }
 
     def delete_group(self, group=GROUP):

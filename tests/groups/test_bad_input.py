@@ -247,7 +247,7 @@ def test_a_group_of_many_members_whose_broker_assigns():
             client_id="client",
             client_host="/host",
         )
-        return machine.consumer_heartbeat(command, object(), Now(0.0, 0)).answers[-1].response
+        return machine.consumer_heartbeat(command, object(), Now(0.0, 0)).responses[-1].response
 
     assert beat("late", 0, (), ("t",)).epoch == 5, "who joins waits for the next target"
     assert beat("7", -1, None).error is NONE

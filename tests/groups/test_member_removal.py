@@ -18,7 +18,7 @@ def take_out(harness, *members):
     """The errors, one for each (member id, instance id)."""
     leaving = [LeavingMember(*member) for member in members]
     decision = harness.remove(leaving, Ticket("admin", "leave"))
-    return [result.error for result in decision.answers[-1].response]
+    return [result.error for result in decision.responses[-1].response]
 
 
 def test_members_of_the_new_protocol_by_id_and_by_instance():

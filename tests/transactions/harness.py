@@ -73,13 +73,13 @@ class Harness(PassingTime):
             assert machine.tables.transactions == self.machine.tables.transactions
             assert machine.tables.owners == self.machine.tables.owners
             assert machine.tables.pools.by_owner == self.machine.tables.pools.by_owner
-        for ticket, response in decision.answers:
+        for ticket, response in decision.responses:
             if ticket.kind == "markers":
                 self.endings += response
             else:
                 self._learn(ticket, response)
             self.outcomes.append((ticket, response))
-        if any(ticket.kind == "markers" for ticket, _ in decision.answers):
+        if any(ticket.kind == "markers" for ticket, _ in decision.responses):
             self.watch()
         return decision
 
@@ -152,7 +152,7 @@ class Harness(PassingTime):
         decision = self.run(
             lambda machine, _now: machine.verify_partitions(transactional_id, producer, partitions, ticket)
         )
-        return decision.answers[0].response
+        return decision.responses[0].response
 
     def end(self, name, *, commit=True, transactional_id=ID, version=None, producer=None):
         def decide(machine, fresh, ticket, now):
@@ -199,7 +199,7 @@ class Harness(PassingTime):
 
 def answer_to(ticket, decision):
     """None if it still waits."""
-    return next((answer.response for answer in decision.answers if answer.ticket is ticket), None)
+    return next((answer.response for answer in decision.responses if answer.ticket is ticket), None)
 
 
 def check_follows(before, after):

@@ -149,7 +149,7 @@ def test_endings_that_were_lost_are_given_again():
     harness.end("a")
     given = list(harness.endings)
     decision = harness.run(lambda machine, _now: machine.endings.next(Ticket("", "markers"), again=True))
-    assert decision.answers[0].response == given
+    assert decision.responses[0].response == given
     harness.complete()
     assert harness.transaction.state is TransactionState.COMPLETE_COMMIT
 
@@ -176,11 +176,11 @@ def test_what_is_known_of_an_id_can_be_looked_at():
     harness = Harness()
     harness.init("a")
     harness.add("a", ("x", 1), ("x", 0))
-    described = harness.run(lambda machine, _now: machine.describe(ID, Ticket("", "describe"))).answers[0].response
+    described = harness.run(lambda machine, _now: machine.describe(ID, Ticket("", "describe"))).responses[0].response
     assert (described.error, described.state, described.partitions) == (ErrorCode.NONE, "Ongoing", (("x", 0), ("x", 1)))
-    missing = harness.run(lambda machine, _now: machine.describe("u", Ticket("", "describe"))).answers[0].response
+    missing = harness.run(lambda machine, _now: machine.describe("u", Ticket("", "describe"))).responses[0].response
     assert missing.error is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     listed = harness.run(lambda machine, _now: machine.list_transactions([ID, "u"], Ticket("", "list")))
-    assert [(each.transactional_id, each.producer_id, each.state) for each in listed.answers[0].response] == [
+    assert [(each.transactional_id, each.producer_id, each.state) for each in listed.responses[0].response] == [
         (ID, 1, TransactionState.ONGOING)
     ]

@@ -136,9 +136,9 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
     def _apply_decision(self, decision: Decision[RecordT]) -> None:
         if decision.records:
             self._append(decision)
-        if decision.answers:
+        if decision.responses:
             end_offset, since_ms = self.partition.log.staged_end_offset, self._clock.monotonic_ms()
-            for ticket, response in decision.answers:
+            for ticket, response in decision.responses:
                 assert isinstance(ticket, Proposal)
                 assert response is not None, "a response must not be None"
                 self._held.append(_HeldResponse(end_offset, since_ms, ticket, response))

@@ -24,7 +24,9 @@ class Now(NamedTuple):
     wall_ms: int
 
 
-class Answer(NamedTuple):
+class TicketResponse(NamedTuple):
+    """The response to the request of a ticket."""
+
     ticket: Ticket
     response: object
 
@@ -40,7 +42,7 @@ class Decision(NamedTuple, Generic[RecordOut]):
     """Records to append as one batch, and responses to send when they are committed; other tickets keep waiting."""
 
     records: tuple[RecordOut, ...]
-    answers: tuple[Answer, ...]
+    responses: tuple[TicketResponse, ...]
     producer: Producer | None = None
     """The producer whose transaction the records belong to, if any; they take effect when it commits."""
 
@@ -83,22 +85,22 @@ class TransactionalMachine(Protocol):
         """Commit or discard the pending records of the producer's transaction."""
 
 
-class Outcome(Generic[Record]):
+class DecisionBuilder(Generic[Record]):
     """A decision under construction; each record is applied when it is added."""
 
-    __slots__ = ("_answers", "_apply", "_records")
+    __slots__ = ("_apply", "_records", "_responses")
 
     def __init__(self, apply: Callable[[Record], None]) -> None:
         self._apply = apply
         self._records: list[Record] = []
-        self._answers: list[Answer] = []
+        self._responses: list[TicketResponse] = []
 
     def write(self, record: Record) -> None:
         self._records.append(record)
         self._apply(record)
 
-    def answer(self, ticket: Ticket, response: object) -> None:
-        self._answers.append(Answer(ticket, response))
+    def respond(self, ticket: Ticket, response: object) -> None:
+        self._responses.append(TicketResponse(ticket, response))
 
     def decision(self, producer: Producer | None = None) -> Decision[Record]:
-        return Decision(tuple(self._records), tuple(self._answers), producer)
+        return Decision(tuple(self._records), tuple(self._responses), producer)

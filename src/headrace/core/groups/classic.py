@@ -6,7 +6,7 @@ each response contains, and which error makes a client take which step.
 
 from itertools import islice
 
-from headrace.core.coordination.machine import Now, Outcome, Ticket
+from headrace.core.coordination.machine import DecisionBuilder, Now, Ticket
 from headrace.core.groups.classic_group import ClassicGroup, ClassicGroupMember
 from headrace.core.groups.commands import (
     NO_MEMBER,
@@ -35,7 +35,7 @@ from headrace.model.errors import ErrorCode
 _NONE = ErrorCode.NONE
 _REBALANCE_IN_PROGRESS = ErrorCode.REBALANCE_IN_PROGRESS
 
-Effects = Outcome[Record]
+Effects = DecisionBuilder[Record]
 
 
 class ClassicProtocol:
@@ -50,7 +50,7 @@ class ClassicProtocol:
     def join(self, group: ClassicGroup, command: Join, ticket: Ticket, out: Effects, now: Now) -> None:
         error = self._join_error(group, command)
         if error is not _NONE:
-            out.answer(ticket, JoinResult(error, command.member_id))
+            out.respond(ticket, JoinResult(error, command.member_id))
         elif command.member_id == NO_MEMBER:
             self._join_new(group, command, ticket, out, now)
         elif command.member_id in group.pending and command.instance_id is None:
@@ -89,7 +89,7 @@ class ClassicProtocol:
                 self._add(group, command, command.new_member_id, ticket, out, now)
         elif command.member_id_required:
             self._reserve_member_id(group, command, now)
-            out.answer(ticket, JoinResult(ErrorCode.MEMBER_ID_REQUIRED, command.new_member_id))
+            out.respond(ticket, JoinResult(ErrorCode.MEMBER_ID_REQUIRED, command.new_member_id))
         else:
             self._add(group, command, command.new_member_id, ticket, out, now)
 
@@ -109,7 +109,7 @@ class ClassicProtocol:
     def _join_again(self, group: ClassicGroup, command: Join, ticket: Ticket, out: Effects, now: Now) -> None:
         error = group.member_error(command.member_id, command.instance_id)
         if error is not _NONE or group.state is GroupState.EMPTY:
-            out.answer(ticket, JoinResult(error or ErrorCode.UNKNOWN_MEMBER_ID, command.member_id))
+            out.respond(ticket, JoinResult(error or ErrorCode.UNKNOWN_MEMBER_ID, command.member_id))
             return
         member = group.members[command.member_id]
         is_leader = group.leader == command.member_id
@@ -118,7 +118,7 @@ class ClassicProtocol:
             group.state is GroupState.COMPLETING_REBALANCE or (group.state is GroupState.STABLE and not is_leader)
         ):
             # Resend the result of the join: the previous response may have been lost.
-            out.answer(ticket, self._join_result(group, member))
+            out.respond(ticket, self._join_result(group, member))
             self.extend_session(group, member, now)
             return
         self._update(group, member, command, ticket, out, now)
@@ -154,7 +154,7 @@ class ClassicProtocol:
         group.set_protocols(member, command.protocols)
         earlier = group.hold_join(member, ticket)
         if earlier is not None:
-            out.answer(earlier, JoinResult(_REBALANCE_IN_PROGRESS, member.member_id))
+            out.respond(earlier, JoinResult(_REBALANCE_IN_PROGRESS, member.member_id))
         self.extend_session(group, member, now)
 
     def _replace_static(self, group: ClassicGroup, command: Join, ticket: Ticket, out: Effects, now: Now) -> None:
@@ -166,10 +166,10 @@ class ClassicProtocol:
         self._deadlines.drop(GroupDeadline(DeadlineKind.SESSION, group.group_id, old_member_id))
         old_join = group.take_join_ticket(member)
         if old_join is not None:
-            out.answer(old_join, JoinResult(ErrorCode.FENCED_INSTANCE_ID, old_member_id))
+            out.respond(old_join, JoinResult(ErrorCode.FENCED_INSTANCE_ID, old_member_id))
         old_sync, member.sync_ticket = member.sync_ticket, None
         if old_sync is not None:
-            out.answer(old_sync, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
+            out.respond(old_sync, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
         self._update(group, member, command, ticket, out, now)
         if group.state is GroupState.STABLE and group.elected_protocol() == group.protocol:
             self._keep_generation(group, member, command, leader_before, out, now)
@@ -196,10 +196,10 @@ class ClassicProtocol:
         is_leader = group.leader == member.member_id
         result = self._join_result(group, member)
         if command.skip_assignment_supported:
-            out.answer(ticket, result._replace(skip_assignment=is_leader))
+            out.respond(ticket, result._replace(skip_assignment=is_leader))
         else:
             # A leader would compute an assignment: name the leader by its old id, so that the member does not.
-            out.answer(ticket, result._replace(leader=leader_before or NO_MEMBER, members=()))
+            out.respond(ticket, result._replace(leader=leader_before or NO_MEMBER, members=()))
 
     def _join_result(self, group: ClassicGroup, member: ClassicGroupMember) -> JoinResult:
         is_leader = group.leader == member.member_id
@@ -301,7 +301,7 @@ class ClassicProtocol:
                 continue
             ticket = group.take_join_ticket(member)
             if ticket is not None:
-                out.answer(ticket, self._join_result(group, member))
+                out.respond(ticket, self._join_result(group, member))
             if group.state is GroupState.STABLE:
                 self._respond_to_sync(member, self._sync_result(group, member), out)
             member.is_new = False
@@ -332,17 +332,17 @@ class ClassicProtocol:
     def sync(self, group: ClassicGroup, command: Sync, ticket: Ticket, out: Effects, now: Now) -> None:
         error = self._sync_error(group, command)
         if error is not _NONE:
-            out.answer(ticket, SyncResult(error))
+            out.respond(ticket, SyncResult(error))
             return
         member = group.members[command.member.member_id]
         self._mark_synced(group, member)
         if group.state is GroupState.STABLE:
             self.extend_session(group, member, now)
-            out.answer(ticket, self._sync_result(group, member))
+            out.respond(ticket, self._sync_result(group, member))
             return
         earlier, member.sync_ticket = member.sync_ticket, ticket
         if earlier is not None:
-            out.answer(earlier, SyncResult(_REBALANCE_IN_PROGRESS))
+            out.respond(earlier, SyncResult(_REBALANCE_IN_PROGRESS))
         if group.leader == member.member_id:
             self._assign(group, dict(command.assignments), out, now)
 
@@ -378,7 +378,7 @@ class ClassicProtocol:
     def _respond_to_sync(self, member: ClassicGroupMember, result: SyncResult, out: Effects) -> None:
         ticket, member.sync_ticket = member.sync_ticket, None
         if ticket is not None:
-            out.answer(ticket, result)
+            out.respond(ticket, result)
 
     def _mark_synced(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         group.unsynced.pop(member.member_id, None)
@@ -463,7 +463,7 @@ class ClassicProtocol:
         assert member is not None, f"{member_id} is not a member"
         self._deadlines.drop(GroupDeadline(DeadlineKind.SESSION, group.group_id, member_id))
         if member.join_ticket is not None:
-            out.answer(member.join_ticket, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
+            out.respond(member.join_ticket, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
             member.join_ticket = None
         self._respond_to_sync(member, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID), out)
 
@@ -478,7 +478,7 @@ class ClassicProtocol:
         for member in group.members.values():
             ticket = group.take_join_ticket(member)
             if ticket is not None:
-                out.answer(ticket, JoinResult(_REBALANCE_IN_PROGRESS, member.member_id))
+                out.respond(ticket, JoinResult(_REBALANCE_IN_PROGRESS, member.member_id))
             self._respond_to_sync(member, SyncResult(_REBALANCE_IN_PROGRESS), out)
             self._deadlines.drop(GroupDeadline(DeadlineKind.SESSION, group.group_id, member.member_id))
 

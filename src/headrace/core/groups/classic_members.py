@@ -7,7 +7,7 @@ heartbeat makes the member join again whenever its next reconciliation step is d
 
 from collections.abc import Sequence
 
-from headrace.core.coordination.machine import Now, Outcome
+from headrace.core.coordination.machine import DecisionBuilder, Now
 from headrace.core.groups.commands import (
     NO_MEMBER,
     Join,
@@ -41,7 +41,7 @@ from headrace.model.errors import ErrorCode
 _NONE = ErrorCode.NONE
 _REBALANCE_IN_PROGRESS = ErrorCode.REBALANCE_IN_PROGRESS
 
-Effects = Outcome[Record]
+Effects = DecisionBuilder[Record]
 
 
 class ClassicMembers:

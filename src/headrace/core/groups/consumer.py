@@ -5,7 +5,7 @@ computes a target assignment and reconciles each member with it step by step: a 
 the previous owner has confirmed its revocation.
 """
 
-from headrace.core.coordination.machine import Now, Outcome
+from headrace.core.coordination.machine import DecisionBuilder, Now
 from headrace.core.groups.commands import (
     Commit,
     ConsumerHeartbeat,
@@ -52,7 +52,7 @@ JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 _NONE = ErrorCode.NONE
 
-Effects = Outcome[Record]
+Effects = DecisionBuilder[Record]
 
 
 class ConsumerProtocol:

@@ -128,7 +128,7 @@ class GroupCoordinator:
                 result = self._consumer.heartbeat(group, command, out, now)
         except RequestRefused as refusal:
             result = ConsumerHeartbeatResult(refusal.error, refusal.message)
-        out.answer(ticket, result)
+        out.respond(ticket, result)
         return out.decision()
 
     def _consumer_group(self, command: ConsumerHeartbeat, out: Effects, now: Now) -> ConsumerGroup:
@@ -213,7 +213,7 @@ class GroupCoordinator:
         if group is None:
             error = self._new_group_error(command)
             if error is not _NONE:
-                out.answer(ticket, JoinResult(error, command.member_id))
+                out.respond(ticket, JoinResult(error, command.member_id))
                 return out.decision()
             group = self.tables.get_or_create_classic_group(command.group)
         self._classic.join(group, command, ticket, out, now)
@@ -226,17 +226,17 @@ class GroupCoordinator:
         try:
             result = self._classic_members.join(group, command, out, now)
         except RequestRefused as refusal:
-            out.answer(ticket, JoinResult(refusal.error, command.member_id))
+            out.respond(ticket, JoinResult(refusal.error, command.member_id))
             return
         last_replaced = replaced is not None and replaced.subscription.classic is None
         all_classic = group.classic_count == len(group.members) <= self.settings.members_max
         if not (last_replaced and all_classic and self.settings.downgrades):
-            out.answer(ticket, result)
+            out.respond(ticket, result)
             return
         was_stable = group.state is ConsumerGroupState.STABLE
         classic = self._downgrade(group, None, out, now)
         if was_stable:
-            out.answer(ticket, result)
+            out.respond(ticket, result)
         else:
             # A member still has to revoke a partition: only a generation of all members can reassign it.
             self._classic.rebalance(classic, out, now)
@@ -257,17 +257,17 @@ class GroupCoordinator:
             self._classic.sync(group, command, ticket, out, now)
         elif consumers is not None:
             try:
-                out.answer(ticket, self._classic_members.sync(consumers, command, now))
+                out.respond(ticket, self._classic_members.sync(consumers, command, now))
             except RequestRefused as refusal:
-                out.answer(ticket, SyncResult(refusal.error))
+                out.respond(ticket, SyncResult(refusal.error))
         else:
-            out.answer(ticket, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
+            out.respond(ticket, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
         return out.decision()
 
     def heartbeat(self, member: MemberClaim, ticket: Ticket, now: Now) -> GroupDecision:
         """Extend the session of a classic member. The response is an ErrorCode."""
         out = self.tables.begin_decision()
-        out.answer(ticket, self._heartbeat_error(member, now))
+        out.respond(ticket, self._heartbeat_error(member, now))
         return out.decision()
 
     def _heartbeat_error(self, member: MemberClaim, now: Now) -> ErrorCode:
@@ -297,7 +297,7 @@ class GroupCoordinator:
             if len(group.members) < members_before or group.state is GroupState.PREPARING_REBALANCE:
                 self._classic.members_removed(group, out, now)
             self.tables.forget_if_unused(group)
-        out.answer(ticket, results)
+        out.respond(ticket, results)
         return out.decision()
 
     def _leave_mixed_group(self, group: ConsumerGroup, command: Leave, out: Effects, now: Now) -> list[LeaveResult]:
@@ -315,12 +315,12 @@ class GroupCoordinator:
         out = self.tables.begin_decision()
         group, consumers = self.tables.classic_groups.get(group_id), self.tables.consumer_groups.get(group_id)
         if group is None and consumers is None:
-            out.answer(ticket, ErrorCode.GROUP_ID_NOT_FOUND)
+            out.respond(ticket, ErrorCode.GROUP_ID_NOT_FOUND)
             return out.decision()
         if (consumers is not None and consumers.members) or (
             group is not None and (group.state is not GroupState.EMPTY or group.pending)
         ):
-            out.answer(ticket, ErrorCode.NON_EMPTY_GROUP)
+            out.respond(ticket, ErrorCode.NON_EMPTY_GROUP)
             return out.decision()
         for topic, partition in self.tables.partitions_with_offsets(group_id):
             out.write(OffsetRecord(group_id, topic, partition, None))
@@ -330,7 +330,7 @@ class GroupCoordinator:
         if group is not None:
             group.move(GroupEvent.DELETED)
             out.write(GroupRecord(group_id, None))
-        out.answer(ticket, _NONE)
+        out.respond(ticket, _NONE)
         return out.decision()
 
     def describe_classic_group(self, group_id: str, ticket: Ticket) -> GroupDecision:
@@ -338,9 +338,9 @@ class GroupCoordinator:
         out = self.tables.begin_decision()
         group = self.tables.classic_groups.get(group_id)
         if group is None:
-            out.answer(ticket, DescribedClassicGroup(ErrorCode.GROUP_ID_NOT_FOUND, group_id, GroupState.DEAD))
+            out.respond(ticket, DescribedClassicGroup(ErrorCode.GROUP_ID_NOT_FOUND, group_id, GroupState.DEAD))
         else:
-            out.answer(ticket, group_descriptions.describe_classic_group(group))
+            out.respond(ticket, group_descriptions.describe_classic_group(group))
         return out.decision()
 
     def describe_consumer_group(self, group_id: str, ticket: Ticket) -> GroupDecision:
@@ -348,10 +348,10 @@ class GroupCoordinator:
         out = self.tables.begin_decision()
         group = self.tables.consumer_groups.get(group_id)
         if group is None:
-            out.answer(ticket, ErrorCode.GROUP_ID_NOT_FOUND)
+            out.respond(ticket, ErrorCode.GROUP_ID_NOT_FOUND)
         else:
             default_assignor = self.settings.consumer_assignors[0]
-            out.answer(ticket, group_descriptions.describe_consumer_group(group, default_assignor))
+            out.respond(ticket, group_descriptions.describe_consumer_group(group, default_assignor))
         return out.decision()
 
     def list_groups(self, group_ids: Iterable[str], ticket: Ticket) -> GroupDecision:
@@ -364,5 +364,5 @@ class GroupCoordinator:
                 found.append(group_descriptions.list_classic_group(group))
             elif consumers is not None:
                 found.append(group_descriptions.list_consumer_group(consumers))
-        out.answer(ticket, found)
+        out.respond(ticket, found)
         return out.decision()

@@ -61,7 +61,7 @@ class OffsetRequests:
                 committed = CommittedOffset(each.offset, each.leader_epoch, each.metadata, now.wall_ms, expires)
                 out.write(OffsetRecord(command.member.group, each.topic, each.partition, committed))
                 errors.append(_NONE)
-        out.answer(ticket, errors)
+        out.respond(ticket, errors)
         return out.decision(producer)
 
     def commit_again(
@@ -127,7 +127,7 @@ class OffsetRequests:
         if command.member is not None and group_id in tables.consumer_groups:
             error = self._consumer.member_error(tables.consumer_groups[group_id], command.member)
             if error is not _NONE:
-                out.answer(ticket, error)
+                out.respond(ticket, error)
                 return out.decision()
         offsets = tables.offsets.get(group_id, NO_OFFSETS)
         if command.partitions is None:
@@ -136,7 +136,7 @@ class OffsetRequests:
             found = [FetchedOffset(*each, offsets.get(*each)) for each in command.partitions]
         if command.require_stable and tables.pending_offsets.has_group(group_id):
             found = [self._stable(group_id, each) for each in found]
-        out.answer(ticket, found)
+        out.respond(ticket, found)
         return out.decision()
 
     def _stable(self, group_id: str, offset: FetchedOffset) -> FetchedOffset:
@@ -152,10 +152,10 @@ class OffsetRequests:
         out = tables.begin_decision()
         group = tables.classic_groups.get(group_id) or tables.consumer_groups.get(group_id)
         if group is None:
-            out.answer(ticket, DeleteOffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND))
+            out.respond(ticket, DeleteOffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND))
             return out.decision()
         if isinstance(group, ClassicGroup) and not (group.state is GroupState.EMPTY or group.uses_consumer_protocol):
-            out.answer(ticket, DeleteOffsetsResult(ErrorCode.NON_EMPTY_GROUP))
+            out.respond(ticket, DeleteOffsetsResult(ErrorCode.NON_EMPTY_GROUP))
             return out.decision()
         errors = []
         offsets, pending = tables.offsets.get(group_id, NO_OFFSETS), tables.pending_offsets
@@ -165,7 +165,7 @@ class OffsetRequests:
             if not subscribed and known:
                 out.write(OffsetRecord(group_id, topic, partition, None))
             errors.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else _NONE)
-        out.answer(ticket, DeleteOffsetsResult(_NONE, tuple(errors)))
+        out.respond(ticket, DeleteOffsetsResult(_NONE, tuple(errors)))
         return out.decision()
 
     def forget_topics(self, topics: Collection[str], group_ids: Iterable[str], ticket: Ticket) -> GroupDecision:
@@ -175,5 +175,5 @@ class OffsetRequests:
             for topic, partition in self._tables.partitions_with_offsets(group_id):
                 if topic in topics:
                     out.write(OffsetRecord(group_id, topic, partition, None))
-        out.answer(ticket, _NONE)
+        out.respond(ticket, _NONE)
         return out.decision()

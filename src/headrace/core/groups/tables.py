@@ -3,7 +3,7 @@
 The state changes only by `apply`, `apply_pending` and `end_transaction`, in a live coordinator and in a replay alike.
 """
 
-from headrace.core.coordination.machine import Decision, Outcome, Producer
+from headrace.core.coordination.machine import Decision, DecisionBuilder, Producer
 from headrace.core.groups.classic_group import ClassicGroup
 from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.consumer_records import ConsumerRecord
@@ -14,7 +14,7 @@ from headrace.core.groups.records import GroupRecord, OffsetRecord, Record
 from headrace.core.groups.states import GroupState
 
 GroupDecision = Decision[Record]
-Effects = Outcome[Record]
+Effects = DecisionBuilder[Record]
 
 NO_OFFSETS = GroupOffsets()
 
@@ -31,11 +31,11 @@ class GroupTables:
 
     def begin_decision(self) -> Effects:
         """Return an empty decision; each record written to it is applied at once."""
-        return Outcome(self.apply)
+        return DecisionBuilder(self.apply)
 
     def begin_pending_decision(self, producer: Producer) -> Effects:
         """Return an empty decision whose records belong to the producer's open transaction."""
-        return Outcome(lambda record: self.apply_pending(producer.producer_id, record))
+        return DecisionBuilder(lambda record: self.apply_pending(producer.producer_id, record))
 
     # Lookups
 

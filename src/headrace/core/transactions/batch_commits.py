@@ -57,7 +57,7 @@ class BatchCommits:
     def begin(self, command: BeginBatchWriter, ticket: Ticket, now: Now) -> TransactionDecision:
         """Complete the ticket with a BatchResult, or with ProducerIdNeeded."""
         out = self._tables.begin_decision()
-        out.answer(ticket, self._begin(command, out, now))
+        out.respond(ticket, self._begin(command, out, now))
         return out.decision()
 
     def _begin(self, command: BeginBatchWriter, out: Effects, now: Now) -> BatchResult | ProducerIdNeeded:
@@ -151,7 +151,7 @@ class BatchCommits:
             result = BatchResult(_NONE)
         elif result.already_committed:
             self._note_repeat(command, out, now)
-        out.answer(ticket, result)
+        out.respond(ticket, result)
         return out.decision()
 
     def _commit_refusal(self, command: CommitBatch) -> BatchResult | None:
@@ -239,7 +239,7 @@ class BatchCommits:
     def abort(self, command: AbortBatch, ticket: Ticket, now: Now) -> TransactionDecision:
         """Complete the ticket with a BatchResult."""
         out = self._tables.begin_decision()
-        out.answer(ticket, self._abort_batch(command, out, now))
+        out.respond(ticket, self._abort_batch(command, out, now))
         return out.decision()
 
     def _abort_batch(self, command: AbortBatch, out: Effects, now: Now) -> BatchResult:
@@ -303,10 +303,10 @@ class BatchCommits:
         out = self._tables.begin_decision()
         owner = self._tables.owners.get(name)
         if owner is None:
-            out.answer(ticket, DescribedBatches(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND))
+            out.respond(ticket, DescribedBatches(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND))
             return out.decision()
         writers = tuple(self._described(pooled_id(name, slot)) for slot in sorted(self._tables.pools.of(name).slots))
-        out.answer(
+        out.respond(
             ticket,
             DescribedBatches(
                 _NONE, owner.run, owner.committed_batch_id, owner.committed_run, owner.updated_at_ms, writers

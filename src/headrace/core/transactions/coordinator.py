@@ -158,7 +158,7 @@ class TransactionCoordinator:
     def init_producer(self, command: InitProducer, ticket: Ticket, now: Now) -> TransactionDecision:
         """Complete the ticket with a ProducerResult, or with ProducerIdNeeded."""
         out = self.tables.begin_decision()
-        out.answer(ticket, self._init_producer(command, out, now))
+        out.respond(ticket, self._init_producer(command, out, now))
         return out.decision()
 
     def _init_producer(self, command: InitProducer, out: Effects, now: Now) -> ProducerResult | ProducerIdNeeded:
@@ -220,7 +220,7 @@ class TransactionCoordinator:
         out = self.tables.begin_decision()
         error = self._add_partitions(command, out, now)
         if error is not ErrorCode.CONCURRENT_TRANSACTIONS or not self._awaits_completion(command, ticket, now):
-            out.answer(ticket, error)
+            out.respond(ticket, error)
         return out.decision()
 
     def _awaits_completion(self, command: AddPartitions, ticket: Ticket, now: Now) -> bool:
@@ -237,7 +237,7 @@ class TransactionCoordinator:
         """Repeat the requests that waited: the transaction has ended, or the wait is over."""
         self._deadlines.drop(_completion(transactional_id))
         for command, ticket in self._waiting_adds.pop(transactional_id, ()):
-            out.answer(ticket, self._add_partitions(command, out, now))
+            out.respond(ticket, self._add_partitions(command, out, now))
 
     def _add_partitions(self, command: AddPartitions, out: Effects, now: Now) -> ErrorCode:
         before = self.tables.transactions.get(command.transactional_id)
@@ -272,10 +272,10 @@ class TransactionCoordinator:
         transaction = self.tables.transactions.get(transactional_id)
         error = _refusal(transaction, producer)
         if transaction is None or error is not _NONE:
-            out.answer(ticket, dict.fromkeys(partitions, error))
+            out.respond(ticket, dict.fromkeys(partitions, error))
         else:
             known, missing = transaction.partitions, ErrorCode.TRANSACTION_ABORTABLE
-            out.answer(ticket, {partition: _NONE if partition in known else missing for partition in partitions})
+            out.respond(ticket, {partition: _NONE if partition in known else missing for partition in partitions})
         return out.decision()
 
     # Ends
@@ -283,7 +283,7 @@ class TransactionCoordinator:
     def end(self, command: EndTransaction, ticket: Ticket, now: Now) -> TransactionDecision:
         """Complete the ticket with a ProducerResult, or with ProducerIdNeeded."""
         out = self.tables.begin_decision()
-        out.answer(ticket, self._end(command, out, now))
+        out.respond(ticket, self._end(command, out, now))
         return out.decision()
 
     def _end(self, command: EndTransaction, out: Effects, now: Now) -> ProducerResult | ProducerIdNeeded:
@@ -342,15 +342,15 @@ class TransactionCoordinator:
         transactional_id = ending.transactional_id
         before = self.tables.transactions.get(transactional_id)
         if before is None or not _is_the_end_of(before, ending):
-            out.answer(ticket, ErrorCode.INVALID_TXN_STATE)  # a repetition: it is completed already
+            out.respond(ticket, ErrorCode.INVALID_TXN_STATE)  # a repetition: it is completed already
         elif steps.needs_fresh_id(before) and fresh_producer_id is None:
-            out.answer(ticket, ProducerIdNeeded())
+            out.respond(ticket, ProducerIdNeeded())
         else:
             fresh = fresh_producer_id if steps.needs_fresh_id(before) else None
             self.endings.completed(transactional_id)
             completed = steps.completed(before, now_ms=now.wall_ms, fresh_producer_id=fresh)
             self.tables.write(out, transactional_id, completed, now)
-            out.answer(ticket, _NONE)
+            out.respond(ticket, _NONE)
             if transactional_id in self._waiting_adds:
                 self._retry_waiting_adds(transactional_id, out, now)
         return out.decision()
@@ -362,9 +362,9 @@ class TransactionCoordinator:
         out = self.tables.begin_decision()
         found = self.tables.transactions.get(transactional_id)
         if found is None:
-            out.answer(ticket, DescribedTransaction(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id))
+            out.respond(ticket, DescribedTransaction(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id))
         else:
-            out.answer(
+            out.respond(
                 ticket,
                 DescribedTransaction(
                     _NONE,
@@ -386,7 +386,7 @@ class TransactionCoordinator:
             found = self.tables.transactions.get(transactional_id)
             if found is not None:
                 listed.append(ListedTransaction(transactional_id, found.producer_id, found.state, found.started_at_ms))
-        out.answer(ticket, listed)
+        out.respond(ticket, listed)
         return out.decision()
 
 

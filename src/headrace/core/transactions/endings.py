@@ -106,7 +106,7 @@ class Endings:
         taken = list(self._undelivered.items())[:ENDINGS_PER_RESULT]
         for transactional_id, _ in taken:
             del self._undelivered[transactional_id]
-        out.answer(ticket, [self._ending(*each) for each in taken])
+        out.respond(ticket, [self._ending(*each) for each in taken])
 
     def _ending(self, transactional_id: str, timed_out: bool) -> Ending:
         transaction = self._tables.transactions[transactional_id]

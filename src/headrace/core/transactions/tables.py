@@ -3,7 +3,7 @@
 The state changes only by `apply`, in a live coordinator and in a replay alike.
 """
 
-from headrace.core.coordination.machine import Decision, Now, Outcome
+from headrace.core.coordination.machine import Decision, DecisionBuilder, Now
 from headrace.core.coordination.uptime import Uptime
 from headrace.core.transactions.owner_records import Owner, OwnerRecord
 from headrace.core.transactions.pools import Pools
@@ -11,7 +11,7 @@ from headrace.core.transactions.records import CoordinatorRecord, Transaction, T
 from headrace.core.transactions.states import TransactionState
 
 TransactionDecision = Decision[CoordinatorRecord]
-Effects = Outcome[CoordinatorRecord]
+Effects = DecisionBuilder[CoordinatorRecord]
 
 _ONGOING = TransactionState.ONGOING
 
@@ -26,7 +26,7 @@ class TransactionTables:
 
     def begin_decision(self) -> Effects:
         """Return an empty decision; each record written to it is applied at once."""
-        return Outcome(self.apply)
+        return DecisionBuilder(self.apply)
 
     def apply(self, record: CoordinatorRecord) -> None:
         if isinstance(record, UptimeRecord):
