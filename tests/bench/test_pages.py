@@ -75,7 +75,7 @@ def test_what_people_wrote_around_the_table_stays(tmp_path: Path) -> None:
 def test_every_round_is_in_the_file_beside_the_page(tmp_path: Path) -> None:
     write(tmp_path / "performance.md", failures={"consume": "the broker stopped"})
     rounds = json.loads((tmp_path / "performance" / "compare.json").read_text())
-    assert rounds["command"] == "headrace bench compare"
+    assert rounds["command"] == "python -m tools.bench compare"
     assert rounds["day"] == "2026-01-31"
     assert rounds["machine"] == {"cpu": "2 x fast"}
     assert rounds["failures"] == {"consume": "the broker stopped"}
