@@ -93,5 +93,5 @@ def test_a_folder_in_use_is_not_repaired(tmp_path: Path) -> None:
 def test_what_is_no_log(tmp_path: Path) -> None:
     assert "holds neither segments nor partitions" in log("verify", tmp_path, exit_code=1).stderr
     (tmp_path / "notes.txt").write_text("x")
-    assert "is no file of a log" in log("dump", tmp_path / "notes.txt", exit_code=1).stderr
+    assert "is not a log file" in log("dump", tmp_path / "notes.txt", exit_code=1).stderr
     assert "does not exist" in log("verify", tmp_path / "none", exit_code=2).stderr

@@ -63,7 +63,7 @@ def marker(producer_id: int, *, commit: bool, producer_epoch: int = 0) -> bytear
 def flush(log: PartitionLog) -> None:
     work = log.flush_work()
     if work is not None:
-        work.here()
+        work.run_inline()
 
 
 def planned(
@@ -113,7 +113,7 @@ def compact(
         work = swap_work(log, group, wall_ms=wall_ms)
         assert (work is None) == (group.files is None)
         if work is not None:
-            work.here()
+            work.run_inline()
         cleaned_to = group.cleaned_to
     return cleaned_to
 

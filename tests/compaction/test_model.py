@@ -131,7 +131,7 @@ class CompactedLog(RuleBasedStateMachine):
             if isinstance(result, CleanedGroup):
                 work = swap_work(self.log, result, wall_ms=self.wall_ms)
                 if work is not None:
-                    work.here()
+                    work.run_inline()
                 cleaned_to = result.cleaned_to
         self.clean_offset = cleaned_to
 

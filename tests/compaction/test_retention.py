@@ -62,7 +62,7 @@ def test_the_log_and_the_folder_agree_whichever_ends_first(order: tuple[str, ...
     assert {key: value for _, key, value in found} == dict(ROWS[log.start_offset :])
     later = log.retention_work(NOW_MS, log.end_offset)
     if later is not None:
-        later.here()
+        later.run_inline()
     assert log.start_offset == log.end_offset, "what an exchange kept from retention goes with the next look"
     start = log.start_offset
     log.close()
@@ -82,9 +82,9 @@ def test_retention_takes_what_is_before_the_segments_of_an_exchange() -> None:
     retention = log.retention_work(NOW_MS, log.end_offset)
     assert swap is not None
     assert retention is not None
-    retention.here()
+    retention.run_inline()
     assert log.start_offset == replaced
-    swap.here()
+    swap.run_inline()
     assert log.segments[0].base_offset == replaced
 
 

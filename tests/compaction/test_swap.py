@@ -24,7 +24,7 @@ def test_a_reader_goes_on_with_the_slice_it_has() -> None:
     compact(log)
     work = log.retention_work(NOW_MS + 1, log.end_offset)
     assert work is not None
-    work.here()
+    work.run_inline()
     log.files.close_idle()
     assert not [name for name in log.disk.list_directory(FOLDER) if name.endswith(".deleted")]
     assert bytes_of(log.disk, part) == before
@@ -70,13 +70,13 @@ def test_a_log_that_changed_meanwhile_takes_no_exchange() -> None:
     groups = list(cleaned_groups(log.disk, plan))
     taken = log.retention_work(NOW_MS, log.end_offset)
     assert taken is not None
-    taken.here()
+    taken.run_inline()
     before = pairs(log)
     for group in groups[:2]:
         assert swap_work(log, group, wall_ms=NOW_MS) is None
         discard = discard_work(log, group)
         assert discard is not None
-        discard.here()
+        discard.run_inline()
     assert pairs(log) == before
     log.close()
     assert swap_work(log, groups[-1], wall_ms=NOW_MS) is None
@@ -94,7 +94,7 @@ def test_a_failing_exchange_fails_the_log_and_the_next_start_finishes_it() -> No
     work = swap_work(log, group, wall_ms=NOW_MS)
     assert work is not None
     try:
-        work.here()
+        work.run_inline()
     except OSError:
         pass
     assert log.failed

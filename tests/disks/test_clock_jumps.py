@@ -123,7 +123,7 @@ def test_a_damaged_uptime_checkpoint_keeps_producers_for_longer():
     for _ in range(20):
         broker.pass_time(HOUR_MS)
     assert broker.client().produce("t", 0, content).base_offset == 0
-    assert broker.events("the count begins at zero")
+    assert broker.events("the uptime restarts at zero")
 
 
 def test_a_producer_of_old_events_is_recognised_when_it_sends_again():

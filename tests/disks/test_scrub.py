@@ -159,7 +159,7 @@ def scrubbed(log, segment, following):
     scrub = SegmentScrub(log.disk, segment, next_base_offset=following.base_offset, gaps=False)
     pieces = 0
     while not scrub.finished:
-        scrub.piece().here()
+        scrub.piece().run_inline()
         pieces += 1
     return scrub, pieces
 
@@ -206,6 +206,6 @@ def test_a_segment_that_ends_early_is_damaged_unless_offsets_may_be_missing():
     (damage,) = scrubbed(log, segment, following)[0].damages
     assert "ends at offset 2, the next segment begins at 3" in damage.text
     lenient = SegmentScrub(log.disk, segment, next_base_offset=3, gaps=True)
-    lenient.piece().here()
+    lenient.piece().run_inline()
     assert lenient.finished
     assert lenient.damages == []

@@ -146,11 +146,11 @@ def test_a_deleted_log_is_renamed_at_once_and_removed_by_work_even_after_a_resta
     assert directory.partitions() == []
     fresh = directory.open_log(PARTITION, TopicId(bytes(16 * [7])), LogConfig(), wall_ms=NOW_MS)
     assert fresh.end_offset == 0
-    work.here()
+    work.run_inline()
     assert len(folders(disk)) == 1
     directory.close()
     for left in open_directory(disk).leftover_removals():
-        left.here()
+        left.run_inline()
     assert folders(disk) == []
 
 
@@ -208,7 +208,7 @@ def test_an_older_checkpoint_never_replaces_a_newer_one(at: int) -> None:
     def write() -> None:
         work = directory.checkpoint_work([log], {PARTITION: high_watermark}, again=write)
         if work is not None:
-            work.here()
+            work.run_inline()
 
     def begin_second(operation: str, path: str) -> None:
         nonlocal calls, high_watermark
@@ -236,10 +236,10 @@ def test_a_checkpoint_that_could_not_be_written_is_tried_again_though_nothing_mo
     failed = directory.checkpoint_work([log], {PARTITION: 1})
     assert failed is not None
     with pytest.raises(OSError, match="space"):
-        failed.here()
+        failed.run_inline()
     repeated = directory.checkpoint_work([log], {PARTITION: 1})
     assert repeated is not None
-    repeated.here()
+    repeated.run_inline()
     assert checkpoints.decode_offsets(content_of(disk, "data/replication-offset-checkpoint")) == {PARTITION: 1}
     assert directory.checkpoint_work([log], {PARTITION: 1}) is None, "nothing has moved since"
 
@@ -255,7 +255,7 @@ def test_offsets_that_move_by_the_same_amount_are_written() -> None:
     directory.delete_folder(second.topic_partition)
     work = directory.checkpoint_work([first], {PARTITION: 3})
     assert work is not None
-    work.here()
+    work.run_inline()
     assert checkpoints.decode_offsets(content_of(disk, "data/replication-offset-checkpoint")) == {PARTITION: 3}
 
 

@@ -100,7 +100,7 @@ def test_the_short_flush_does_what_the_long_one_does(event: str, monkeypatch: py
         append(log, batch_of(b"end"))
         for _ in range(2):
             if (work := log.flush_work()) is not None:
-                work.here()
+                work.run_inline()
         on_disk = sorted(disk.list_directory(FOLDER))
         return log.recovery_point, log.synced_offset, told, on_disk, log.flush_due(NOW_MS + HOUR_MS)
 
@@ -118,7 +118,7 @@ def test_a_failed_flush_fails_the_log_and_moves_nothing() -> None:
     work = log.flush_work()
     assert work is not None
     with pytest.raises(OSError, match="error"):
-        work.here()
+        work.run_inline()
     assert log.failed
     assert len(failures) == 1
     assert log.recovery_point == 0
@@ -152,7 +152,7 @@ def test_a_flush_without_room_is_tried_again_and_the_recovery_point_waits(
     disk.faults.fail(operation, code=code, path_contains=path)
     work = log.flush_work()
     if work is not None:
-        work.here()
+        work.run_inline()
     assert not log.failed
     assert (log.recovery_point, told) == (0, [12] if durable else [])
     assert not log.flush_due(NOW_MS), "it rests first"
@@ -297,7 +297,7 @@ def test_idle_segments_reserve_nothing_and_busy_ones_as_much_as_they_take() -> N
         if work is not None:
             assert number >= 4
             assert log.preallocation_work() is None
-            work.here()
+            work.run_inline()
             ahead.append(disk.file_size(log.active.log.path) - log.active.size)
     assert ahead[0] == 4 * len(batch_of(bytes(1000)))
     assert ahead[-1] == 16384
@@ -329,6 +329,6 @@ def test_a_device_too_full_to_reserve_is_not_a_failure() -> None:
     work = busy(log).preallocation_work()
     assert work is not None
     with pytest.raises(OSError, match="space"):
-        work.here()
+        work.run_inline()
     assert not log.failed
     append(log, batch_of(b"more"))

@@ -201,7 +201,7 @@ def test_a_gap_and_a_short_end_are_told_and_accepted_by_repair() -> None:
     texts = [finding.text for finding in report.findings if finding.remedy is Remedy.ACCEPT]
     assert len(texts) == 2
     assert f"the next segment begins at {log.bases[2]}" in texts[0]
-    assert "40 was synced: what is between is missing" in texts[1]
+    assert "but was synced up to 40: the records between are missing" in texts[1]
     with pytest.raises(DamagedLog):
         open_log(disk, CONFIG, recovery_point=40)
     assert repair(disk, "data", dry_run=False).is_whole

@@ -134,7 +134,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def stop_and_start(self) -> None:
         while self.work:
-            self.work.pop(0).here()
+            self.work.pop(0).run_inline()
         self.log.close()
         self.checkpoint()
         self.open(clean=True)

@@ -6,7 +6,7 @@ from errno import EDQUOT, EMFILE, ENOSPC
 import pytest
 
 from headrace.log.config import LogConfig
-from headrace.log.errors import OffsetOutOfRange, WrongTopicId
+from headrace.log.errors import OffsetOutsideLog, WrongTopicId
 from headrace.log.partition_log import PartitionLog
 from headrace.log.producers import APPEND
 from headrace.model.ids import TopicId
@@ -113,10 +113,10 @@ def test_offsets_outside_the_log_are_refused() -> None:
     log = open_log(virtual_disk())
     append(log, batch_of(b"a"))
     assert log.read(1, 100, 1, True) is None
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutsideLog):
         log.read(2, 100, 1, True)
     log.advance_start(1)
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutsideLog):
         log.read(0, 100, 1, True)
 
 

@@ -14,7 +14,7 @@ from headrace.log.producers import (
     ProducerStates,
     sequence_after,
 )
-from headrace.log.uptime import Uptime
+from headrace.log.uptime import DirectoryUptime
 from headrace.model.errors import ErrorCode
 from headrace.wire.checksum import crc32c
 from headrace.wire.records.header import (
@@ -126,7 +126,7 @@ def test_sequences_wrap_between_and_within_batches() -> None:
 
 
 def test_silent_producers_are_forgotten_and_may_come_back_anywhere() -> None:
-    uptime = Uptime()
+    uptime = DirectoryUptime()
     states = ProducerStates(uptime)
     appended(states, (0, batch(0)), (5, batch(0, producer_id=8)))
     uptime.ms = DAY_MS
@@ -137,7 +137,7 @@ def test_silent_producers_are_forgotten_and_may_come_back_anywhere() -> None:
 
 
 def test_a_producer_of_old_events_is_not_silent() -> None:
-    uptime = Uptime()
+    uptime = DirectoryUptime()
     states = ProducerStates(uptime)
     states.appended(batch(0), 0, NOW_MS - 300 * DAY_MS, NOW_MS)
     uptime.ms = DAY_MS
@@ -154,14 +154,14 @@ def test_a_producer_of_old_events_is_not_silent() -> None:
 )
 def test_a_producer_is_forgotten_when_both_clocks_say_so(steps: list[tuple[int, int, bool]]) -> None:
     """Time passes, the wall clock jumps, and in between the states may go through a snapshot: a restart."""
-    uptime, wall_ms = Uptime(), NOW_MS
+    uptime, wall_ms = DirectoryUptime(), NOW_MS
     states = ProducerStates(uptime)
     states.appended(batch(0), 0, NOW_MS, NOW_MS)
     for passed_ms, jump_ms, restarts in steps:
         uptime.ms += passed_ms
         wall_ms += passed_ms + jump_ms
         if restarts:
-            uptime = Uptime(uptime.ms)
+            uptime = DirectoryUptime(uptime.ms)
             content = producer_snapshot.encode(states.freeze(1), below=1)
             states = producer_snapshot.decode(content, seen_ms=wall_ms, uptime=uptime)
         is_over = uptime.ms >= DAY_MS and wall_ms - NOW_MS >= DAY_MS
@@ -180,9 +180,9 @@ def test_silence_counts_from_the_opening_for_what_a_snapshot_tells_nothing_of() 
             log.roll()  # a snapshot knows the first, only the log the second
             work = log.flush_work()
             assert work is not None
-            work.here()
+            work.run_inline()
     disk.kill()
-    uptime = Uptime(9 * DAY_MS)
+    uptime = DirectoryUptime(9 * DAY_MS)
     again = open_log(disk, wall_ms=NOW_MS + 9 * DAY_MS, uptime=uptime)
     assert again.producers.expire(NOW_MS + 10 * DAY_MS - 1, DAY_MS) == 1, "the first, which was silent before"
     assert again.producers.expire(NOW_MS + 10 * DAY_MS, DAY_MS) == 0
@@ -191,7 +191,7 @@ def test_silence_counts_from_the_opening_for_what_a_snapshot_tells_nothing_of() 
 
 
 def test_very_many_producers_are_looked_at_in_several_calls() -> None:
-    uptime = Uptime()
+    uptime = DirectoryUptime()
     states = ProducerStates(uptime)
     count = 2 * EXPIRY_PRODUCERS_MAX + 10
     for producer_id in range(count):
@@ -256,8 +256,8 @@ def test_what_follows_a_batch_that_found_no_room_does_not_get_ahead_of_it(staged
         states.appended(batch(0), 0, NOW_MS, NOW_MS)
         states.take_back({batch(0)[PRODUCER_ID]}, 0)
     else:
-        states.turned_away(batch(0))
-        states.turned_away(batch(1))
+        states.note_refused_batch(batch(0))
+        states.note_refused_batch(batch(1))
     with pytest.raises(SequenceRejected, match="sequence 1, 0 must come first"):
         states.admit(batch(1))
     assert states.admit(batch(0, epoch=1)) == APPEND
@@ -336,10 +336,12 @@ def test_a_snapshot_without_our_part_is_read() -> None:
     states.appended(batch(4, 3, epoch=1, producer_id=9), 100, NOW_MS, NOW_MS)
     content = producer_snapshot.encode(states.freeze(1 << 62), below=103)
     body = content[6:56]
-    found = producer_snapshot.decode(content[:2] + crc32c(body).to_bytes(4) + body, seen_ms=5, uptime=Uptime(3))
+    found = producer_snapshot.decode(
+        content[:2] + crc32c(body).to_bytes(4) + body, seen_ms=5, uptime=DirectoryUptime(3)
+    )
     assert [(state.seen_ms, state.seen_uptime_ms) for _, state in found.states()] == [(5, 3)]
     body = content[6:-1]
-    with pytest.raises(CorruptFile, match="behind its entries"):
+    with pytest.raises(CorruptFile, match="after its entries"):
         producer_snapshot.decode(content[:2] + crc32c(body).to_bytes(4) + body)
 
 

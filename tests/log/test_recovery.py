@@ -64,7 +64,7 @@ def test_damage_below_the_logs_start_keeps_nothing_closed() -> None:
     assert [offset for offset, _ in read_all(log)] == list(range(bases[3], 24))
     work = log.retention_work(NOW_MS, 24)
     assert work is not None
-    work.here()
+    work.run_inline()
     assert log.bases == bases[3:]
 
 
@@ -81,13 +81,13 @@ def test_what_a_failed_sync_did_not_cover_is_written_again_before_it_is_trusted(
     work = log.flush_work()
     assert work is not None
     with pytest.raises(OSError, match="error"):
-        work.here() if told else work.run()  # the process may end before the loop hears of it
+        work.run_inline() if told else work.run()  # the process may end before the loop hears of it
     disk.kill()
     log = open_log(disk, CONFIG)
     assert log.end_offset == 200
     work = log.flush_work()
     assert work is not None
-    work.here()
+    work.run_inline()
     assert log.recovery_point == 200
     assert names.UNSYNCED not in disk.list_directory(FOLDER)
     disk.crash(SeededEntropy(seed))
@@ -217,7 +217,7 @@ def test_the_indexes_of_a_segment_rolled_exactly_at_the_recovery_point_may_be_to
     log = open_log(disk, LogConfig(index_interval_bytes=200, segment_bytes=4_000))
     while len(log.segments) == 1:
         if (flush := log.flush_work()) is not None:
-            flush.here()
+            flush.run_inline()
         append(log, batch_of(b"%d" % log.end_offset * 20))
     (_, above) = log.bases
     assert log.recovery_point == above, "all of the first segment was synced before it was rolled"
@@ -239,7 +239,7 @@ def test_recovery_looks_only_at_the_batches_from_the_recovery_point_on() -> None
         append(log, batch_of(b"%d" % number * 30))
     work = log.flush_work()
     assert work is not None
-    work.here()
+    work.run_inline()
     assert log.recovery_point == 50
     flushed = log.active.size
     append(log, batch_of(b"tail"))
@@ -362,7 +362,7 @@ def test_a_snapshot_of_a_roll_within_a_turn_holds_only_what_is_before_it() -> No
     assert len(log.bases) > 2
     work = log.flush_work()
     assert work is not None
-    work.here()
+    work.run_inline()
     disk.kill()
     again = open_log(disk, config, recovery_point=8)
     assert [again.producers.admit(fields_of(batch)) for batch in batches[-5:]] == [3, 4, 5, 6, 7]
@@ -391,7 +391,7 @@ def test_reserved_space_behind_a_segment_that_was_flushed_before_it_was_closed_i
     disk.allocate(file, log.active.size, 5000)
     work = log.flush_work()
     assert work is not None
-    work.here()
+    work.run_inline()
     log.roll()
     append(log, batch_of(b"next"))
     disk.kill()
@@ -410,7 +410,7 @@ def test_the_newest_time_of_a_closed_segment_is_known_without_the_end_of_its_tim
     append(log, batch_of(b"next"))
     work = log.flush_work()
     assert work is not None
-    work.here()
+    work.run_inline()
     put_content(disk, log.segments[0].time_index.file.path, b"")
     disk.kill()
     again = open_log(disk, CONFIG, recovery_point=6)
@@ -442,7 +442,7 @@ def test_times_of_a_closed_segment_are_read_again_when_a_power_cut_took_its_time
     append(log, batch_of(b"next", timestamps=[NOW_MS + 200]))
     work = log.flush_work()
     assert work is not None
-    work.here()
+    work.run_inline()
     disk.kill()
     put_content(disk, closed.log.path, content_of(disk, closed.log.path) + bytes(reserved))
     put_content(disk, closed.time_index.file.path, TIME_ENTRY.pack(*entry))

@@ -7,7 +7,7 @@ from errno import ENOSPC
 import pytest
 
 from headrace.log.config import LogConfig
-from headrace.log.errors import OffsetOutOfRange
+from headrace.log.errors import OffsetOutsideLog
 from headrace.log.open_files import OpenFiles
 from headrace.log.partition_log import PartitionLog
 from headrace.sim.entropy import SeededEntropy
@@ -96,7 +96,7 @@ def test_what_is_not_on_the_device_yet_is_not_taken() -> None:
     flush = log.flush_work()
     assert flush is not None
     append(log, batch_of(bytes(600)))  # into a segment of its own
-    flush.here()
+    flush.run_inline()
     with_retention(retention_ms=HOUR_MS)(log)
     run(log.retention_work(NOW_MS + 2 * HOUR_MS, log.end_offset))
     assert log.start_offset == 12
@@ -117,7 +117,7 @@ def test_deleted_records_are_gone_at_once_and_their_segments_with_the_next_reten
     run(log.retention_work(NOW_MS, log.end_offset))
     assert len(log.segments) == 2
     assert log.start_offset == log.bases[0] + 1
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutsideLog):
         log.advance_start(13)
     log.advance_start(0)
     assert log.start_offset == log.bases[0] + 1
@@ -252,6 +252,6 @@ def test_a_snapshot_is_not_written_by_two() -> None:
     assert flush is not None
     with_retention(retention_bytes=0)(log)
     assert log.retention_work(NOW_MS, log.end_offset) is None
-    flush.here()
+    flush.run_inline()
     run(log.retention_work(NOW_MS, log.end_offset))
     assert len(log.bases) == 1

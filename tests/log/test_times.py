@@ -80,12 +80,12 @@ def test_a_search_begun_before_retention_still_answers() -> None:
         append(log, batch_of(bytes(100), timestamps=[NOW_MS + number]))
     flush = log.flush_work()
     assert flush is not None
-    flush.here()
+    flush.run_inline()
     search = log.offset_at_time(NOW_MS + 2, log.end_offset)
     log.configure(LogConfig(segment_bytes=500, retention_ms=1))
     work = log.retention_work(NOW_MS + 100_000, log.end_offset)
     assert work is not None
-    work.here()
+    work.run_inline()
     result = search()
     assert result is not None
     assert result.offset == 2

@@ -13,7 +13,7 @@ from headrace.log.errors import CorruptFile, DamagedLog
 from headrace.log.inspect import Remedy, repair, verify
 from headrace.log.open_files import OpenFiles
 from headrace.log.transaction_index import AbortedTransaction, TransactionIndex, decode, encode
-from headrace.log.uptime import Uptime
+from headrace.log.uptime import DirectoryUptime
 from headrace.model.errors import ErrorCode
 
 from .test_recovery import content_of
@@ -68,7 +68,7 @@ def test_a_marker_that_is_taken_back_leaves_the_transaction_open_in_its_old_epoc
 
 
 def test_an_open_transaction_is_never_forgotten() -> None:
-    uptime = Uptime()
+    uptime = DirectoryUptime()
     log = open_log(virtual_disk(), uptime=uptime)
     stage_data(log, data_batch(b"a", producer_id=1, sequence=0))
     stage_data(log, data_batch(b"b", producer_id=2, sequence=0, transactional=False))
@@ -103,20 +103,20 @@ def test_retention_and_truncation_take_the_index_with_its_segment() -> None:
         log.write_staged()
     work = log.flush_work()
     assert work is not None
-    work.here()
+    work.run_inline()
     there = [name for name in disk.list_directory(FOLDER) if name.endswith(names.TRANSACTION_INDEX)]
     assert len(there) >= 3
     log.truncate_to(log.bases[-1])
     last = names.segment_stem(FOLDER, log.bases[-1]) + names.TRANSACTION_INDEX
     taken = log.retention_work(NOW_MS, log.end_offset)
     assert taken is not None
-    taken.here()
+    taken.run_inline()
     found = disk.list_directory(FOLDER)
     assert [name for name in found if name.endswith(names.TRANSACTION_INDEX)] in ([], [last.rpartition("/")[2]])
     assert any(name.endswith(names.TRANSACTION_INDEX + names.DELETED) for name in found)
     later = log.retention_work(NOW_MS + 2000, log.end_offset)
     assert later is not None
-    later.here()
+    later.run_inline()
     assert not any(name.endswith(names.DELETED) for name in disk.list_directory(FOLDER))
 
 
@@ -228,7 +228,7 @@ def test_an_index_is_rebuilt_from_the_snapshot_before_its_segment() -> None:
         log.write_staged()
         work = log.flush_work()
         assert work is not None
-        work.here()
+        work.run_inline()
     before, opened = index_of(log), dict(log.producers.open)
     assert [entry.first_offset for entry in before] == [0, 4, 5, 8]
     damaged = log.segments[2].transactions.file.path

@@ -113,7 +113,7 @@ class TransactionsMachine(RuleBasedStateMachine):
     def flush(self) -> None:
         work = self.log.flush_work()
         if work is not None:
-            work.here()
+            work.run_inline()
 
     @rule()
     def checkpoint(self) -> None:

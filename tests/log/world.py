@@ -2,7 +2,7 @@
 
 from headrace.log.config import LogConfig
 from headrace.log.partition_log import PartitionLog
-from headrace.log.uptime import Uptime
+from headrace.log.uptime import DirectoryUptime
 from headrace.log.work import Work
 from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk, Slice
@@ -56,7 +56,7 @@ def open_log(
     start_offset: int = 0,
     clean: bool = False,
     wall_ms: int = NOW_MS,
-    uptime: Uptime | None = None,
+    uptime: DirectoryUptime | None = None,
 ) -> PartitionLog:
     return PartitionLog.open(
         disk,
@@ -114,4 +114,4 @@ def filled(disk: VirtualDisk, config: LogConfig, batches: int = 12, size: int = 
 
 def run(work: Work | None) -> None:
     assert work is not None
-    work.here()
+    work.run_inline()

@@ -44,7 +44,7 @@ def append(log):
 def flush(log):
     work = log.flush_work()
     assert work is not None
-    work.here()
+    work.run_inline()
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -61,7 +61,7 @@ class CleaningRounds:
         self._log.roll()
         flush = self._log.flush_work()
         if flush is not None:
-            flush.here()
+            flush.run_inline()
         self._plain_bytes = records * record_bytes
 
     def __call__(self) -> Round:

@@ -230,7 +230,7 @@ def _folder(*, batches_count: int, segments: bool, zeros: int = 0, flushed: bool
         log.stage(memoryview(batch), HEADER.unpack_from(batch), number // 4, NOW_MS)
         log.write_staged()
         if flushed and (work := log.flush_work()) is not None:
-            work.here()
+            work.run_inline()
     log.close(clean=not flushed)
     last = max(name for name in files if name.endswith(".log"))
     files[last].extend(bytes(zeros))

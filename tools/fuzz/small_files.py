@@ -81,7 +81,7 @@ def _index_reader(entry: Struct) -> Callable[[bytes], bool]:
             return False
         files = OpenFiles(MemoryDisk({INDEX_PATH: bytearray(data[1:])}))
         index = IndexFile(files, INDEX_PATH, entry, 1 << 20)
-        if not index.load() or not index.is_rising(thorough=True):
+        if not index.load() or not index.is_ascending(thorough=True):
             return False
         value = data[0] - 2 if index.last is None else index.last[0] * data[0] // 200
         found = index.floor(value)

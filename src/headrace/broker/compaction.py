@@ -18,7 +18,7 @@ from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
 from headrace.log.compaction.checkpoint import clean_offsets_work, read_clean_offsets
 from headrace.log.compaction.plan import Cleanable, cleanable, make_plan
-from headrace.log.errors import DamagedLog, passes
+from headrace.log.errors import DamagedLog, is_transient
 from headrace.model.configs.values import CleanerConfig
 from headrace.model.ids import TopicPartition
 from headrace.ports.bundle import Ports
@@ -178,10 +178,10 @@ class Compactor:
             try:
                 log.roll()
             except OSError as error:
-                if not passes(error):
+                if not is_transient(error):
                     log.work_failed(error)
                 return False
-        if log.recovery_point < wanted or any(not log.is_settled(segment) for segment in log.segments[-2:-1]):
+        if log.recovery_point < wanted or any(not log.is_flushed(segment) for segment in log.segments[-2:-1]):
             self._table.flush(partition)
             return False
         return True
@@ -277,7 +277,7 @@ class Compactor:
         self._requested.pop(partition, None)
         where = str(partition.log.topic_partition)
         for_good = isinstance(failure, DamagedLog) or (
-            isinstance(failure, OSError) and not isinstance(failure, FileNotFoundError) and not passes(failure)
+            isinstance(failure, OSError) and not isinstance(failure, FileNotFoundError) and not is_transient(failure)
         )
         if for_good:
             self._health.uncleanable[partition] = str(failure)

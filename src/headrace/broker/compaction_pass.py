@@ -14,7 +14,7 @@ from headrace.broker.partitions.leader import LedPartition
 from headrace.log.compaction.cleaner import CleanedGroup, CleaningProgress, clean
 from headrace.log.compaction.plan import CleaningPlan, source_segments
 from headrace.log.compaction.swap import discard_work, swap_work
-from headrace.log.errors import passes
+from headrace.log.errors import is_transient
 from headrace.log.work import NotStarted
 from headrace.ports.clock import Clock
 from headrace.ports.spawner import RunningJob, Spawner
@@ -129,7 +129,7 @@ class CompactionPass:
         try:
             work = swap_work(log, group, wall_ms=self._clock.wall_ms())
         except OSError as error:
-            if not passes(error):
+            if not is_transient(error):
                 log.work_failed(error)
             work = None
         if work is None:
@@ -139,7 +139,7 @@ class CompactionPass:
         run, exchanged = work
 
         def done(result: object, error: BaseException | None) -> None:
-            if passes(error) and not log.closed and not log.failed:
+            if is_transient(error) and not log.closed and not log.failed:
                 # Some files may have their new names already, so the swap is finished as soon as possible.
                 self._later(SWAP_RETRY_MS, begin_again)
                 return

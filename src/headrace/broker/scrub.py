@@ -12,7 +12,7 @@ from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.log import names
-from headrace.log.errors import passes
+from headrace.log.errors import is_transient
 from headrace.log.scrub import SegmentScrub
 from headrace.log.segment import Segment
 from headrace.ports.clock import Clock
@@ -86,7 +86,7 @@ class Scrubber:
     def _next_segment(self) -> None:
         for partition, segment in self._waiting:
             log = partition.log
-            if not self._is_led(partition, segment) or not log.is_settled(segment) or log.names_generation % 2:
+            if not self._is_led(partition, segment) or not log.is_flushed(segment) or log.names_generation % 2:
                 continue
             self._names_generation = log.names_generation
             following = log.segments[log.segments.index(segment) + 1]
@@ -138,7 +138,7 @@ class Scrubber:
     def _ended(self, partition: LedPartition, scrub: SegmentScrub, error: BaseException | None) -> None:
         path, segment = scrub.segment.log.path, scrub.segment
         if error is not None:
-            if not passes(error):
+            if not is_transient(error):
                 self.damages_found += 1
                 self._logger.error("a segment cannot be read", path=path, error=str(error))
             return

@@ -11,7 +11,7 @@ from headrace.broker.metrics import Family
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.log.directory import LogDirectory
-from headrace.log.errors import passes
+from headrace.log.errors import is_transient
 from headrace.ports.spawner import Spawner
 
 SPACE_INTERVAL_MS = 1_000
@@ -55,7 +55,7 @@ class StorageWatch:
 
         def done(result: object, error: BaseException | None) -> None:
             work.done(result, error)
-            if error is not None and not passes(error):
+            if error is not None and not is_transient(error):
                 self._table.error(directory, directory.path, error)
             elif directory in self._table.directories:
                 self._log_change(directory)

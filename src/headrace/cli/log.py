@@ -127,7 +127,7 @@ def repair(ctx: click.Context, path: Path, dry_run: bool, yes: bool, as_json: bo
 _MENDED = (inspect.Remedy.CUT, inspect.Remedy.REBUILD, inspect.Remedy.REMOVE, inspect.Remedy.ACCEPT)
 
 
-def _show(report: inspect.Report, *, as_json: bool) -> None:
+def _show(report: inspect.LogReport, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {

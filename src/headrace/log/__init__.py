@@ -1,1 +1,1 @@
-"""The segment log of one partition on the Disk port, in the layout Kafka uses on disk."""
+"""The segment log of one partition on the Disk port, in Kafka's on-disk layout."""

@@ -1,7 +1,7 @@
-"""The small text files of a log directory: the offsets of its partitions, their topic ids, and its own identity.
+"""Encode and decode the small text files of a log directory: offset checkpoints, topic ids and meta.properties.
 
-The formats are Kafka's, which has no checksum in them. One is added where Kafka looks past it: as an entry of a topic
-that cannot exist, as a comment, as a line behind the last that is read. Files without it are taken as they are.
+The formats are Kafka's, which have no checksum. Headrace adds one where Kafka ignores it: as an entry of a topic that
+cannot exist, as a comment, or as a line after the last one that Kafka reads. Files without a checksum are accepted.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -19,7 +19,7 @@ UUID_BYTES = 16
 
 _VERSION = "0"
 _NO_TOPIC = "@"
-"""In no topic's name: an entry whose topic has it is not an offset."""
+"""A character that no topic name contains: an entry whose topic contains it is not an offset."""
 _CHECKSUM_ENTRY = f"{_NO_TOPIC}crc32c 0 "
 _CHECKSUM_COMMENT = "# crc32c="
 _CHECKSUM_KEY = "headrace_crc32c"
@@ -27,7 +27,9 @@ _NO_IDS: Mapping[str, TopicId] = {}
 
 
 def encode_offsets(offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, TopicId] = _NO_IDS) -> bytes:
-    """Version, count, then `topic partition offset` lines; and of which topics they are, as names are used again."""
+    """Encode the version, the count and `topic partition offset` lines, plus the topic ids, because topic names are
+    reused.
+    """
     rows = sorted((tp.topic, tp.partition, offset) for tp, offset in offsets.items())
     lines = [f"{topic} {partition} {offset}" for topic, partition, offset in rows]
     lines += [f"{topic}{_NO_TOPIC}{encode_uuid(topic_id)} 0 0" for topic, topic_id in sorted(topic_ids.items())]
@@ -44,7 +46,7 @@ def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
 
 
 def decode_topic_ids(content: bytes) -> dict[str, TopicId]:
-    """The topics whose offsets a checkpoint holds, as far as it tells."""
+    """Decode the ids of the topics in a checkpoint; topics without a recorded id are left out."""
     named = (topic.split(_NO_TOPIC) for topic, _, _ in _entries(content) if _NO_TOPIC in topic)
     return {parts[0]: TopicId(decode_uuid(parts[1])) for parts in named if len(parts) == 2 and parts[0]}
 
@@ -53,18 +55,18 @@ def _entries(content: bytes) -> list[tuple[str, int, int]]:
     text, found, checksum = content.rpartition(_CHECKSUM_ENTRY.encode())
     try:
         if found and int(checksum) != crc32c(text):
-            raise CorruptFile("an offset checkpoint has a wrong checksum")
+            raise CorruptFile("the offset checkpoint has a wrong checksum")
         lines = content.decode("ascii").split("\n")
         entries = [(topic, int(at), int(offset)) for topic, at, offset in (line.split() for line in lines[2:] if line)]
         if lines[0] != _VERSION or int(lines[1]) != len(entries):
-            raise CorruptFile("an offset checkpoint declares another version or count than it has")
+            raise CorruptFile("the offset checkpoint's version or entry count does not match its contents")
     except (ValueError, IndexError) as error:
-        raise CorruptFile("an offset checkpoint cannot be read") from error
+        raise CorruptFile("the offset checkpoint cannot be parsed") from error
     return entries
 
 
 def encode_uuid(value: bytes) -> str:
-    """A UUID as Kafka prints it: URL-safe base64 without padding."""
+    """Encode a UUID as Kafka prints it: URL-safe base64 without padding."""
     return urlsafe_b64encode(value).decode().rstrip("=")
 
 
@@ -86,7 +88,7 @@ def encode_partition_metadata(topic_id: TopicId) -> bytes:
 def decode_partition_metadata(content: bytes) -> TopicId:
     pairs = dict(_pairs(content, ":"))
     if pairs.get("version") != "0" or "topic_id" not in pairs:
-        raise CorruptFile("partition.metadata has no topic_id of version 0")
+        raise CorruptFile("partition.metadata has no topic_id in format version 0")
     text, found, _ = content.rpartition(_CHECKSUM_KEY.encode())
     if found and pairs.get(_CHECKSUM_KEY) != str(crc32c(text)):
         raise CorruptFile("partition.metadata has a wrong checksum")
@@ -101,7 +103,10 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
 def decode_properties(content: bytes) -> dict[str, str]:
     text, found, checksum = content.rpartition(_CHECKSUM_COMMENT.encode())
     if found and checksum.strip() != str(crc32c(text)).encode():
-        raise CorruptFile("a properties file has a wrong checksum; its last line holds it, delete that after an edit")
+        raise CorruptFile(
+            "the properties file has a wrong checksum; after editing the file by hand, delete "
+            "its last line, which holds the checksum"
+        )
     return dict(_pairs(content, "="))
 
 
@@ -109,7 +114,7 @@ def _pairs(content: bytes, separator: str) -> Iterator[tuple[str, str]]:
     try:
         lines = content.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
-        raise CorruptFile("a file that should be text is not") from error
+        raise CorruptFile("the file is not valid text") from error
     for line in lines:
         if line.strip() and not line.startswith("#"):
             key, found, value = line.partition(separator)

@@ -1,4 +1,4 @@
-"""How one partition's log is kept: the topic configs it obeys and the bounds of its own."""
+"""Configuration of one partition's log: its topic configs and its internal limits."""
 
 from dataclasses import dataclass
 
@@ -31,6 +31,6 @@ class LogConfig:
     preallocation_bytes_min: int = 4 * MEBIBYTE
     preallocation_bytes_max: int = 64 * MEBIBYTE
     unclean_tail_bytes_max: int = 64 * MEBIBYTE
-    """What a crash may leave to be scanned; the recovery point is moved at half of it."""
+    """Limit on the bytes that recovery scans after a crash; the broker moves the recovery point at half of it."""
     snapshot_interval_bytes: int = 32 * MEBIBYTE
-    """How much may be appended before a flush also writes a producer snapshot and syncs the indexes."""
+    """Bytes appended before a flush also writes a producer snapshot and syncs the indexes."""

@@ -18,7 +18,7 @@ from .space import Space
 from .work import Work
 
 _Offsets = tuple[dict[TopicPartition, int], dict[str, TopicId]]
-"""What a checkpoint holds: offsets, and of which topics they are."""
+"""Contents of a checkpoint: the offsets, and the ids of their topics."""
 
 _CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
 
@@ -37,18 +37,20 @@ class LogDirectory:
         self.start_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self._topic_ids: dict[str, TopicId] = {}
-        """Whose offsets these are: a topic may be deleted, and another take its name, before the next checkpoint."""
+        """Topic ids of the offsets: a topic may be deleted, and another one created with its name, before the next
+        checkpoint.
+        """
         self._entropy = entropy
         self._noted: dict[TopicPartition, tuple[int, int, int | None]] = {}
-        """What `checkpoint_work` last saw of each log."""
+        """The state of each log as `checkpoint_work` last saw it."""
         self._unwritten = False
-        """The offsets here are not those of the checkpoint files."""
+        """Whether these offsets differ from the checkpoint files."""
         self._checkpointing = False
         self._checkpoint_again = False
         self.space = Space(disk, path)
         self.on_error: Callable[[LogDirectory, BaseException], None] = lambda directory, error: None
-        """Called on the loop when work of the directory itself, not of one of its logs, ended with an error."""
-        self.uptime = uptime.Uptime()
+        """Called on the loop when work of the directory itself, not of one of its logs, fails."""
+        self.uptime = uptime.DirectoryUptime()
         self._uptime_in_flight = False
         self._lock = disk.lock(f"{path}/{names.LOCK}")
 
@@ -64,7 +66,7 @@ class LogDirectory:
         files: OpenFiles | None = None,
         notice: Callable[[str], None] = lambda text: None,
     ) -> "LogDirectory":
-        """Lock the directory (DiskLockHeld if another process has it), check whose it is, read its checkpoints."""
+        """Lock the directory (DiskLockHeld if another process has it), check its identity and read its checkpoints."""
         make_directory_durably(disk, path)
         directory = cls(disk, path, entropy, files if files is not None else OpenFiles(disk), notice)
         try:
@@ -78,7 +80,7 @@ class LogDirectory:
         directory.high_watermarks, _ = directory._read_offsets(names.HIGH_WATERMARKS)
         directory._topic_ids = start_ids | directory._topic_ids
         directory.uptime = uptime.load(disk, path, notice)
-        # The marker speaks for the last run only: a crash of this one must find it gone.
+        # The clean-shutdown marker describes the previous run only: it must be gone before this run can crash.
         directory.clean_shutdown = unlink_if_present(disk, f"{path}/{names.CLEAN_SHUTDOWN}")
         remove_scans(disk, path)
         for name in disk.list_directory(path):
@@ -91,7 +93,7 @@ class LogDirectory:
         path = f"{self.path}/{names.META_PROPERTIES}"
         if not self.disk.exists(path):
             if self.partitions():
-                self.notice(f"{path} is gone from a directory in use: made anew, with another directory id")
+                self.notice(f"{path} has vanished from a directory in use; creating it again with a new directory id")
             self.directory_id = self._entropy.random_bytes(checkpoints.UUID_BYTES)
             properties = {
                 "version": "1",
@@ -109,20 +111,22 @@ class LogDirectory:
         for key, wanted in (("cluster.id", cluster_id), ("node.id", str(node_id))):
             if found.get(key) != wanted:
                 raise WrongDirectory(
-                    f"{self.path} belongs to {key} {found.get(key)!r}, this node has {wanted!r}; "
-                    "choose another directory, or start the node it belongs to"
+                    f"{self.path} belongs to {key} {found.get(key)!r}, but this node has {wanted!r}; choose "
+                    "another directory, or start the node that owns it"
                 )
 
     def _read_offsets(self, name: str) -> _Offsets:
-        """A checkpoint that is missing or damaged is as good as an empty one: the segments are scanned instead."""
+        """Read a checkpoint; a missing or damaged one counts as empty, and recovery scans the segments instead."""
         try:
             return self._decoded(name) or ({}, {})
         except CorruptFile as error:
-            self.notice(f"{self.path}/{name}: {error}; going on without it")
+            self.notice(f"{self.path}/{name}: {error}; continuing without it")
             return {}, {}
 
     def _read_start_offsets(self) -> _Offsets:
-        """From the checkpoint or else its copy. Without both, records that were deleted would be there again."""
+        """Read the start offsets from the checkpoint or its copy. If both are lost, deleted records would become
+        visible again.
+        """
         damages: list[str] = []
         for name in (names.START_OFFSETS, names.START_OFFSETS_COPY):
             try:
@@ -132,19 +136,19 @@ class LogDirectory:
                 continue
             if found is not None:
                 if damages:
-                    self.notice(f"{damages[0]}; its copy {name} is used instead")
+                    self.notice(f"{damages[0]}; using its copy {name} instead")
                     self._unwritten = True
                 return found
         if damages:
             raise WrongDirectory(
-                f"{'; '.join(damages)}. Nothing else says which records were deleted: restore one of the files "
-                f"{names.START_OFFSETS} and {names.START_OFFSETS_COPY} from a backup, or accept that deleted records "
-                f"return and run: headrace log repair {self.path}"
+                f"{'; '.join(damages)}. No other file records which offsets were deleted: restore "
+                f"{names.START_OFFSETS} or {names.START_OFFSETS_COPY} from a backup, or accept that deleted "
+                f"records return and run: headrace log repair {self.path}"
             )
         return {}, {}
 
     def _decoded(self, name: str) -> _Offsets | None:
-        """None for a file that is not there."""
+        """Decode a file; None if it does not exist."""
         try:
             content = read_whole(self.disk, f"{self.path}/{name}", checkpoints.CHECKPOINT_BYTES_MAX)
         except FileNotFoundError:
@@ -162,7 +166,7 @@ class LogDirectory:
         ]
 
     def holds(self, topic_partition: TopicPartition, topic_id: TopicId) -> bool:
-        """Whether its folder is of this topic, and not of an earlier one of its name."""
+        """Return whether the partition's folder belongs to this topic, not to an earlier one of the same name."""
         path = f"{self.path}/{topic_partition}/{names.PARTITION_METADATA}"
         try:
             content = read_whole(self.disk, path, checkpoints.PROPERTIES_BYTES_MAX)
@@ -179,21 +183,21 @@ class LogDirectory:
         wall_ms: int,
         sync_name: bool = True,
     ) -> PartitionLog:
-        """The partition's log, made when absent; a folder of another topic's id is put aside, never adopted.
+        """Open the partition's log, creating it if absent; the folder of another topic id is set aside, never adopted.
 
-        May be called by a helper, away from the loop, for partitions that nobody uses yet. Whoever opens many
-        leaves their names unsynced and calls `sync_names` once.
+        A helper thread may call this for partitions that are not in use yet. A caller that opens many passes
+        `sync_name=False` and calls `sync_names` once.
         """
         is_new = not self.disk.exists(f"{self.path}/{topic_partition}")
         if self._topic_ids.get(topic_partition.topic, topic_id) != topic_id:
-            self._forget_offsets(topic_partition)  # they are of an earlier topic of this name
+            self._forget_offsets(topic_partition)  # they belong to an earlier topic of this name
         elif is_new and self.recovery_points.get(topic_partition, 0) > self.start_offsets.get(topic_partition, 0):
             raise MissingLog(f"{self.path}/{topic_partition}", self.recovery_points[topic_partition])
         try:
             log = self._open_log(topic_partition, topic_id, config, wall_ms, is_new=is_new)
         except WrongTopicId as error:
             self.notice(str(error))
-            self.put_aside(topic_partition)
+            self.set_aside(topic_partition)
             is_new = True
             log = self._open_log(topic_partition, topic_id, config, wall_ms, is_new=True)
         if is_new and sync_name:
@@ -203,11 +207,11 @@ class LogDirectory:
     def sync_names(self) -> None:
         self.disk.sync_directory(self.path)
 
-    def put_aside(self, topic_partition: TopicPartition) -> None:
-        """A folder that belongs to no topic of this cluster is kept under another name for its owner to look at."""
+    def set_aside(self, topic_partition: TopicPartition) -> None:
+        """Rename a folder that belongs to no topic of this cluster, so that the operator can examine it."""
         unique = self._entropy.random_bytes(checkpoints.UUID_BYTES).hex()
         stray = names.retired_folder(topic_partition, unique, names.STRAY_FOLDER)
-        self.notice(f"{self.path}/{topic_partition} belongs to no topic here: put aside as {stray}")
+        self.notice(f"{self.path}/{topic_partition} belongs to no topic of this cluster; kept as {stray}")
         self.disk.rename(f"{self.path}/{topic_partition}", f"{self.path}/{stray}")
         self._forget_offsets(topic_partition)
 
@@ -232,17 +236,19 @@ class LogDirectory:
         if stopped_at is not None and log.bases[0] > stopped_at and not self.disk.exists(f"{folder}/{names.REPAIRED}"):
             log.close(clean=False)
             raise DamagedLog(
-                folder, 0, f"it began at offset {stopped_at} when it was closed, and now at {log.bases[0]}"
+                folder, 0, f"it began at offset {stopped_at} when it was closed, but now begins at {log.bases[0]}"
             )
         if log.recovered.damage:
             self.notice(
-                f"{folder}: cut {log.recovered.cut_bytes} bytes behind offset {log.end_offset} ({log.recovered.damage})"
+                f"{folder}: removed {log.recovered.cut_bytes} bytes after offset {log.end_offset} "
+                f"({log.recovered.damage})"
             )
         return log
 
     def delete_folder(self, topic_partition: TopicPartition) -> Work | None:
-        """Rename a partition's folder, whose log is closed, out of the way at once; the work, due after the delete
-        delay, removes it. None if there is none."""
+        """Rename the folder of a closed log at once and return the work that removes it, due after the delete delay;
+        None if there is no folder.
+        """
         unique = self._entropy.random_bytes(checkpoints.UUID_BYTES).hex()
         target = f"{self.path}/{names.retired_folder(topic_partition, unique, names.DELETE_FOLDER)}"
         try:
@@ -253,7 +259,7 @@ class LogDirectory:
         return self._removal(target)
 
     def leftover_removals(self) -> list[Work]:
-        """Work that removes folders whose deletion an earlier run did not finish."""
+        """Return work that removes folders whose deletion an earlier run did not finish."""
         found = self.disk.list_directory(self.path)
         return [self._removal(f"{self.path}/{name}") for name in found if name.endswith(names.DELETE_FOLDER)]
 
@@ -268,7 +274,7 @@ class LogDirectory:
 
         def done(_result: object, error: BaseException | None) -> None:
             if error is not None:
-                notice(f"{folder} cannot be removed: {error}; the next start tries again")
+                notice(f"{folder} cannot be removed: {error}; retrying at the next start")
                 self.on_error(self, error)
 
         return Work(run, done)
@@ -279,7 +285,7 @@ class LogDirectory:
         self._noted.pop(topic_partition, None)
         self._unwritten = True
 
-    # Checkpoints and the end
+    # Checkpoints and closing
 
     def checkpoint_work(
         self,
@@ -288,10 +294,10 @@ class LogDirectory:
         *,
         again: Callable[[], None] = lambda: None,
     ) -> Work | None:
-        """Write the checkpoints of this directory away from the loop; None if they are as they were written last.
+        """Return work that writes the checkpoints outside the loop; None if they have not changed.
 
-        One write at a time, so that an older one never replaces a newer. None also while one is under way: `again` is
-        called when it has ended. After a write that failed the next call tries again.
+        One write runs at a time, so an older one never replaces a newer one. Also None while a write is running:
+        `again` is called when it ends. After a failed write the next call retries.
         """
         self._note(logs, high_watermarks)
         if self._checkpointing:
@@ -335,7 +341,7 @@ class LogDirectory:
             self._checkpointing = False
             if error is not None:
                 self._unwritten = True
-                self.notice(f"the checkpoints of {path} cannot be written, and are tried again: {error}")
+                self.notice(f"the checkpoints of {path} cannot be written; retrying: {error}")
                 self.on_error(self, error)
             elif self._checkpoint_again:
                 again()
@@ -343,7 +349,7 @@ class LogDirectory:
         return Work(run, done)
 
     def uptime_work(self) -> Work | None:
-        """Write the uptime down away from the loop; None while that is being done."""
+        """Return work that writes the uptime outside the loop; None while a write is running."""
         if self._uptime_in_flight:
             return None
         self._uptime_in_flight = True
@@ -358,24 +364,26 @@ class LogDirectory:
         return Work(lambda: uptime.save(disk, path, uptime_ms), done)
 
     def checkpoint(self, logs: Iterable[PartitionLog], high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write the checkpoints in place, as at the end."""
+        """Write the checkpoints in place, as when closing."""
         uptime.save(self.disk, self.path, self.uptime.ms)
         self._note(logs, high_watermarks)
-        self._checkpoint_work(lambda: None).here()
+        self._checkpoint_work(lambda: None).run_inline()
 
     def mark_clean(self) -> None:
-        """After every log was closed and the checkpoints written: the next start need not scan."""
+        """Write the clean-shutdown marker after all logs are closed and checkpointed: the next start need not scan
+        them.
+        """
         write_atomically(self.disk, f"{self.path}/{names.CLEAN_SHUTDOWN}", _CLEAN_SHUTDOWN_CONTENT)
 
     def close(self) -> None:
-        """Let go of the files and the lock; call when no work is in flight."""
+        """Release the files and the lock; call this when no work is in flight."""
         self.files.close_all()
-        with suppress(OSError):  # else the next start does it
+        with suppress(OSError):  # otherwise the next start does it
             remove_scans(self.disk, self.path)
         self.disk.close(self._lock)
 
 
 def read_meta_properties(disk: Disk, path: str) -> dict[str, str]:
-    """What meta.properties of a log directory says; CorruptFile or FileNotFoundError if it cannot."""
+    """Return the contents of the directory's meta.properties; raises CorruptFile or FileNotFoundError."""
     content = read_whole(disk, f"{path}/{names.META_PROPERTIES}", checkpoints.PROPERTIES_BYTES_MAX)
     return checkpoints.decode_properties(content)

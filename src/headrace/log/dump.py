@@ -1,4 +1,4 @@
-"""Every file of a log in readable form: batches, records, index entries, producers, epochs and checkpoints."""
+"""Print every file of a log in readable form: batches, records, index entries, producers, epochs and checkpoints."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ Value = int | str | bytes | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpEntry:
-    """One thing found in a file: what kind it is, where it stands, and what it says."""
+    """One item of a file: its kind, its position and its contents."""
 
     path: str
     kind: str
@@ -54,7 +54,7 @@ Reader = Callable[[Disk, str, bool], Iterator[DumpEntry]]
 
 
 def dump(disk: Disk, path: str, *, deep: bool = False) -> Iterator[DumpEntry]:
-    """What a file, a partition's folder or a whole log directory holds; `deep` opens the batches as well."""
+    """Dump a file, a partition's folder or a whole log directory; `deep` also decodes the records of batches."""
     if disk.is_directory(path):
         for name in disk.list_directory(path):
             inner = f"{path}/{name}"
@@ -63,7 +63,7 @@ def dump(disk: Disk, path: str, *, deep: bool = False) -> Iterator[DumpEntry]:
         return
     reader = _reader_of(path.rpartition("/")[2])
     if reader is None:
-        raise LogError(f"{path} is no file of a log: expected a segment, an index, a snapshot or a checkpoint")
+        raise LogError(f"{path} is not a log file: expected a segment, an index, a snapshot or a checkpoint")
     try:
         yield from reader(disk, path, deep)
     except CorruptFile as error:
@@ -139,7 +139,7 @@ def _index_reader(kind: str, entry: Struct, first: str, second: str) -> Reader:
             a, b = entry.unpack_from(content, position)
             yield DumpEntry(path=path, kind=kind, position=position, values={first: a, second: b})
         if whole < len(content):
-            raise CorruptFile(f"{len(content) - whole} bytes behind the last entry are not a whole one")
+            raise CorruptFile(f"{len(content) - whole} bytes after the last entry do not form a whole entry")
 
     return read
 

@@ -1,4 +1,4 @@
-"""What the log says no to, and whose fault it is."""
+"""Errors of the log, each with the party at fault."""
 
 from errno import EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
 
@@ -10,12 +10,14 @@ _NO_MEANS = frozenset({EMFILE, ENFILE, ENOMEM})
 
 
 def is_full(error: BaseException | None) -> bool:
-    """The device, the quota or the table of inodes has no room; it may have some later."""
+    """Return whether the device, the quota or the inode table is full; space may become free later."""
     return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
-def passes(error: BaseException | None) -> bool:
-    """Nobody's fault: no room, or no file descriptors left. The same call may succeed later, the device is sound."""
+def is_transient(error: BaseException | None) -> bool:
+    """Return whether the error is transient: out of space or file descriptors. The device is sound and a retry may
+    succeed.
+    """
     return isinstance(error, OSError) and (error.errno in _NO_ROOM or error.errno in _NO_MEANS)
 
 
@@ -23,18 +25,18 @@ class LogError(Exception):
     """A request or a folder that this log cannot serve."""
 
 
-class OffsetOutOfRange(LogError):
-    """The reader's fault: it asked below the log's start or above its end."""
+class OffsetOutsideLog(LogError):
+    """The reader requested an offset below the log start offset or above the log end offset."""
 
     def __init__(self, offset: int, start_offset: int, end_offset: int) -> None:
-        super().__init__(f"offset {offset} is outside {start_offset} to {end_offset}")
+        super().__init__(f"offset {offset} is outside the log, which holds {start_offset} to {end_offset}")
         self.offset = offset
         self.start_offset = start_offset
         self.end_offset = end_offset
 
 
 class SequenceRejected(LogError):
-    """The producer's fault: its epoch is old or its sequence does not follow."""
+    """The producer's epoch is old or its sequence is not the next one."""
 
     def __init__(self, error: ErrorCode, text: str) -> None:
         super().__init__(text)
@@ -42,29 +44,31 @@ class SequenceRejected(LogError):
 
 
 class WrongTopicId(LogError):
-    """A folder of an earlier topic of the same name, which is never adopted."""
+    """The folder belongs to an earlier topic of the same name; it is never adopted."""
 
     def __init__(self, path: str, topic_partition: TopicPartition, found: bytes) -> None:
-        super().__init__(f"{path} belongs to another topic than {topic_partition.topic}: its id is {found.hex()}")
+        super().__init__(f"{path} does not belong to topic {topic_partition.topic}: its topic id is {found.hex()}")
         self.path = path
         self.found = found
 
 
 class WrongDirectory(LogError):
-    """A log directory of another node or cluster, or one whose meta.properties cannot be read."""
+    """The log directory belongs to another node or cluster, or its meta.properties cannot be read."""
 
 
 class CorruptFile(LogError):
-    """A checkpoint, index or snapshot that contradicts itself; what it says can be rebuilt from the segments."""
+    """A checkpoint, index or snapshot is inconsistent; it can be rebuilt from the segments."""
 
 
 class DamagedLog(LogError):
-    """A segment is damaged where a crash cannot have damaged it: below what was synced. Nothing is cut by itself."""
+    """A segment is damaged below the recovery point, where a crash cannot be the cause. The broker does not truncate
+    it.
+    """
 
     def __init__(self, path: str, position: int, damage: str) -> None:
         super().__init__(
-            f"{path} is damaged at position {position}, below its recovery point ({damage}); "
-            "restore the folder from a copy, or cut it there with `headrace log repair`"
+            f"{path} is damaged at position {position}, below its recovery point ({damage}); restore the "
+            "folder from a copy, or truncate it there with `headrace log repair`"
         )
         self.path = path
         self.position = position
@@ -72,10 +76,10 @@ class DamagedLog(LogError):
 
 
 class MissingLog(LogError):
-    """A folder is gone that held records; it is not made anew, as if it had never been."""
+    """A folder that held records is gone; the broker does not replace it with an empty one."""
 
     def __init__(self, path: str, end_offset: int) -> None:
         super().__init__(
-            f"{path} is gone, and held records up to offset {end_offset} at least; restore the folder from a copy, "
-            "or delete the topic"
+            f"{path} is missing; it held records up to offset {end_offset} at least. Restore the folder from "
+            "a copy, or delete the topic"
         )

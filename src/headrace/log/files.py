@@ -1,18 +1,18 @@
-"""Whole small files: written so that a crash leaves the old or the new one, never half of either."""
+"""Replace small files so that a crash leaves either the old file or the new one, never a part of either."""
 
 from collections.abc import Sequence
 
 from headrace.ports.disk import Buffer, Disk, FileHandle
 
-from .errors import passes
+from .errors import is_transient
 from .names import TEMPORARY
 
 BLANK_CHUNK_BYTES = 1 << 20
-"""How much of a reserved end is looked at at once."""
+"""Bytes read at a time when checking preallocated space."""
 
 
 def write_all(disk: Disk, file: FileHandle, buffers: Sequence[Buffer], position: int) -> int:
-    """Write every byte, however often the system takes only a part; the position after them."""
+    """Write every byte, repeating partial writes; return the position after the last byte."""
     iov_max = disk.iov_max
     index = 0
     while index < len(buffers):
@@ -21,7 +21,7 @@ def write_all(disk: Disk, file: FileHandle, buffers: Sequence[Buffer], position:
         while group:
             written = disk.write_vector(file, group, position)
             if written <= 0:
-                raise OSError(f"a write at position {position} took no bytes")
+                raise OSError(f"a write at position {position} wrote no bytes")
             position += written
             group = _left_over(group, written)
     return position
@@ -36,7 +36,7 @@ def _left_over(buffers: list[Buffer], written: int) -> list[Buffer]:
 
 
 def create_empty(disk: Disk, path: str) -> None:
-    """Make the file, or empty the one that is there."""
+    """Create the file, or truncate the existing one."""
     file = disk.open(path, create=True)
     try:
         disk.truncate(file, 0)
@@ -45,17 +45,17 @@ def create_empty(disk: Disk, path: str) -> None:
 
 
 def replace_file(disk: Disk, path: str, content: bytes, *, unique: str = "") -> None:
-    """Replace the file by a synced one; the new name is durable once its directory is synced.
+    """Replace the file with a synced one; the new name is durable once its directory is synced.
 
-    Where two helpers may replace the same file, `unique` keeps their temporary files apart.
+    If two helper threads may replace the same file, `unique` keeps their temporary files apart.
     """
     temporary = path + unique + TEMPORARY
     try:
         _write_synced(disk, temporary, content)
         disk.rename(temporary, path)
     except OSError as error:
-        if passes(error):
-            unlink_if_present(disk, temporary)  # where room ran out, half a file must not take the rest of it
+        if is_transient(error):
+            unlink_if_present(disk, temporary)  # when the disk is full, half a file must not occupy what space is left
         raise
 
 
@@ -76,8 +76,9 @@ def write_atomically(disk: Disk, path: str, content: bytes) -> None:
 
 
 def make_directory_durably(disk: Disk, path: str) -> None:
-    """Make the folder and its parents, and the names of those that were missing durable; the folder's own always,
-    because an earlier process may have died between the two."""
+    """Create the folder and its missing parents and sync their names; the folder's own name is always synced, because
+    an earlier process may have died between creating and syncing it.
+    """
     missing = []
     folder = path
     while not disk.exists(folder):
@@ -94,7 +95,7 @@ def _parent(path: str) -> str:
 
 
 def read_whole(disk: Disk, path: str, bytes_max: int) -> bytes:
-    """The file's bytes, at most `bytes_max` of them."""
+    """Read the file's bytes, at most `bytes_max` of them."""
     file = disk.open(path, writable=False)
     try:
         return disk.read(file, min(disk.size(file), bytes_max), 0)
@@ -111,7 +112,7 @@ def unlink_if_present(disk: Disk, path: str) -> bool:
 
 
 def is_blank(disk: Disk, file: FileHandle, begin: int, end: int) -> bool:
-    """Whether there is nothing but zeros: space that was reserved and never written."""
+    """Return whether the rest of the file is zeros: space that was preallocated and never written."""
     while begin < end:
         part = disk.read(file, min(BLANK_CHUNK_BYTES, end - begin), begin)
         if not part or part != bytes(len(part)):

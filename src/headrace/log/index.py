@@ -1,7 +1,7 @@
-"""A sparse index file: pairs of rising numbers, the newest of them still in memory.
+"""A sparse index file: pairs of ascending numbers, the newest of them still in memory.
 
-Both of Kafka's indexes have this shape: `.index` maps an offset to a position in the segment, `.timeindex` a time to
-an offset. Lookups search the file itself, so that an index costs no memory however long it is.
+Both of Kafka's indexes have this format: `.index` maps an offset to a position in the segment, `.timeindex` maps a
+timestamp to an offset. Lookups search the file itself, so an index of any length costs no memory.
 """
 
 from array import array
@@ -10,7 +10,7 @@ from struct import Struct
 
 from headrace.ports.disk import Disk, FileHandle
 
-from .errors import passes
+from .errors import is_transient
 from .files import create_empty, write_all
 from .open_files import OpenFile, OpenFiles
 
@@ -20,7 +20,7 @@ PENDING_ENTRIES_MAX = 512
 """Entries kept in memory before they are written; a crash loses no more than recovery rebuilds anyway."""
 
 GUESS_ENTRIES = 64
-"""How far a searched entry may lie from where an even spread would put it, to be found by one read."""
+"""Greatest distance of an entry from its position in an even distribution at which one read finds it."""
 
 Entry = tuple[int, int]
 
@@ -37,7 +37,7 @@ class IndexFile:
         self.file = OpenFile(path)
         self.entries_max = bytes_max // entry.size
         self.stored = 0
-        """Entries in the file."""
+        """Number of entries in the file."""
         self.last: Entry | None = None
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class IndexFile:
         return self.stored * self._entry.size
 
     def load(self) -> bool:
-        """Take what the file holds; False if it is missing or its length is not a whole number of entries."""
+        """Load the file; return False if it is missing or its length is not a whole number of entries."""
         try:
             size = self._disk.file_size(self.file.path)
         except FileNotFoundError:
@@ -66,10 +66,10 @@ class IndexFile:
         self._seconds.append(second)
         self.last = (first, second)
         if len(self._firsts) >= PENDING_ENTRIES_MAX:
-            self._spill_if_there_is_room()
+            self._spill_if_possible()
 
     def spill(self) -> None:
-        """Write the entries still in memory."""
+        """Write the entries that are still in memory."""
         if not self._firsts:
             return
         pairs = zip(self._firsts, self._seconds, strict=True)
@@ -78,20 +78,22 @@ class IndexFile:
         self.stored += len(self._firsts)
         del self._firsts[:], self._seconds[:]
 
-    def _spill_if_there_is_room(self) -> None:
-        """The batch is in the log already: its entry can wait in memory, no more will come while the device is full."""
+    def _spill_if_possible(self) -> None:
+        """Write the entries if there is space. The batch is in the log already, so its entry can stay in memory; no
+        more are added while the disk is full.
+        """
         try:
             self.spill()
         except OSError as error:
-            if not passes(error):
+            if not is_transient(error):
                 raise
 
     def floor(self, first: int) -> Entry | None:
-        """The last entry whose first number is not above the given one."""
+        """Return the last entry whose first number is not above the given one."""
         return self._at(self._count_to(0, first) - 1)
 
     def entry(self, place: int) -> Entry:
-        """The entry of that number."""
+        """Return the entry at that position."""
         found = self._at(place)
         assert found is not None, f"{self.file.path} has no entry {place}"
         return found
@@ -100,7 +102,7 @@ class IndexFile:
         return self._at(self._count_to(1, second) - 1)
 
     def keep(self, count: int) -> None:
-        """Drop all entries but the first `count`."""
+        """Drop all entries after the first `count`."""
         if count < self.stored:
             self.stored = count
             self._disk.truncate(self._files.handle(self.file), count * self._entry.size)
@@ -108,28 +110,28 @@ class IndexFile:
         self.last = self._at(count - 1)
 
     def count_through(self, first: int) -> int:
-        """How many entries have a first number not above the given one."""
+        """Count the entries whose first number is not above the given one."""
         return self._count_to(0, first)
 
     def count_through_second(self, second: int) -> int:
         return self._count_to(1, second)
 
     def reset(self) -> None:
-        """Begin anew, for a rebuild; makes the file if it is missing."""
+        """Empty the index for a rebuild, creating the file if it is missing."""
         del self._firsts[:], self._seconds[:]
         self.stored = 0
         self.last = None
         create_empty(self._disk, self.file.path)
 
     def copy(self, files: OpenFiles) -> "IndexFile":
-        """The index as it is now, for a search elsewhere with files of its own."""
+        """Return the index as it is now, for a search elsewhere with its own file handles."""
         twin = IndexFile(files, self.file.path, self._entry, 0)
         twin.stored, twin.last, twin.entries_max = self.stored, self.last, self.entries_max
         twin._firsts, twin._seconds = self._firsts[:], self._seconds[:]
         return twin
 
-    def is_rising(self, *, thorough: bool) -> bool:
-        """Whether the entries of the file rise, as torn pages and zeros would not."""
+    def is_ascending(self, *, thorough: bool) -> bool:
+        """Return whether the file's entries ascend; torn pages and zeros do not."""
         begin = 0 if thorough else max(self.stored - 2, 0)
         size = self._entry.size
         content = self._disk.read(self._files.handle(self.file), (self.stored - begin) * size, begin * size)
@@ -147,7 +149,9 @@ class IndexFile:
         return self._search_file(column, value, pending[0] if pending else None) if self.stored else 0
 
     def _search_file(self, column: int, value: int, above: int | None) -> int:
-        """Entries are spread evenly as a rule, so the block around the guess is read first and mostly suffices."""
+        """Search the file. Entries are usually spread evenly, so the block around the estimated position is read first
+        and mostly suffices.
+        """
         file, size, count = self._files.handle(self.file), self._entry.size, self.stored
         if above is None:
             assert self.last is not None

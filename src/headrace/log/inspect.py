@@ -1,8 +1,8 @@
-"""Is a log whole, and if not, what makes it whole again: behind `headrace log verify` and `headrace log repair`.
+"""Verify and repair a log, for `headrace log verify` and `headrace log repair`.
 
-`verify` only reads and may look at a running broker's files. `repair` wants the directory to itself: it cuts a
-segment where it is damaged, after putting the bytes behind the cut into a file beside it, writes indexes anew from the
-batches, removes what the next start rebuilds by itself, and notes in the folder that its owner knows of the loss.
+`verify` only reads, and may read the files of a running broker. `repair` needs exclusive access to the directory: it
+truncates a segment where it is damaged, after saving the removed bytes to a file beside it, rebuilds indexes from the
+batches, removes files that the next start rebuilds, and notes in the folder that the operator has accepted the loss.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -32,29 +32,29 @@ from .index import OFFSET_ENTRY, TIME_ENTRY
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
 from .open_files import OpenFiles
 from .recovery import Loader
-from .replay import Replay
+from .replay import LogReplay
 from .segment import Segment, newest_time
 from .walk import BatchWalk
 
-__all__ = ["DumpEntry", "Finding", "Remedy", "Report", "dump", "repair", "verify"]
+__all__ = ["DumpEntry", "LogFinding", "LogReport", "Remedy", "dump", "repair", "verify"]
 
 COPY_CHUNK_BYTES = 1 << 20
 CUT_SUFFIX = ".damaged"
 
 
 class Remedy(Enum):
-    """What `repair` does about a finding."""
+    """The action that `repair` takes for a finding."""
 
     NONE = "nothing to do"
-    CUT = "cut here; the bytes behind are kept in a file beside it"
-    REBUILD = "write the indexes anew"
+    CUT = "truncate here; the removed bytes are kept in a file beside it"
+    REBUILD = "rebuild the indexes"
     REMOVE = "remove it; the next start rebuilds it"
     ACCEPT = "accept that they are missing; restore it from a copy if there is one"
     BY_HAND = "restore it from a copy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class LogFinding:
     path: str
     position: int
     text: str
@@ -63,29 +63,29 @@ class Finding:
 
 
 @dataclass(slots=True, kw_only=True)
-class Report:
+class LogReport:
     files: int = 0
     batches: int = 0
     records: int = 0
     bytes: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[LogFinding] = field(default_factory=list)
 
     @property
     def is_whole(self) -> bool:
-        """Whether every finding needs nothing done or was repaired."""
+        """Return whether every finding needs no action or was repaired."""
         return all(finding.remedy is Remedy.NONE or finding.repaired for finding in self.findings)
 
 
-def verify(disk: Disk, path: str) -> Report:
+def verify(disk: Disk, path: str) -> LogReport:
     """Check a partition's folder or a log directory: every checksum, every index entry, every small file."""
-    report = Report()
+    report = LogReport()
     for finding in _findings(disk, path, report):
         report.findings.append(finding)
     return report
 
 
-def repair(disk: Disk, path: str, *, dry_run: bool) -> Report:
-    """Verify, and put right what can be; DiskLockHeld if a broker uses the directory."""
+def repair(disk: Disk, path: str, *, dry_run: bool) -> LogReport:
+    """Verify and repair as far as possible; raises DiskLockHeld if a broker uses the directory."""
     lock = None if dry_run else _lock_directory(disk, path)
     try:
         report = verify(disk, path)
@@ -98,16 +98,16 @@ def repair(disk: Disk, path: str, *, dry_run: bool) -> Report:
 
 
 def _lock_directory(disk: Disk, path: str) -> FileHandle | None:
-    """The log directory is the path itself or the folder it lies in."""
+    """Lock the log directory, which is the path itself or its parent folder."""
     for directory in (path, path.rstrip("/").rpartition("/")[0] or "."):
         if disk.exists(f"{directory}/{names.LOCK}"):
             return disk.lock(f"{directory}/{names.LOCK}")
     return None
 
 
-def _findings(disk: Disk, path: str, report: Report) -> Iterator[Finding]:
+def _findings(disk: Disk, path: str, report: LogReport) -> Iterator[LogFinding]:
     if not disk.is_directory(path):
-        raise LogError(f"{path} is no folder: give a partition's folder or a log directory")
+        raise LogError(f"{path} is not a folder: give a partition's folder or a log directory")
     found = disk.list_directory(path)
     segments = [name for name in found if name.endswith(names.LOG) and names.parse_segment_file(name)]
     folders = [name for name in found if disk.is_directory(f"{path}/{name}")]
@@ -125,7 +125,7 @@ def _findings(disk: Disk, path: str, report: Report) -> Iterator[Finding]:
             yield from _findings(disk, f"{path}/{name}", report)
 
 
-def _check_segments(disk: Disk, folder: str, report: Report) -> Iterator[Finding]:
+def _check_segments(disk: Disk, folder: str, report: LogReport) -> Iterator[LogFinding]:
     parsed = (names.parse_segment_file(name) for name in disk.list_directory(folder))
     bases = sorted(part[0] for part in parsed if part is not None and part[1] == names.LOG)
     gaps = any(disk.exists(f"{folder}/{name}") for name in (names.COMPACTED, names.REPAIRED))
@@ -138,12 +138,12 @@ def _check_segments(disk: Disk, folder: str, report: Report) -> Iterator[Finding
     synced = _offset_in(disk, folder, names.RECOVERY_POINTS)
     lost = end_offset < synced and synced > _offset_in(disk, folder, names.START_OFFSETS)
     if lost and not disk.exists(f"{folder}/{names.REPAIRED}"):
-        text = f"the log ends at offset {end_offset}, {synced} was synced: what is between is missing"
-        yield Finding(path=folder, position=0, text=text, remedy=Remedy.ACCEPT)
+        text = f"the log ends at offset {end_offset}, but was synced up to {synced}: the records between are missing"
+        yield LogFinding(path=folder, position=0, text=text, remedy=Remedy.ACCEPT)
 
 
 def _offset_in(disk: Disk, folder: str, checkpoint: str) -> int:
-    """What a checkpoint of the log directory says of a partition; 0 if it says nothing."""
+    """Return the partition's offset in a checkpoint of the log directory; 0 if it has none."""
     directory, _, name = folder.rstrip("/").rpartition("/")
     topic_partition = names.parse_partition_folder(name)
     path = f"{directory or '.'}/{checkpoint}"
@@ -158,9 +158,11 @@ def _offset_in(disk: Disk, folder: str, checkpoint: str) -> int:
 
 
 def _check_segment(
-    disk: Disk, stem: str, base_offset: int, above: int | None, report: Report, *, gaps: bool
-) -> Generator[Finding, None, int]:
-    """One walk: checksums as it goes, and every index entry against the batch it names. The offset behind its last."""
+    disk: Disk, stem: str, base_offset: int, above: int | None, report: LogReport, *, gaps: bool
+) -> Generator[LogFinding, None, int]:
+    """Walk the segment once, checking checksums and every index entry against its batch. Return the offset after the
+    last batch.
+    """
     path = stem + names.LOG
     places, index_fault = _index_entries(disk, stem + names.INDEX, OFFSET_ENTRY)
     times, time_fault = _index_entries(disk, stem + names.TIME_INDEX, TIME_ENTRY)
@@ -187,34 +189,34 @@ def _check_segment(
     yield from _segment_findings(path, walk, size, above, gaps=gaps)
     if index_fault or by_position:
         text = index_fault or f"{len(by_position)} entries name no batch of the segment"
-        yield Finding(path=stem + names.INDEX, position=0, text=text, remedy=Remedy.REBUILD)
+        yield LogFinding(path=stem + names.INDEX, position=0, text=text, remedy=Remedy.REBUILD)
     if time_fault or by_offset:
         text = time_fault or f"{len(by_offset)} entries name no batch with that time"
-        yield Finding(path=stem + names.TIME_INDEX, position=0, text=text, remedy=Remedy.REBUILD)
+        yield LogFinding(path=stem + names.TIME_INDEX, position=0, text=text, remedy=Remedy.REBUILD)
     if aborted_fault or by_marker:
         text = aborted_fault or f"{len(by_marker)} entries name no marker of the segment"
-        yield Finding(path=stem + names.TRANSACTION_INDEX, position=0, text=text, remedy=Remedy.REBUILD)
+        yield LogFinding(path=stem + names.TRANSACTION_INDEX, position=0, text=text, remedy=Remedy.REBUILD)
     return walk.next_offset
 
 
-def _segment_findings(path: str, walk: BatchWalk, size: int, above: int | None, *, gaps: bool) -> Iterator[Finding]:
+def _segment_findings(path: str, walk: BatchWalk, size: int, above: int | None, *, gaps: bool) -> Iterator[LogFinding]:
     behind = size - walk.position
     if walk.damage:
         text = f"{walk.damage}; {behind} bytes from here on cannot be trusted"
-        yield Finding(path=path, position=walk.position, text=text, remedy=Remedy.CUT)
+        yield LogFinding(path=path, position=walk.position, text=text, remedy=Remedy.CUT)
     elif behind:
         text = f"{behind} bytes are preallocated"
-        yield Finding(path=path, position=walk.position, text=text, remedy=Remedy.NONE)
+        yield LogFinding(path=path, position=walk.position, text=text, remedy=Remedy.NONE)
     if above is not None and not walk.damage and walk.next_offset != above:
         remedy = Remedy.NONE if gaps else Remedy.ACCEPT
-        text = f"ends at offset {walk.next_offset}, the next segment begins at {above}"
-        yield Finding(
+        text = f"ends at offset {walk.next_offset}, but the next segment begins at {above}"
+        yield LogFinding(
             path=path, position=size, text=text, remedy=Remedy.BY_HAND if walk.next_offset > above else remedy
         )
 
 
 def _index_entries(disk: Disk, path: str, entry: Struct) -> tuple[list[tuple[int, int]], str]:
-    """The entries, and what is wrong with the file as such."""
+    """Return the entries, and the fault of the file as a whole, if any."""
     try:
         content = read_whole(disk, path, INDEX_BYTES_MAX)
     except FileNotFoundError:
@@ -223,12 +225,12 @@ def _index_entries(disk: Disk, path: str, entry: Struct) -> tuple[list[tuple[int
         return [], f"{len(content)} bytes are not a whole number of entries"
     entries = [(first, second) for first, second in entry.iter_unpack(content)]
     if any(later[0] <= earlier[0] or later[1] < earlier[1] for earlier, later in pairwise(entries)):
-        return [], "the entries do not rise"
+        return [], "the entries do not ascend"
     return entries, ""
 
 
 def _aborted_entries(disk: Disk, path: str) -> tuple[dict[int, int], str]:
-    """The producer of every aborted transaction by the offset of its marker; most segments have no such file."""
+    """Return the producer of every aborted transaction by the offset of its marker; most segments have no such file."""
     try:
         entries = transaction_index.decode(read_whole(disk, path, transaction_index.INDEX_BYTES_MAX))
     except FileNotFoundError:
@@ -240,11 +242,11 @@ def _aborted_entries(disk: Disk, path: str) -> tuple[dict[int, int], str]:
 
 def _check_small_file(
     disk: Disk, path: str, decode: Callable[[bytes], object], bytes_max: int, remedy: Remedy
-) -> Iterator[Finding]:
+) -> Iterator[LogFinding]:
     try:
         decode(read_whole(disk, path, bytes_max))
     except CorruptFile as error:
-        yield Finding(path=path, position=0, text=str(error), remedy=remedy)
+        yield LogFinding(path=path, position=0, text=str(error), remedy=remedy)
 
 
 _SNAPSHOT = (producer_snapshot.decode, producer_snapshot.SNAPSHOT_BYTES_MAX, Remedy.REMOVE)
@@ -268,7 +270,7 @@ _SMALL_FILES: dict[str, tuple[Callable[[bytes], object], int, Remedy]] = {
 # Repair
 
 
-def _repaired(disk: Disk, finding: Finding) -> Finding:
+def _repaired(disk: Disk, finding: LogFinding) -> LogFinding:
     folder, _, name = finding.path.rpartition("/")
     if finding.remedy is Remedy.CUT:
         _cut(disk, finding.path, finding.position)
@@ -285,19 +287,19 @@ def _repaired(disk: Disk, finding: Finding) -> Finding:
         _rebuild_transaction_index(disk, folder, part[0])
     elif part is not None and part[1] != names.SNAPSHOT:
         _rebuild_indexes(disk, folder, part[0])
-    return Finding(
+    return LogFinding(
         path=finding.path, position=finding.position, text=finding.text, remedy=finding.remedy, repaired=True
     )
 
 
 def _accept_loss(disk: Disk, folder: str) -> None:
-    """The next start does not refuse the log for what is missing."""
+    """Note that the loss is accepted, so that the next start does not refuse the log for the missing records."""
     create_empty(disk, f"{folder}/{names.REPAIRED}")
     disk.sync_directory(folder)
 
 
 def _cut(disk: Disk, path: str, position: int) -> None:
-    """Keep what is cut off in a file of its own first, so that a repair loses nothing."""
+    """Truncate the segment after saving the removed bytes to a separate file, so that a repair loses nothing."""
     file = disk.open(path)
     kept = disk.open(f"{path}.{position}{CUT_SUFFIX}", create=True)
     try:
@@ -335,7 +337,7 @@ def _rebuild_indexes(disk: Disk, folder: str, base_offset: int) -> None:
 
 
 def _rebuild_transaction_index(disk: Disk, folder: str, base_offset: int) -> None:
-    """From the last snapshot before the segment: transactions that it aborts may have begun earlier."""
+    """Rebuild from the last snapshot before the segment: transactions that it aborts may have begun earlier."""
     files, config = OpenFiles(disk), LogConfig()
     parsed = (names.parse_segment_file(name) for name in disk.list_directory(folder))
     bases = sorted(part[0] for part in parsed if part is not None and part[1] == names.LOG and part[0] <= base_offset)
@@ -352,7 +354,7 @@ def _rebuild_transaction_index(disk: Disk, folder: str, base_offset: int) -> Non
             files=files, folder=folder, config=config, recovery_point=0, start_offset=0, clean=True, wall_ms=0
         )
         producers, snapshot = loader.load_producers(segments, at_most=base_offset)
-        replay = Replay(files=files, segments=segments, wall_ms=0, recovery_point=0)
+        replay = LogReplay(files=files, segments=segments, wall_ms=0, recovery_point=0)
         replay.rebuild(segments[-1], producers, snapshot=snapshot)
     finally:
         files.close_all()

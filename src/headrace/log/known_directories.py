@@ -1,8 +1,8 @@
-"""Which log directories a node has used, written down in the one that holds its metadata.
+"""Record the log directories that a node has used, in the directory that holds its metadata.
 
-An empty folder where a disk used to be mounted looks like a new log directory. Taken for one, the partitions of the
-missing disk would begin again at offset 0; so a path whose directory is gone counts as missing until it is back, or
-until the path is taken out of `log.dirs`.
+An empty folder at an unmounted disk's path looks like a new log directory. If the broker used it as one, the partitions
+of the missing disk would restart at offset 0. So a path whose directory is gone counts as missing until the directory
+is back, or until the path is removed from `log.dirs`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from .files import read_whole, write_atomically
 
 
 def read_known(disk: Disk, home: str) -> dict[str, str]:
-    """Directory ids by path, as of the last start; empty if that is not known."""
+    """Return directory ids by path, as of the last start; empty if the file is missing or unreadable."""
     try:
         return decode_properties(read_whole(disk, f"{home}/{names.KNOWN_DIRECTORIES}", PROPERTIES_BYTES_MAX))
     except (FileNotFoundError, CorruptFile):
@@ -25,7 +25,7 @@ def read_known(disk: Disk, home: str) -> dict[str, str]:
 
 
 def missing(disk: Disk, paths: Sequence[str], known: Mapping[str, str]) -> list[str]:
-    """Paths whose directory is at none of them any more."""
+    """Return the paths whose known directory is no longer found at any path."""
     there = {_directory_id(disk, path) for path in paths}
     return [path for path in paths if path in known and known[path] not in there]
 
@@ -40,7 +40,7 @@ def _directory_id(disk: Disk, path: str) -> str | None:
 def write_known(
     disk: Disk, home: str, paths: Sequence[str], known: Mapping[str, str], opened: Iterable[LogDirectory]
 ) -> None:
-    """Those that are open now; of the others that are still wanted, what was known stays."""
+    """Record the open directories; known entries of other configured paths are kept."""
     now = {path: known[path] for path in paths if path in known}
     now |= {directory.path: encode_uuid(directory.directory_id) for directory in opened}
     if now != known:

@@ -1,7 +1,7 @@
-"""Where each leader epoch began in the log, and the file that keeps it (`leader-epoch-checkpoint`).
+"""The start offset of each leader epoch in the log, and its file (`leader-epoch-checkpoint`).
 
-The file's format is Kafka's. Its last entry is a checksum: an epoch that no leader has, which begins behind any log's
-end, so that Kafka drops it. Files without it are taken as they are.
+The file's format is Kafka's. Its last entry is a checksum: an epoch that no leader has, starting after any log's end,
+so that Kafka drops it. Files without a checksum are accepted.
 """
 
 from bisect import bisect_right
@@ -19,21 +19,21 @@ _CHECKSUM_START = 1 << 62
 
 
 class LeaderEpochs:
-    """Rising pairs of epoch and start offset."""
+    """Ascending pairs of epoch and start offset."""
 
     def __init__(self) -> None:
         self.epochs: list[int] = []
         self.starts: list[int] = []
         self.latest = -1
         self.changed = False
-        """Whether the file is behind."""
+        """Whether the file needs to be written."""
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """From `start_offset` on batches are of `epoch`; older or equal epochs change nothing."""
+        """Assign `epoch` to batches from `start_offset` on; older or equal epochs change nothing."""
         if epoch <= self.latest or epoch < 0:
             return False
         while self.starts and self.starts[-1] >= start_offset:
-            del self.epochs[-1], self.starts[-1]  # that epoch wrote nothing
+            del self.epochs[-1], self.starts[-1]  # the previous epoch wrote nothing
         self.epochs.append(epoch)
         self.starts.append(start_offset)
         self.latest = epoch
@@ -41,7 +41,7 @@ class LeaderEpochs:
         return True
 
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """The largest known epoch not above the asked one and the offset where it ended (KIP-279)."""
+        """Return the largest known epoch not above the requested one and its end offset (KIP-279)."""
         if epoch < 0 or not self.epochs or epoch > self.latest:
             return UNDEFINED
         if epoch == self.latest:
@@ -52,19 +52,19 @@ class LeaderEpochs:
         return self.epochs[after - 1], self.starts[after]
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch of the batch at that offset."""
+        """Return the epoch of the batch at that offset."""
         place = bisect_right(self.starts, offset) - 1
         return self.epochs[place] if place >= 0 else -1
 
     def truncate_from(self, end_offset: int) -> None:
-        """Everything from `end_offset` on is gone."""
+        """Remove everything from `end_offset` on."""
         while self.starts and self.starts[-1] >= end_offset:
             del self.epochs[-1], self.starts[-1]
             self.changed = True
         self.latest = self.epochs[-1] if self.epochs else -1
 
     def truncate_before(self, start_offset: int) -> None:
-        """Everything below `start_offset` is gone; the epoch it lies in begins there now."""
+        """Remove everything below `start_offset`; the epoch that contains it now begins there."""
         keep = bisect_right(self.starts, start_offset) - 1
         if keep < 0 or (self.starts[keep] == start_offset and keep == 0):
             return
@@ -73,7 +73,9 @@ class LeaderEpochs:
         self.changed = True
 
     def forget_above(self, epoch: int) -> None:
-        """Epochs that no leader has had yet: checksums do not cover the epoch of a batch, so it may be damaged."""
+        """Remove epochs that no leader has had yet: a batch's checksum does not cover its epoch, so it may be
+        damaged.
+        """
         while self.epochs and self.epochs[-1] > epoch:
             del self.epochs[-1], self.starts[-1]
             self.changed = True
@@ -92,9 +94,9 @@ class LeaderEpochs:
             lines = content.decode("ascii").split("\n")
             pairs = [(int(epoch), int(start)) for epoch, start in (line.split() for line in lines[2:] if line)]
             if lines[0] != _VERSION or int(lines[1]) != len(pairs):
-                raise CorruptFile("the leader epoch checkpoint declares another version or count than it has")
+                raise CorruptFile("the leader epoch checkpoint's version or entry count does not match its contents")
         except (ValueError, IndexError) as error:
-            raise CorruptFile("the leader epoch checkpoint cannot be read") from error
+            raise CorruptFile("the leader epoch checkpoint cannot be parsed") from error
         if pairs and pairs[-1][0] == _CHECKSUM_EPOCH:
             text = content[: content.rindex(str(_CHECKSUM_EPOCH).encode())]
             if pairs.pop()[1] != _CHECKSUM_START + crc32c(text):
@@ -102,6 +104,6 @@ class LeaderEpochs:
         epochs.epochs = [epoch for epoch, _ in pairs]
         epochs.starts = [start for _, start in pairs]
         if sorted(set(epochs.epochs)) != epochs.epochs or sorted(set(epochs.starts)) != epochs.starts:
-            raise CorruptFile("the leader epoch checkpoint does not rise")
+            raise CorruptFile("the epochs in the leader epoch checkpoint do not ascend")
         epochs.latest = epochs.epochs[-1] if epochs.epochs else -1
         return epochs

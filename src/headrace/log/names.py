@@ -1,4 +1,4 @@
-"""The names of files and folders in a log directory, as Kafka spells them."""
+"""Names of files and folders in a log directory, as Kafka spells them."""
 
 import re
 
@@ -16,7 +16,7 @@ SWAP = ".swap"
 
 INDEXES = (INDEX, TIME_INDEX, TRANSACTION_INDEX)
 SEGMENT_FILES = (LOG, *INDEXES, SNAPSHOT)
-"""All that may begin with a segment's base offset."""
+"""Every suffix that may follow a segment's base offset."""
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
@@ -24,7 +24,7 @@ META_PROPERTIES = "meta.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 START_OFFSETS = "log-start-offset-checkpoint"
 START_OFFSETS_COPY = "headrace-log-start-offset-checkpoint"
-"""The same once more: nothing else says which records were deleted."""
+"""A second copy of the start offsets: no other file records which records were deleted."""
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 UPTIME = "headrace-uptime-checkpoint"
@@ -32,13 +32,13 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 RESERVE = ".headrace-reserve"
 COMPACTED = ".headrace-compacted"
-"""In a partition's folder: compaction has been at work, so that offsets may be missing."""
+"""In a partition's folder: compaction has run, so offsets may be missing."""
 REPAIRED = ".headrace-repaired"
-"""In a partition's folder: its owner has accepted that records are missing, in the middle or at the end."""
+"""In a partition's folder: the operator has accepted that records are missing, in the middle or at the end."""
 UNSYNCED = ".headrace-unsynced"
-"""In a partition's folder: a sync failed, and what it was to cover has not been written again since."""
+"""In a partition's folder: a sync failed, and the bytes it covered have not been written again since."""
 SCANS = ".headrace-scans"
-"""In a log directory: second names of segments, for jobs that read them outside the broker."""
+"""In a log directory: hard links to segments, for jobs that read them outside the broker."""
 KNOWN_DIRECTORIES = "headrace-directories"
 
 DELETE_FOLDER = "-delete"
@@ -50,18 +50,20 @@ _PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]+)-(\d{1,10})")
 
 
 def segment_stem(folder: str, base_offset: int) -> str:
-    """The path of a segment's files without their suffix."""
+    """Return the path of a segment's files without the suffix."""
     return f"{folder}/{base_offset:020d}"
 
 
 def parse_segment_file(name: str) -> tuple[int, str] | None:
-    """Base offset and suffix of a segment's file; None for any other name."""
+    """Return the base offset and suffix of a segment's file; None for any other name."""
     match = _SEGMENT_FILE.fullmatch(name)
     return (int(match[1]), f".{match[2]}") if match else None
 
 
 def cleaned(path: str, unique: str) -> str:
-    """Where compaction writes a segment's file; Kafka, too, removes at its start what ends like this."""
+    """Return the path at which compaction writes a segment's file; at start, Kafka too removes files with this
+    suffix.
+    """
     return f"{path}.{unique}{CLEANED}"
 
 
@@ -73,6 +75,8 @@ def parse_partition_folder(name: str) -> TopicPartition | None:
 
 
 def retired_folder(topic_partition: TopicPartition, unique_hex: str, suffix: str) -> str:
-    """Where a partition's folder goes to be removed; the topic's name is cut so that the whole fits a file name."""
+    """Return the path to which a partition's folder is renamed for removal; the topic name is shortened to fit a file
+    name.
+    """
     tail = f"-{topic_partition.partition}.{unique_hex}{suffix}"
     return topic_partition.topic[: FOLDER_NAME_BYTES_MAX - len(tail)] + tail

@@ -1,4 +1,4 @@
-"""Reads behind the recent batches: of older segments, and of the older part of the active one."""
+"""Read older batches: closed segments, and the older part of the active one."""
 
 from bisect import bisect_right
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .partition_log import PartitionLog
 
 RESUME_POINTS_MAX = 64
-"""Places where readers left off, so that the next read of a catching-up consumer needs no search."""
+"""Positions at which readers stopped, so that the next read of a catching-up consumer needs no search."""
 
 
 class OlderReads:
@@ -45,7 +45,9 @@ class OlderReads:
         return Slice(self._log.files.handle(segment.log), start, stop - start)
 
     def _locate(self, offset: int, below: int) -> tuple[Segment, int] | None:
-        """The first batch that reaches `offset`: compaction may have taken what would contain it."""
+        """Locate the first batch that ends at or after `offset`; compaction may have removed the batch that contained
+        it.
+        """
         log = self._log
         for place in range(max(bisect_right(log.bases, offset) - 1, 0), len(log.segments)):
             found = log.segments[place].find(offset)
@@ -70,7 +72,7 @@ class OlderReads:
 def _before_damage(segment: Segment, start: int, stop: int) -> int:
     for begin, end in segment.damaged:
         if begin <= start < end:
-            raise DamagedLog(segment.log.path, begin, "found when it was read again")
+            raise DamagedLog(segment.log.path, begin, "found while the closed segment was read again")
         if start < begin:
             return min(stop, begin)
     return stop

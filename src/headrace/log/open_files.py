@@ -1,7 +1,7 @@
-"""A bounded set of open files: those not used for a while are closed, those in use stay.
+"""A bounded set of open files: files that were not used for a while are closed; files in use stay open.
 
-A handle given out in a `Slice` is valid until `close_idle`, which the broker calls between turns; whoever keeps a
-slice longer pins its file. So nothing is ever sent from a descriptor that meanwhile names another file.
+A handle in a `Slice` is valid until `close_idle`, which the broker calls between turns; a caller that keeps a slice
+longer pins its file. So bytes are never sent from a descriptor that has been reused for another file.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,24 +9,24 @@ from contextlib import contextmanager
 
 from headrace.ports.disk import Disk, FileHandle
 
-from .errors import passes
+from .errors import is_transient
 
 OPEN_FILES_MAX = 8192
 SWEEP_FILES_MAX = 64
-"""How many files one call of `close_idle` looks at, so that a turn stays short."""
+"""Files that one call of `close_idle` checks, so that a turn stays short."""
 PRESSED_SWEEP_FILES_MAX = 1024
-"""The same while the process has too few descriptors."""
+"""The same while the process is short of file descriptors."""
 PRESSED_FILES_MIN = 16
-"""However few there are, so many files may stay open."""
+"""Files that may stay open even when file descriptors are very scarce."""
 
 FAR_ABOVE_SHARE = 4
-"""One in so many above the limit is far above it."""
+"""Exceeding the limit by more than one part in this number counts as far above it."""
 
 _CLOSED = FileHandle(-1)
 
 
 class OpenFile:
-    """A file by its name, opened when it is needed."""
+    """A file that is opened by name when needed."""
 
     __slots__ = ("handle", "path", "pins", "retired", "used")
 
@@ -45,27 +45,29 @@ class OpenFiles:
         self._open: dict[FileHandle, OpenFile] = {}
         self._retired: list[OpenFile] = []
         self.far_above = open_files_max + open_files_max // FAR_ABOVE_SHARE
-        """More open files than this are not left to the next look of housekeeping."""
+        """Above this number of open files, housekeeping does not wait for its next round."""
         self.is_far_above = False
         self._pressed_max = open_files_max
-        """Below the limit when the process ran out of descriptors before it; it grows again while that is over."""
+        """A lower limit, set when the process ran out of descriptors before reaching the configured one; it grows again
+        later.
+        """
 
     def __len__(self) -> int:
         return len(self._open)
 
     @property
     def too_many(self) -> bool:
-        """More than there may be: to be swept again soon."""
+        """Return whether more files are open than allowed, so that another sweep is due soon."""
         return len(self._open) > self.open_files_max
 
     def handle(self, file: OpenFile) -> FileHandle:
-        """HOT. Its handle, opened again if it was closed meanwhile."""
+        """HOT. Return the file's handle, opening the file again if it was closed meanwhile."""
         file.used = True
         if file.handle < 0:
             try:
                 file.handle = self.disk.open(file.path)
             except OSError as error:
-                if passes(error):
+                if is_transient(error):
                     self._pressed_max = max(len(self._open) * 3 // 4, PRESSED_FILES_MIN)
                 raise
             self._open[file.handle] = file
@@ -74,7 +76,7 @@ class OpenFiles:
 
     @contextmanager
     def held(self, files: Iterable[OpenFile]) -> Iterator[None]:
-        """Keep files of a log that is just being opened from being closed: a helper may be the one who opens it."""
+        """Protect the files of a log that is being opened, perhaps by a helper thread, from being closed."""
         held = tuple(files)
         for file in held:
             file.pins += 1
@@ -94,25 +96,25 @@ class OpenFiles:
         file.pins -= 1
 
     def retire(self, file: OpenFile) -> None:
-        """The file will not be used again: close it as soon as nobody reads from it."""
+        """Mark the file as no longer needed: it is closed as soon as no slice uses it."""
         if file.handle >= 0 and not file.retired:
             file.retired = True
             self._retired.append(file)
 
-    def put_away(self, file: OpenFile) -> None:
-        """Close it now, as nobody else can know its handle; the next use opens it again."""
+    def close_file(self, file: OpenFile) -> None:
+        """Close the file now, because no slice holds its handle; the next use opens it again."""
         assert not file.pins, f"{file.path} is pinned"
         self._close(file)
 
-    def put_away_unused(self, files: Iterable[OpenFile]) -> None:
-        """Close those of a log that was just opened, and of which no slice was given out, if there are too many."""
+    def close_unused(self, files: Iterable[OpenFile]) -> None:
+        """Close the files of a log that was just opened and gave out no slice, if too many files are open."""
         if self.too_many:
             for file in files:
                 if not file.pins:
                     self._close(file)
 
     def close_idle(self) -> None:
-        """Between turns: close retired files and, above the limit, those that were not used since the last sweep."""
+        """Between turns: close retired files and, above the limit, files that were not used since the last sweep."""
         if self._retired:
             waiting = [file for file in self._retired if file.pins]
             for file in self._retired:
@@ -124,18 +126,18 @@ class OpenFiles:
             self._pressed_max += self._pressed_max // 8
         elif len(self._open) > self.open_files_max:
             self._sweep(self.open_files_max, SWEEP_FILES_MAX)
-            for _ in range(2):  # files are left open once that were used since the last sweep
+            for _ in range(2):  # a file that was used since the last sweep stays open for one more sweep
                 if len(self._open) > self.far_above:
                     self._sweep(self.open_files_max, len(self._open))
 
     def close_all(self) -> None:
-        """At the end: nothing may be in flight any more."""
+        """Close everything at shutdown, when nothing is in flight any more."""
         for file in list(self._open.values()):
             self._close(file)
         self._retired.clear()
 
     def _sweep(self, files_max: int, looked_at_max: int) -> None:
-        # Copied in one step: a helper that opens a new partition's files may add to them meanwhile.
+        # Copied in one step: a helper thread that opens a new partition's files may add to them meanwhile.
         candidates = list(self._open.values())[:looked_at_max]
         for file in candidates:
             if len(self._open) <= files_max:

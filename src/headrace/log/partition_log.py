@@ -1,7 +1,7 @@
-"""The log of one partition: batches appended in groups, read as slices, kept in segments.
+"""The log of one partition: batches are appended in groups, read as slices and stored in segments.
 
-Single-threaded: one loop owns it. Whatever may wait for the device is handed out as `Work` for a helper. The path of
-an append is `producers.admit`, `stage` for every batch of a turn, then one `write_staged`.
+Single-threaded: one loop owns it. Operations that may wait for the disk are returned as `Work` for a helper thread. An
+append goes through `producers.admit`, `stage` for every batch of a turn, and then one `write_staged`.
 """
 
 from array import array
@@ -24,7 +24,7 @@ from headrace.wire.records.header import (
 
 from . import names, times, unsynced
 from .config import LogConfig
-from .errors import OffsetOutOfRange, passes
+from .errors import OffsetOutsideLog, is_transient
 from .files import unlink_if_present, write_all
 from .flush import Flusher
 from .leader_epochs import LeaderEpochs
@@ -37,11 +37,13 @@ from .retirement import Retirement
 from .segment import BatchPlace, Segment
 from .times import TimeSearch
 from .transactions import LogTransactions
-from .uptime import Uptime
+from .uptime import DirectoryUptime
 from .work import Work
 
 RECENT_BATCHES_MAX = 2048
-"""Batches of the active segment whose places are kept in memory; twice as many just before the older half goes."""
+"""Batches of the active segment whose positions are kept in memory; up to twice as many before the older half is
+dropped.
+"""
 
 _STAMP = Struct(">qii")
 
@@ -54,7 +56,7 @@ class PartitionLog:
         topic_partition: TopicPartition,
         topic_id: TopicId,
         config: LogConfig,
-        uptime: Uptime,
+        uptime: DirectoryUptime,
     ) -> None:
         self.files = files
         self.disk = files.disk
@@ -66,34 +68,35 @@ class PartitionLog:
         self.end_offset = 0
         self.recovery_point = 0
         self.synced_offset = 0
-        """What is below is on the device; the recovery point is not ahead of it."""
+        """Records below this offset are on disk; the recovery point is never above it."""
         self.size_bytes = 0
         self.appended_bytes = 0
-        """Since the log was opened; what is flushed is counted against it."""
+        """Bytes appended since the log was opened; flushes are measured against this counter."""
         self.appended_wall_ms = 0
         self._uptime = uptime
         self.producers = ProducerStates(uptime)
         self.transactions = LogTransactions(self)
         self.epochs = LeaderEpochs()
         self.names_generation = 0
-        """Odd while compaction exchanges the files of segments: what opened them by name meanwhile must look again."""
+        """Odd while compaction swaps segment files: a reader that opened files by name meanwhile must retry."""
         self.being_replaced: tuple[Segment, ...] = ()
-        """The segments of the exchange that runs now. Retention leaves them alone until it has ended: the exchange
-        would put the file of a segment back that is no longer part of the log."""
+        """Segments of the running swap. Retention leaves them alone until it has ended; otherwise the swap would
+        restore the file of a segment that is no longer part of the log.
+        """
         self.failed = False
         self.closed = False
         self.recovered = RecoveryReport()
         self.on_flushed: Callable[[int], None] | None = None
-        """Called on the loop with the end offset of what is now on the device."""
+        """Called on the loop with the end offset of the records that are now on disk."""
         self.on_failed: Callable[[BaseException], None] | None = None
         """Called on the loop when work of this log failed on the device; the log is then `failed`."""
-        self.on_put_off: Callable[[OSError], None] | None = None
-        """Called on the loop when a flush found no room, or no descriptor, for everything; it is tried again."""
+        self.on_flush_deferred: Callable[[OSError], None] | None = None
+        """Called on the loop when a flush found no space or file descriptor for some files; it is retried."""
         self.segments: list[Segment] = []
         self.bases: list[int] = []
         self.active: Segment
         self.staged_end_offset = 0
-        """Where the next staged batch goes; `end_offset` once everything staged is written."""
+        """Offset of the next staged batch; equal to `end_offset` once everything staged is written."""
         self._staged: list[memoryview] = []
         self._staged_places: list[BatchPlace] = []
         self._staged_bytes = 0
@@ -120,25 +123,25 @@ class PartitionLog:
         clean_shutdown: bool,
         wall_ms: int,
         files: OpenFiles | None = None,
-        uptime: Uptime | None = None,
+        uptime: DirectoryUptime | None = None,
     ) -> "PartitionLog":
-        """Take over the folder, made when absent, recovered when it was not closed."""
+        """Open the folder, creating it if absent and recovering it after an unclean stop."""
         disk.make_directory(path)
         topic_id = claim_folder(disk, path, topic_partition, topic_id)
         files = files if files is not None else OpenFiles(disk)
-        uptime = uptime if uptime is not None else Uptime()
+        uptime = uptime if uptime is not None else DirectoryUptime()
         log = cls(files, path, topic_partition, topic_id, config, uptime)
         log.recovery_point, log.start_offset = recovery_point, start_offset
         loader = log._loader(clean=clean_shutdown, wall_ms=wall_ms)
         log.recovered = loader.report
         log._take_segments(loader.load_segments(), start_offset, wall_ms)
         log.appended_bytes = loader.report.scanned_bytes
-        # Not up to the log's start, which may lie in a segment: the part before it need not be synced.
+        # Not up to the log start offset, which may lie inside a segment: the part before it need not be synced.
         log.recovery_point = min(max(recovery_point, log.bases[0]), log.end_offset)
         if clean_shutdown:
             log.recovery_point = log.end_offset
         else:
-            log._flusher.directory_changed = True  # the process before may have died with names it had not synced
+            log._flusher.directory_changed = True  # the previous process may have died before it synced file names
         log.synced_offset = log.recovery_point
         log._restore_state(loader)
         return log
@@ -162,7 +165,7 @@ class PartitionLog:
             segments = []
         if not segments:
             segments = [Segment.create(self.files, self.path, start_offset, self.config, wall_ms)]
-            # Its name must not be lost while that of a later segment stays: the log would seem to begin there.
+            # This name must not be lost while the name of a later segment survives: the log would seem to begin there.
             self.disk.sync_directory(self.path)
         self.segments = segments
         self.bases = [segment.base_offset for segment in segments]
@@ -172,7 +175,9 @@ class PartitionLog:
         self.size_bytes = sum(segment.size for segment in segments)
 
     def _restore_state(self, loader: Loader) -> None:
-        """Producers from the newest snapshot, epochs from their file, then both from the batches since."""
+        """Restore producers from the newest snapshot and leader epochs from their file, then replay later batches into
+        both.
+        """
         self.producers, snapshot = loader.load_producers(self.segments)
         begin = max(snapshot, 0)
         epochs = loader.load_epochs()
@@ -191,7 +196,7 @@ class PartitionLog:
         self._flusher.note_snapshot(snapshot)
 
     def configure(self, config: LogConfig) -> None:
-        """Obey changed topic configs from now on."""
+        """Apply changed topic configs from now on."""
         self.config = config
 
     # Appending
@@ -199,9 +204,10 @@ class PartitionLog:
     def stage(
         self, batch: memoryview, fields: HeaderFields, leader_epoch: int, wall_ms: int, is_noted: bool = False
     ) -> int:
-        """HOT. Give the batch its offsets and keep it for this turn's write; its bytes must stay until then.
+        """HOT. Assign offsets to the batch and keep it for this turn's write; its bytes must stay valid until then.
 
-        `is_noted`: the producer's state has it already (`ProducerStates.advance`)."""
+        `is_noted`: the producer state already includes it (`ProducerStates.advance`).
+        """
         base_offset = self.staged_end_offset
         last_offset = base_offset + fields[LAST_OFFSET_DELTA]
         _STAMP.pack_into(batch, 0, base_offset, fields[LENGTH], leader_epoch)
@@ -227,10 +233,10 @@ class PartitionLog:
         return bool(self._staged)
 
     def write_staged(self) -> None:
-        """HOT. Write what this turn staged, one vector per segment.
+        """HOT. Write the batches staged in this turn, one vectored write per segment.
 
-        An OSError makes the log `failed`, unless it passes (a full device, no file descriptors left): then what did
-        not get in is taken back, and the log goes on as soon as it can.
+        An OSError makes the log `failed`, unless it is transient (disk full, out of file descriptors): then the batches
+        that were not written are unstaged, and the log continues as soon as it can.
         """
         batches, places, total = self._staged, self._staged_places, self._staged_bytes
         if not batches:
@@ -244,20 +250,20 @@ class PartitionLog:
                 self._write_across_segments(batches, places)
         except OSError as error:
             self.failed = True
-            if passes(error):
+            if is_transient(error):
                 self._take_back(batches)
                 self.failed = False
             raise
 
     def discard_staged(self) -> None:
-        """Of a log that may not be written any more."""
+        """Discard staged batches of a log that may not be written any more."""
         self._staged, self._staged_places, self._staged_bytes = [], [], 0
         self.transactions.staged.clear()
 
     def _take_back(self, batches: list[memoryview]) -> None:
-        """As if what is not in the log had never been staged: the bytes, the offsets, the epoch and the producers.
+        """Undo the staging of batches that were not written: bytes, offsets, leader epoch and producer state.
 
-        All of it from memory, because reading may be what the system cannot do just now.
+        Everything comes from memory, because reading may be impossible in this situation.
         """
         segment = self.active
         if segment.log.handle >= 0:  # otherwise nothing was written to it
@@ -289,7 +295,9 @@ class PartitionLog:
             self.transactions.written_to(segment)
 
     def _write_across_segments(self, batches: list[memoryview], places: list[BatchPlace]) -> None:
-        """The turn's batches do not all belong into the active segment: split them where the next must begin."""
+        """Write a turn's batches that do not all fit in the active segment: split them where the next segment
+        begins.
+        """
         begin, pending = 0, 0
         for index, (base, last, timestamp, size) in enumerate(places):
             room = self.active.has_room(pending + size, last, timestamp, self.config, self.appended_wall_ms)
@@ -302,7 +310,7 @@ class PartitionLog:
         self._write_group(batches[begin:], places[begin:], pending)
 
     def roll(self, base_offset: int | None = None) -> None:
-        """Close the active segment to appends and begin the next; the old one is cut and synced by the next flush."""
+        """Close the active segment to appends and begin the next one; the next flush trims and syncs the old one."""
         old = self.active
         old.index_time()
         old.index.spill()
@@ -317,11 +325,13 @@ class PartitionLog:
         self._forget_places()
 
     def _create_segment(self, base_offset: int) -> Segment:
-        """All of its files or none: an empty one left behind would begin where the old segment may go on."""
+        """Create all files of a segment or none: an empty file left behind would begin where the old segment may
+        continue.
+        """
         try:
             return Segment.create(self.files, self.path, base_offset, self.config, self.appended_wall_ms)
         except OSError as error:
-            if passes(error):
+            if is_transient(error):
                 for suffix in (names.LOG, names.INDEX, names.TIME_INDEX):
                     unlink_if_present(self.disk, names.segment_stem(self.path, base_offset) + suffix)
             raise
@@ -333,13 +343,13 @@ class PartitionLog:
     # Reading
 
     def read(self, offset: int, max_bytes: int, below: int, at_least_one: bool) -> Slice | None:
-        """HOT. Whole batches of one segment from the one that contains `offset`, all of them below `below`.
+        """HOT. Read whole batches of one segment from the one that contains `offset`, all of them below `below`.
 
-        None when there is nothing below `below`, or when the first batch is above `max_bytes` and is not wanted
-        anyway. The slice's handle is good until `files.close_idle`; pin it to keep it longer.
+        Returns None if there is nothing below `below`, or if the first batch is larger than `max_bytes` and the caller
+        does not want it anyway. The slice's handle is valid until `files.close_idle`; pin it to keep it longer.
         """
         if offset < self.start_offset or offset > self.end_offset:
-            raise OffsetOutOfRange(offset, self.start_offset, self.end_offset)
+            raise OffsetOutsideLog(offset, self.start_offset, self.end_offset)
         if offset >= below or offset == self.end_offset:
             return None
         offsets = self._recent_offsets
@@ -364,33 +374,35 @@ class PartitionLog:
         return Slice(self.files.handle(self.active.log), start, stop - start)
 
     def is_in_segment_of(self, part: Slice, offset: int) -> bool:
-        """Whether a slice that was just read is of the segment that `offset` belongs to."""
+        """Return whether a slice that was just read comes from the segment that contains `offset`."""
         place = max(bisect_right(self.bases, offset) - 1, 0)
         return self.segments[place].log.handle == part.file
 
     # Offsets by time and by epoch
 
     def offset_at_time(self, timestamp_ms: int, below: int) -> TimeSearch:
-        """For a helper: the first record at or after the time, if it is below `below`."""
+        """Return a search for a helper thread: the first record at or after the timestamp, if it is below `below`."""
         return times.first_at_or_after(self, timestamp_ms, below)
 
     def max_timestamp_offset(self) -> TimeSearch:
-        """For a helper: the record with the newest timestamp, the first of several."""
+        """Return a search for a helper thread: the record with the newest timestamp, the first of several."""
         return times.newest(self)
 
     def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
-        """The largest known epoch not above the given one, and where it ended; (-1, -1) when unknown."""
+        """Return the largest known epoch not above the given one and its end offset; (-1, -1) if unknown."""
         return self.epochs.end_of(leader_epoch, self.end_offset)
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """This node leads from the log's end on. The next flush writes it down; until then the batches tell it."""
+        """Begin a leader epoch at the log end, with this node as leader. The next flush stores it; until then the
+        batches carry it.
+        """
         self.epochs.forget_above(leader_epoch)
         self.epochs.assign(leader_epoch, self.staged_end_offset)
 
-    # Shortening
+    # Truncation
 
     def truncate_to(self, offset: int) -> None:
-        """Drop everything from `offset` on, which must be a batch boundary or inside a batch, then dropped whole."""
+        """Drop everything from `offset` on. If `offset` is inside a batch, the whole batch is dropped."""
         assert not self._staged, "staged batches must be written before the log is truncated"
         if offset >= self.end_offset:
             return
@@ -428,15 +440,17 @@ class PartitionLog:
         self._replay(loader, snapshot, max(snapshot, 0))
 
     def advance_start(self, offset: int) -> None:
-        """DeleteRecords: readers see nothing below `offset` from now on; whole segments go with retention."""
+        """Advance the log start offset (DeleteRecords): readers see nothing below it; retention removes whole segments
+        later.
+        """
         if offset > self.end_offset:
-            raise OffsetOutOfRange(offset, self.start_offset, self.end_offset)
+            raise OffsetOutsideLog(offset, self.start_offset, self.end_offset)
         if offset > self.start_offset:
             self.start_offset = offset
             self.epochs.truncate_before(offset)
 
     def segments_taken(self, taken: list[Segment]) -> None:
-        """Retention took these from the old end; `segments` is without them already."""
+        """Note the segments that retention removed from the old end; `segments` no longer contains them."""
         self.bases = [segment.base_offset for segment in self.segments]
         self.size_bytes -= sum(segment.size for segment in taken)
         self._older.forget()
@@ -444,29 +458,31 @@ class PartitionLog:
         self.advance_start(self.bases[0])
 
     def segments_replaced(self, old: list[Segment], new: Segment) -> None:
-        """Compaction put one segment in the place of these neighbours."""
+        """Replace adjacent segments with the one that compaction wrote."""
         place = self.segments.index(old[0])
-        assert self.segments[place : place + len(old)] == old, "segments that were replaced are neighbours"
+        assert self.segments[place : place + len(old)] == old, "replaced segments must be adjacent"
         self.segments[place : place + len(old)] = [new]
         self.bases = [segment.base_offset for segment in self.segments]
         self.size_bytes += new.size - sum(segment.size for segment in old)
         self._older.forget()
 
     def mark_damaged(self, segment: Segment, ranges: tuple[tuple[int, int], ...]) -> None:
-        """What was found in these positions of a segment is not read to anyone; nothing for one that is whole again."""
+        """Mark these positions of a segment as unreadable; an empty list marks a segment that is whole again."""
         segment.damaged = ranges
         self._older.forget()
 
     def retire(self, segments: list[Segment], due_ms: int) -> None:
-        """Segments whose files were renamed as deleted already: unlink them when no reader can be left."""
+        """Unlink segments whose files are already renamed as deleted, once no reader can use them."""
         self._retirement.add(segments, due_ms)
 
-    def is_settled(self, segment: Segment) -> bool:
-        """Whether a closed segment is cut and synced, and nobody will write to it any more."""
-        return self._flusher.is_settled(segment) and not self.is_preallocating(segment)
+    def is_flushed(self, segment: Segment) -> bool:
+        """Return whether a closed segment is trimmed and synced and will not be written to any more."""
+        return self._flusher.is_flushed(segment) and not self.is_preallocating(segment)
 
     def _unlink_segments(self, segments: list[Segment]) -> None:
-        """At once and for good: a segment that came back after a crash would follow batches it does not belong to."""
+        """Unlink segments at once and durably: a segment that came back after a crash would follow batches that it does
+        not belong to.
+        """
         for segment in segments:
             for file in segment.all_files():
                 self.files.retire(file)
@@ -474,38 +490,44 @@ class PartitionLog:
                 unlink_if_present(self.disk, segment.stem + suffix)
         self.disk.sync_directory(self.path)
 
-    # Work for helpers
+    # Work for helper threads
 
     def flush_due(self, wall_ms: int) -> bool:
-        """Cheap: whether configs, a sealed segment or the unclean tail's limit ask for a flush now."""
+        """Return whether configs, a rolled segment or the unclean-tail limit require a flush now; cheap."""
         return self._flusher.is_due(wall_ms)
 
     def flush_work(self) -> Work | None:
-        """Sync what was appended since the last flush; None if nothing was or a flush is under way."""
+        """Return work that syncs everything appended since the last flush; None if there is nothing or a flush is
+        running.
+        """
         return self._flusher.work()
 
     @property
-    def flush_put_off(self) -> bool:
-        """Whether the last flush found no room for its small files, and rests."""
-        return self._flusher.put_off
+    def flush_deferred(self) -> bool:
+        """Return whether the last flush found no space for its small files and pauses before a retry."""
+        return self._flusher.deferred
 
     def preallocation_work(self) -> Work | None:
-        """Reserve the next blocks of a busy segment; None, cheaply, for an idle one or while some are left."""
+        """Return work that preallocates blocks for a busy segment; None, cheaply, for an idle one or while enough is
+        left.
+        """
         return self._preallocation.work()
 
     def retention_work(self, wall_ms: int, high_watermark: int, *, hurry: bool = False) -> Work | None:
-        """Take away segments that are too old, too much or below the start, and unlink those taken away earlier."""
+        """Return work that removes segments by age, size or start offset, and unlinks those removed earlier."""
         return self._retirement.work(wall_ms, high_watermark, hurry=hurry)
 
-    def put_away_files(self) -> None:
-        """After it was opened: where more files are open than there should be, the next use opens them again."""
+    def close_excess_files(self) -> None:
+        """Close files after opening the log if too many are open; the next use opens them again."""
         for segment in self.segments:
-            self.files.put_away_unused(segment.all_files())
+            self.files.close_unused(segment.all_files())
 
-    # Ending
+    # Closing
 
     def close(self, clean: bool = True) -> None:
-        """Write and sync everything, cut preallocated space and leave a snapshot; unclean: only let go."""
+        """Write and sync everything, trim preallocated space and write a snapshot; if unclean, only release the
+        files.
+        """
         if self.closed:
             return
         if clean and not self.failed:
@@ -519,7 +541,7 @@ class PartitionLog:
 
     @property
     def has_work(self) -> bool:
-        """Whether a helper works on this log; that may go on after the log was closed."""
+        """Return whether a helper thread works on this log; it may continue after the log was closed."""
         is_exchanging = bool(self.names_generation % 2)
         busy = self._flusher.in_flight or self._retirement.in_flight or self._preallocation.segment is not None
         return busy or is_exchanging
@@ -528,7 +550,7 @@ class PartitionLog:
         return self._preallocation.segment is segment
 
     def work_failed(self, error: BaseException) -> None:
-        """Work of this log ended with an error: nothing more may be acknowledged as if it were on the device."""
+        """Fail the log after its work ended with an error: from now on no record may be acknowledged as durable."""
         if self.closed:
             return
         self.failed = True

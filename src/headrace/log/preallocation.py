@@ -1,13 +1,13 @@
-"""Reserving the next blocks of a busy segment, so that appends do not wait for the file system to find them.
+"""Preallocate blocks for a busy segment, so that appends do not wait for the file system to allocate them.
 
-An idle segment reserves nothing. A busy one reserves as much as it took lately, between two named bounds and never
-beyond the segment's own size. What is left over is cut when the segment is sealed or the log closed; after a crash
-a header of zeros tells where it begins.
+An idle segment preallocates nothing. A busy one preallocates as much as it appended recently, between two named limits
+and never beyond the segment size. Unused space is trimmed when the segment is rolled or the log closed; after a crash,
+a header of zeros marks where it begins.
 """
 
 from typing import TYPE_CHECKING
 
-from .errors import passes
+from .errors import is_transient
 from .segment import Segment
 from .work import Work
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from .partition_log import PartitionLog
 
 BUSY_WINDOW_MS = 10_000
-"""A log is busy when it took the smallest piece within this time."""
+"""A log is busy when it appended the smallest preallocation within this time."""
 REFILL_SHARE = 4
-"""The next piece is asked for when less than this share of it is left."""
+"""The next preallocation is due when less than this share of the last one is left."""
 
 
 class Preallocation:
@@ -26,9 +26,9 @@ class Preallocation:
         self._window_ms = 0
         self._window_bytes = 0
         self._looks_again_at_bytes = 0
-        """When the log has appended so much, there may be something to reserve."""
+        """Count of appended bytes from which a preallocation may be due again."""
         self.segment: Segment | None = None
-        """The one that is being lengthened right now."""
+        """The segment that is being preallocated right now."""
 
     def work(self) -> Work | None:
         log, config = self._log, self._log.config
@@ -46,7 +46,7 @@ class Preallocation:
         if begin - segment.size > piece // REFILL_SHARE or end - begin < config.preallocation_bytes_min // REFILL_SHARE:
             return None
         if segment.log.handle < 0:
-            return None  # a busy segment's file is open; one that was closed meanwhile is not busy
+            return None  # a busy segment's file is open; a file that was closed meanwhile belongs to an idle segment
         disk, handle = log.disk, segment.log.handle
         log.files.pin(handle)
         self.segment = segment
@@ -56,9 +56,9 @@ class Preallocation:
             log.files.unpin(handle)
             if error is None:
                 segment.allocated = max(segment.allocated, end)
-            elif not passes(error):
+            elif not is_transient(error):
                 log.work_failed(error)
-            # A device too full to reserve blocks is not broken: the append that needs them will say so.
+            # A disk too full to preallocate is not broken: the append that needs the space reports the error.
 
         return Work(lambda: disk.allocate(handle, begin, end - begin), done)
 

@@ -1,11 +1,11 @@
-"""Producer states as the bytes of a `.snapshot` file.
+"""Encode producer states as the bytes of a `.snapshot` file, and decode them.
 
-The format is Kafka's: version, CRC-32C of the rest, a count, and entries of 46 bytes. Kafka keeps one entry a
-producer, the last batch; here every cached batch has its entry, oldest first, so that a retry of an earlier batch is
-still recognised after a restart. Kafka takes the last entry it reads of a producer, so it reads these files as well.
+The format is Kafka's: version, CRC-32C of the rest, a count, and entries of 46 bytes. Kafka stores one entry per
+producer, the last batch; Headrace stores every cached batch, oldest first, so that a retry of an earlier batch is still
+recognised after a restart. Kafka uses the last entry of a producer, so it can read these files too.
 
-Behind the entries, where Kafka does not look, is when each producer was last seen: a count, then for each its id, the
-wall clock and the uptime of the log directory. Files without this part are read too.
+After the entries, where Kafka does not read, follows the time at which each producer was last seen: a count, then for
+each producer its id, the wall clock and the uptime of the log directory. Files without this part are accepted.
 """
 
 from struct import Struct
@@ -14,7 +14,7 @@ from headrace.wire.checksum import crc32c
 
 from .errors import CorruptFile
 from .producers import NEVER_SEEN, FrozenProducers, ProducerStates
-from .uptime import Uptime
+from .uptime import DirectoryUptime
 
 VERSION = 1
 NO_TRANSACTION = -1
@@ -27,7 +27,7 @@ _SEEN = Struct(">qqq")
 
 
 def encode(producers: FrozenProducers, *, below: int) -> bytes:
-    """For a helper. The states as of offset `below`: batches that are staged behind it are left to the replay."""
+    """Encode the states as of offset `below`, in a helper thread; batches staged after it are left to the replay."""
     entries: list[bytes] = []
     seen: list[bytes] = []
     for producer_id, state in producers.items():
@@ -46,17 +46,21 @@ def encode(producers: FrozenProducers, *, below: int) -> bytes:
     return _HEAD.pack(VERSION, crc32c(body)) + body
 
 
-def decode(content: bytes, *, seen_ms: int = NEVER_SEEN, uptime: Uptime | None = None) -> ProducerStates:
-    """`seen_ms` is now, for a log that is being opened: silence counts from there where a file tells nothing of it."""
+def decode(content: bytes, *, seen_ms: int = NEVER_SEEN, uptime: DirectoryUptime | None = None) -> ProducerStates:
+    """Decode a snapshot. `seen_ms` is the time at which the log is opened: inactivity counts from then if the file has
+    no times.
+    """
     if len(content) < _HEAD.size + _COUNT.size:
-        raise CorruptFile("a producer snapshot is cut off")
+        raise CorruptFile("the producer snapshot is truncated")
     version, crc = _HEAD.unpack_from(content)
     body = memoryview(content)[_HEAD.size :]
     if version != VERSION or crc != crc32c(body):
-        raise CorruptFile(f"a producer snapshot of version {version} has a wrong checksum or is of another version")
+        raise CorruptFile(
+            f"the producer snapshot has format version {version}, which is not supported, or a wrong checksum"
+        )
     (count,) = _COUNT.unpack_from(body)
     if count < 0 or len(body) < _COUNT.size + count * _ENTRY.size:
-        raise CorruptFile(f"a producer snapshot declares {count} entries in {len(body)} bytes")
+        raise CorruptFile(f"the producer snapshot declares {count} entries in {len(body)} bytes")
     producers = ProducerStates(uptime)
     end = _COUNT.size + count * _ENTRY.size
     for entry in _ENTRY.iter_unpack(body[_COUNT.size : end]):
@@ -70,7 +74,7 @@ def _take_times(producers: ProducerStates, content: memoryview) -> None:
     if not content:
         return
     if len(content) < _COUNT.size or len(content) != _COUNT.size + _COUNT.unpack_from(content)[0] * _SEEN.size:
-        raise CorruptFile(f"a producer snapshot has {len(content)} bytes behind its entries that make no sense")
+        raise CorruptFile(f"the producer snapshot has {len(content)} bytes after its entries that cannot be decoded")
     for producer_id, seen_ms, seen_uptime_ms in _SEEN.iter_unpack(content[_COUNT.size :]):
         producers.restored_times(producer_id, seen_ms=seen_ms, seen_uptime_ms=seen_uptime_ms)
 

@@ -1,15 +1,15 @@
-"""What the log knows of its producers: who may append what next, what was a retry, and whose transaction is open.
+"""Producer state of one log: the next sequence of each producer, its recent batches and its open transaction.
 
 The rules are those of Kafka 4's brokers for appends from clients: an old epoch is fenced, a new epoch begins at
-sequence 0, a producer the log does not know may begin anywhere, and the last five batches are recognised when they
-come again. Sequences wrap after 2^31-1.
+sequence 0, an unknown producer may begin at any sequence, and retries of the last five batches are recognised.
+Sequences wrap after 2^31-1.
 
-A producer is forgotten when it was not seen for long, by the wall clock and by the uptime of the log directory: a jump
-of the wall clock alone forgets none. What counts is when its batch came, not the time it wrote into it: one that
-replays old events is not silent. One whose transaction is open is never forgotten.
+A producer is forgotten after long inactivity, measured both by the wall clock and by the uptime of the log directory: a
+jump of the wall clock alone forgets none. The arrival time of its last batch counts, not the timestamps in it: a
+producer that replays old events is not inactive. A producer with an open transaction is never forgotten.
 
-A transaction is open on this partition from its first batch to the marker that ends it. The marker may carry an epoch
-of its own, and fences what comes late of the transaction (KIP-890).
+A transaction is open on this partition from its first batch to the marker that ends it. The marker may carry a new
+epoch, which fences late batches of the transaction (KIP-890).
 """
 
 from collections import deque
@@ -33,21 +33,23 @@ from headrace.wire.records.markers import Marker
 
 from .errors import SequenceRejected
 from .transaction_index import AbortedTransaction
-from .uptime import Uptime
+from .uptime import DirectoryUptime
 
 CACHED_BATCHES_MAX = 5
-"""As many as a producer may have in flight."""
+"""As many batches as a producer may have in flight."""
 SEQUENCE_MAX = (1 << 31) - 1
 NO_SEQUENCE = -1
 APPEND = -1
-"""What `admit` gives for a batch that is new."""
+"""Result of `admit` for a new batch."""
 NEVER_SEEN = -1
 STRICT_MARKERS_FROM = 2
-"""The transaction version from which every marker has a new epoch (KIP-890)."""
+"""The transaction version from which every marker carries a new epoch (KIP-890)."""
 AWAITED_PRODUCERS_MAX = 10_000
-"""Producers without a batch in the log whose next one is known; of more, the oldest may go on anywhere."""
+"""Producers without a batch in the log whose next sequence is known; beyond this number the oldest may continue
+anywhere.
+"""
 EXPIRY_PRODUCERS_MAX = 20_000
-"""How many producers one call of `expire` looks at, so that a turn stays short; the next call goes on from there."""
+"""Producers that one call of `expire` checks, so that a turn stays short; the next call continues from there."""
 
 CachedBatch = tuple[int, int, int, int, int]
 """First sequence, last sequence, base offset, last offset and timestamp of an appended batch."""
@@ -63,7 +65,7 @@ class ProducerDescription(NamedTuple):
 
 
 class ProducerState:
-    """What is known of one producer. Shared with frozen copies: only `ProducerStates` changes it, after `_own`."""
+    """State of one producer. Frozen copies share it: only `ProducerStates` changes it, after `_own`."""
 
     __slots__ = (
         "batches",
@@ -84,49 +86,50 @@ class ProducerState:
         self.coordinator_epoch = -1
         self.transaction_start_offset = -1
         self.first_offset = first_offset
-        """Where this log met the producer first; -1 for one that a snapshot knew."""
+        """Offset of the producer's first batch in this log; -1 for a producer restored from a snapshot."""
         self.seen_ms = NEVER_SEEN
-        """The wall clock at its last append, or at the opening of the log for a batch that was replayed."""
+        """The wall clock at its last append; for a replayed batch, at the opening of the log."""
         self.seen_uptime_ms = 0
         """The uptime of the log directory at that time."""
         self.generation = generation
 
 
 class EndedTransaction(NamedTuple):
-    """A marker that is staged or written, and not known to be committed yet."""
+    """A transaction whose marker is staged or written but not known to be committed yet."""
 
     producer_id: int
     first_offset: int
-    """-1 if its producer had written nothing here."""
+    """-1 if its producer wrote nothing in this partition."""
     marker_offset: int
     before: ProducerState | None
-    """What was known of the producer until then, as the marker may have to be taken back."""
+    """The producer's state before the marker, in case the marker has to be undone."""
 
 
 FrozenProducers = dict[int, ProducerState]
-"""The producers as they were at one instant, for a helper to read; nobody changes them any more."""
+"""The producers as they were at one instant, for a helper thread to read; this table never changes."""
 
 
 class ProducerStates:
-    def __init__(self, uptime: Uptime | None = None) -> None:
-        self._uptime = uptime if uptime is not None else Uptime()
+    def __init__(self, uptime: DirectoryUptime | None = None) -> None:
+        self._uptime = uptime if uptime is not None else DirectoryUptime()
         self._states: dict[int, ProducerState] = {}
         self._generation = 0
         self._to_look_at: Iterator[int] = iter(())
         self.open: dict[int, int] = {}
-        """Producers within a transaction and the first offset of each, rising."""
+        """Producers with an open transaction and the first offset of each, ascending."""
         self._ended: deque[EndedTransaction] = deque()
         self._awaited: dict[int, tuple[int, int]] = {}
-        """Epoch and sequence that was taken back or turned away, of producers of whom nothing else is known: what
-        follows it in flight must not get ahead of it."""
+        """Epoch and sequence of an undone or refused batch, for producers without other state: batches in flight after
+        it must not be appended before it.
+        """
         self.duplicate_timestamp = -1
-        """When the batch that `admit` last found to be a duplicate was appended."""
+        """The append time of the batch that `admit` last recognised as a duplicate."""
 
     def __len__(self) -> int:
         return len(self._states)
 
     def admit(self, fields: HeaderFields) -> int:
-        """HOT. APPEND for a batch that may be appended, the original base offset for a duplicate."""
+        """HOT. Return APPEND for a batch that may be appended, or the original base offset for a duplicate."""
         state = self._states.get(fields[PRODUCER_ID])
         if state is None:
             return APPEND if not self._awaited else self._admit_unknown(fields)
@@ -146,7 +149,7 @@ class ProducerStates:
         if sequence != 0:
             raise SequenceRejected(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {fields[PRODUCER_ID]} begins epoch {epoch} at sequence {sequence}, not at 0",
+                f"producer {fields[PRODUCER_ID]} begins epoch {epoch} at sequence {sequence} instead of 0",
             )
         return APPEND
 
@@ -155,12 +158,12 @@ class ProducerStates:
         if epoch == fields[PRODUCER_EPOCH] and sequence != fields[BASE_SEQUENCE]:
             raise SequenceRejected(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {fields[PRODUCER_ID]} sent sequence {fields[BASE_SEQUENCE]}, {sequence} must come first",
+                f"producer {fields[PRODUCER_ID]} sent sequence {fields[BASE_SEQUENCE]}, but {sequence} must come first",
             )
         return APPEND
 
-    def turned_away(self, fields: HeaderFields) -> None:
-        """A batch that may have been in order found no room, and will come again."""
+    def note_refused_batch(self, fields: HeaderFields) -> None:
+        """Note a batch that found no space: the producer will send it again."""
         producer_id = fields[PRODUCER_ID]
         if producer_id >= 0 and producer_id not in self._states:
             awaited = self._awaited.get(producer_id)
@@ -168,7 +171,7 @@ class ProducerStates:
                 self._await(producer_id, fields[PRODUCER_EPOCH], fields[BASE_SEQUENCE])
 
     def appended(self, fields: HeaderFields, base_offset: int, timestamp: int, seen_ms: int) -> None:
-        """HOT. The batch is in the log; recovery replays headers through here too."""
+        """HOT. Note that the batch is in the log; recovery replays headers through this function too."""
         producer_id = fields[PRODUCER_ID]
         epoch = fields[PRODUCER_EPOCH]
         state = self._states.get(producer_id)
@@ -189,15 +192,17 @@ class ProducerStates:
             self._begin(producer_id, state, fields, base_offset)
         sequence = fields[BASE_SEQUENCE]
         if sequence < 0:
-            return  # a transaction marker, or what a coordinator writes for a producer
+            return  # a transaction marker, or a coordinator's batch for a producer
         delta = fields[LAST_OFFSET_DELTA]
-        last_sequence = sequence + delta & SEQUENCE_MAX  # as `sequence_after`, without the call
+        last_sequence = sequence + delta & SEQUENCE_MAX  # same as `sequence_after`, without the call
         state.batches.append((sequence, last_sequence, base_offset, base_offset + delta, timestamp))
 
     def advance(self, fields: HeaderFields, base_offset: int, seen_ms: int) -> bool:
-        """HOT. As `admit` and `appended`, with one look, for a batch outside of transactions that follows its last one.
+        """HOT. Do the work of `admit` and `appended` in one lookup, for a non-transactional batch that follows the last
+        one.
 
-        False for any other, of which nothing is noted."""
+        Returns False, and notes nothing, for any other batch.
+        """
         state = self._states.get(fields[PRODUCER_ID])
         if state is None or state.epoch != fields[PRODUCER_EPOCH] or state.generation != self._generation:
             return False
@@ -217,14 +222,16 @@ class ProducerStates:
             self.open[producer_id] = base_offset
 
     def is_open(self, producer_id: int, epoch: int) -> bool:
-        """Whether the producer is within a transaction here, by that epoch of its."""
+        """Return whether the producer has a transaction open in this partition with that epoch."""
         state = self._states.get(producer_id)
         return state is not None and state.transaction_start_offset >= 0 and state.epoch == epoch
 
     def refusal_of_marker(
         self, producer_id: int, epoch: int, *, coordinator_epoch: int, transaction_version: int
     ) -> ErrorCode:
-        """Why a marker may not be written; NONE for one that was written before, as its sender may not know."""
+        """Return the error for a marker that may not be written; NONE for one that was written before, because its
+        sender may not know.
+        """
         state = self._states.get(producer_id)
         if state is None:
             return ErrorCode.NONE
@@ -236,10 +243,10 @@ class ProducerStates:
         return ErrorCode.NONE
 
     def end_transaction(self, fields: HeaderFields, marker: Marker, offset: int) -> AbortedTransaction | None:
-        """A marker goes to `offset`; the transaction it throws away, if that had written anything here.
+        """End a transaction by the marker at `offset`; return the aborted transaction if it wrote anything here.
 
-        `appended` follows, which notes the time. Committed or not, the transaction counts as unstable until
-        `first_unstable_offset` is told that its marker is committed.
+        The caller then calls `appended`, which notes the time. Committed or aborted, the transaction counts as unstable
+        until `first_unstable_offset` is called with a high watermark above its marker.
         """
         producer_id = fields[PRODUCER_ID]
         before = self._states.get(producer_id)
@@ -260,7 +267,7 @@ class ProducerStates:
         return AbortedTransaction(producer_id, first_offset, offset, next(iter(self.open.values()), offset + 1))
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Where the oldest transaction begins whose end is not committed yet, as far as this log knows."""
+        """Return the start of the oldest transaction whose end is not committed yet."""
         ended = self._ended
         while ended and ended[0].marker_offset < high_watermark:
             ended.popleft()
@@ -272,16 +279,15 @@ class ProducerStates:
 
     @property
     def has_transactions(self) -> bool:
-        """Cheap: whether any transaction is open, or ended so lately that its marker may not be committed."""
+        """Return whether any transaction is open or ended so recently that its marker may not be committed; cheap."""
         return bool(self.open or self._ended)
 
     def take_back(self, producer_ids: Iterable[int], end_offset: int) -> None:
-        """Batches of these producers from `end_offset` on did not get into the log after all.
+        """Undo batches of these producers from `end_offset` on, which were not written to the log.
 
-        Older ones that they had pushed out do not come back: a producer with at most five batches in flight had the
-        answers to those before it sent the new ones. A new epoch stays in force, because its producer has it, unless a
-        marker brought it. A producer of whom nothing is left that way is forgotten but for the sequence with which it
-        goes on.
+        Older batches that they had evicted from the cache do not return: a producer with at most five batches in flight
+        had the responses to those before it sent the new ones. A new epoch stays in force, because its producer has it,
+        unless a marker brought it. A producer with nothing left is forgotten, except for its next sequence.
         """
         self._take_back_markers(end_offset)
         for producer_id in producer_ids:
@@ -330,10 +336,11 @@ class ProducerStates:
         self.open = {producer_id: start for start, producer_id in sorted(starts) if start >= 0}
 
     def freeze(self, below: int) -> FrozenProducers:
-        """For a helper that writes them down: one copy of the table, whatever each producer has to remember.
+        """Copy the table of producers for a helper thread that stores it; the cost does not depend on each producer's
+        state.
 
-        States are shared until they change, then the change goes to a copy of that state. Markers from `below` on are
-        left out; batches from there on are left to whoever writes it down.
+        States are shared until they change; a change then goes to a copy of that state. Markers from `below` on are
+        left out; the caller leaves out later batches.
         """
         self._generation += 1
         frozen = self._states.copy()
@@ -363,7 +370,9 @@ class ProducerStates:
         return own
 
     def expire(self, wall_ms: int, expiration_ms: int) -> int:
-        """Forget producers that were not seen for so long by the wall clock and by the uptime; how many there were."""
+        """Forget producers that were inactive for the given time by both the wall clock and the uptime; return their
+        number.
+        """
         seen_before_ms = wall_ms - expiration_ms
         seen_before_uptime_ms = self._uptime.ms - expiration_ms
         looked_at = list(islice(self._to_look_at, EXPIRY_PRODUCERS_MAX))
@@ -398,7 +407,7 @@ class ProducerStates:
         return iter(self._states.items())
 
     def restored(self, producer_id: int, epoch: int, seen_ms: int) -> ProducerState:
-        """The state of a producer that a snapshot tells of, to be filled in before anyone uses it."""
+        """Create the state of a producer from a snapshot, to be filled in before its first use."""
         state = self._states.get(producer_id)
         if state is None or state.epoch != epoch:
             state = self._states[producer_id] = ProducerState(epoch, generation=self._generation)
@@ -407,14 +416,16 @@ class ProducerStates:
         return state
 
     def restored_times(self, producer_id: int, *, seen_ms: int, seen_uptime_ms: int) -> None:
-        """Take what a snapshot tells of the last append of a producer; an uptime that is ahead of ours is not known."""
+        """Set the time of a producer's last append from a snapshot; an uptime above the current one counts as
+        unknown.
+        """
         state = self._states.get(producer_id)
         if state is not None:
             state.seen_ms = seen_ms
             state.seen_uptime_ms = min(seen_uptime_ms, self._uptime.ms)
 
     def all_restored(self) -> None:
-        """Everything a snapshot tells is in."""
+        """Finish restoring: everything in the snapshot has been added."""
         self._find_open()
 
     def get(self, producer_id: int) -> ProducerState | None:
@@ -434,10 +445,10 @@ class ProducerStates:
                 return base_offset
         raise SequenceRejected(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {fields[PRODUCER_ID]} sent sequence {sequence}, which does not follow what it sent before",
+            f"producer {fields[PRODUCER_ID]} sent sequence {sequence}, which does not follow its previous one",
         )
 
 
 def sequence_after(sequence: int, increment: int) -> int:
-    """The sequence so many records later: 2^31-1 is followed by 0."""
+    """Return the sequence that is `count` records later: 2^31-1 is followed by 0."""
     return (sequence + increment) & SEQUENCE_MAX

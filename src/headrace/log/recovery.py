@@ -1,7 +1,7 @@
-"""From the files of a folder to a log that can be appended to, after a clean stop or after a crash at any instant.
+"""Turn the files of a folder into a log that can be appended to, after a clean stop or a crash at any instant.
 
-Below the recovery point everything was synced and only indexes are looked at; from there on every batch is checked,
-what a crash tore is cut off, and the indexes are written anew. A header of zeros is where preallocated space begins.
+Below the recovery point everything was synced and only indexes are checked; above it every batch is checked, torn bytes
+are removed, and the indexes are rebuilt. A header of zeros marks where preallocated space begins.
 """
 
 from dataclasses import dataclass, field
@@ -20,20 +20,20 @@ from . import names, producer_snapshot, unsynced
 from .checkpoints import PROPERTIES_BYTES_MAX, decode_partition_metadata, encode_partition_metadata
 from .compaction.interrupted import finish_swaps
 from .config import LogConfig
-from .errors import CorruptFile, DamagedLog, WrongTopicId, passes
+from .errors import CorruptFile, DamagedLog, WrongTopicId, is_transient
 from .files import is_blank, read_whole, unlink_if_present, write_atomically
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
 from .open_files import OpenFiles
 from .producers import ProducerStates
-from .replay import Replay
+from .replay import LogReplay
 from .segment import NO_TIMESTAMP, RELATIVE_OFFSET_MAX, Segment, newest_time
-from .uptime import Uptime
+from .uptime import DirectoryUptime
 from .walk import NEVER_CHECK, BatchWalk
 
 
 @dataclass(slots=True, kw_only=True)
 class RecoveryReport:
-    """What opening a log had to do; all zeros after a clean stop."""
+    """Work that opening a log required; all zeros after a clean stop."""
 
     scanned_bytes: int = 0
     cut_bytes: int = 0
@@ -52,13 +52,13 @@ class Loader:
     start_offset: int
     clean: bool
     wall_ms: int
-    uptime: Uptime = field(default_factory=Uptime)
+    uptime: DirectoryUptime = field(default_factory=DirectoryUptime)
     gaps: bool = False
-    """Whether compaction may have taken offsets out of the log."""
+    """Whether compaction may have removed offsets from the log."""
     left: list[Segment] = field(default_factory=list)
-    """Damaged segments that nobody will read."""
+    """Damaged segments below the log start, which no reader can reach."""
     unindexed: list[Segment] = field(default_factory=list)
-    """Segments whose index of aborted transactions is damaged, until `replay`."""
+    """Segments whose transaction index is damaged, until `replay`."""
     report: RecoveryReport = field(default_factory=RecoveryReport)
 
     @property
@@ -66,7 +66,7 @@ class Loader:
         return self.files.disk
 
     def load_segments(self) -> list[Segment]:
-        bases = tidy(self.disk, self.folder)
+        bases = remove_leftovers(self.disk, self.folder)
         repaired = self.disk.exists(f"{self.folder}/{names.REPAIRED}")
         self.gaps = repaired or self.config.compact or self.disk.exists(f"{self.folder}/{names.COMPACTED}")
         suspect = unsynced.is_remembered(self.disk, self.folder)
@@ -77,13 +77,13 @@ class Loader:
             segment = Segment(self.files, self.folder, base_offset, self.config, self.wall_ms)
             segments.append(segment)
             with self.files.held(segment.all_files()):
-                whole = self._settle_or_leave(segment, above)
+                whole = self._check_or_set_aside(segment, above)
                 if suspect:
                     self._write_again(segment)
                 if not segment.transactions.load(base_offset=base_offset, next_offset=segment.next_offset):
                     self.unindexed.append(segment)
             for file in segment.all_files():
-                self.files.put_away(file)
+                self.files.close_file(file)
             if not whole:
                 self._drop(bases[place + 1 :])
                 break
@@ -99,20 +99,24 @@ class Loader:
             unsynced.write_again(self.disk, self.folder, self.files.handle(segment.log), found[0], segment.size)
 
     def _refuse_lost_end(self, segments: list[Segment]) -> None:
-        """What was synced is there: an end that was cut off at a batch, or zeroed, looks like one that never was."""
+        """Refuse a log that ends below the recovery point: a lost or zeroed end looks like one that was never
+        written.
+        """
         if self.recovery_point <= self.start_offset:
-            return  # nobody wants what is below the log's start
+            return  # records below the log start offset are deleted anyway
         if segments and segments[-1].next_offset < self.recovery_point:
             segment = segments[-1]
-            text = f"it ends at offset {segment.next_offset}, {self.recovery_point} was synced"
+            text = f"it ends at offset {segment.next_offset}, but was synced up to {self.recovery_point}"
             raise DamagedLog(segment.log.path, segment.size, text)
         if not segments:
-            raise DamagedLog(self.folder, 0, f"it has no segments, {self.recovery_point} was synced")
+            raise DamagedLog(self.folder, 0, f"it has no segments, but was synced up to offset {self.recovery_point}")
 
-    def _settle_or_leave(self, segment: Segment, above: int | None) -> bool:
-        """A damaged segment below the log's start was deleted, and perhaps never synced: it waits to be taken away."""
+    def _check_or_set_aside(self, segment: Segment, above: int | None) -> bool:
+        """Keep a damaged segment below the log start for retention: its records are deleted, and perhaps were never
+        synced.
+        """
         try:
-            return self._settle(segment, above)
+            return self._check_segment(segment, above)
         except DamagedLog:
             if above is None or above > self.start_offset:
                 raise
@@ -121,11 +125,11 @@ class Loader:
             self.left.append(segment)
             return True
 
-    def _settle(self, segment: Segment, above: int | None) -> bool:
-        """Find the segment's end and check its indexes; False if what follows it no longer does."""
+    def _check_segment(self, segment: Segment, above: int | None) -> bool:
+        """Find the segment's end and check its indexes; return False if later segments no longer follow it."""
         file_bytes = self.disk.file_size(segment.log.path)
         unclean = not self.clean and (above is None or above > self.recovery_point)
-        # One that was rolled exactly at the recovery point is synced, but its indexes perhaps are not.
+        # A segment that was rolled exactly at the recovery point is synced, but its indexes may not be.
         unsealed = not self.clean and (above is None or above >= self.recovery_point)
         indexed = self._indexes_are_sound(segment, file_bytes, thorough=unsealed)
         if indexed and not unclean and above is not None and self._take_closed(segment, file_bytes, above):
@@ -139,17 +143,17 @@ class Loader:
         if above is None:
             return True
         if segment.next_offset > above:
-            raise DamagedLog(segment.log.path, segment.size, f"it runs into the segment at offset {above}")
+            raise DamagedLog(segment.log.path, segment.size, f"it overlaps the segment at offset {above}")
         if segment.next_offset < above and not self.gaps and (not unclean or segment.next_offset < self.recovery_point):
-            text = f"it ends at offset {segment.next_offset}, the next segment begins at {above}"
+            text = f"it ends at offset {segment.next_offset}, but the next segment begins at {above}"
             raise DamagedLog(segment.log.path, segment.size, text)
         return not unclean or segment.next_offset == above
 
     def _take_closed(self, segment: Segment, file_bytes: int, above: int) -> bool:
-        """A segment that was closed and synced: its last batch ends with the file and before the next segment.
+        """Accept a segment that was closed and synced: its last batch ends with the file and before the next segment.
 
-        Only the headers behind the last index entry are looked at. False if the indexes do not fit, or if the file is
-        still as long as it was reserved; what does not fit in the segment itself is damage.
+        Only the headers after the last index entry are read. Returns False if the indexes do not match, or if the file
+        still has its preallocated length; a mismatch in the segment itself is damage.
         """
         last, last_time = segment.index.last, segment.time_index.last
         position = last[1] if last is not None else 0
@@ -170,12 +174,12 @@ class Loader:
             raise DamagedLog(segment.log.path, walk.position, walk.damage)
         segment.size = segment.allocated = walk.position
         if last_time is not None and not self._has_time(segment, *last_time):
-            segment.index.reset()  # the times before its last entry are to be read again as well
+            segment.index.reset()  # the times before its last entry must be read again as well
             return False
         if walk.position != file_bytes:
             return False
         if walk.next_offset > above or (walk.next_offset < above and not self.gaps):
-            text = f"it ends at offset {walk.next_offset}, the next segment begins at {above}"
+            text = f"it ends at offset {walk.next_offset}, but the next segment begins at {above}"
             raise DamagedLog(segment.log.path, walk.position, text)
         segment.next_offset = above
         self._take_times(segment)
@@ -184,7 +188,7 @@ class Loader:
         return True
 
     def _has_time(self, segment: Segment, timestamp: int, relative_offset: int) -> bool:
-        """Whether the newest time that the index tells is that of a batch: retention goes by it."""
+        """Return whether the newest time in the index is that of a batch: retention depends on it."""
         found = segment.find(segment.base_offset + relative_offset)
         if found is None:
             return False
@@ -207,10 +211,10 @@ class Loader:
             return False
         if last_time is not None and (min(last_time) < 0 or not any(last_time)):
             return False  # zeros are what a power cut leaves of an entry
-        return segment.index.is_rising(thorough=thorough) and segment.time_index.is_rising(thorough=thorough)
+        return segment.index.is_ascending(thorough=thorough) and segment.time_index.is_ascending(thorough=thorough)
 
     def _rewind(self, segment: Segment, *, indexed: bool, unclean: bool) -> None:
-        """Keep the index entries that can be trusted and stand before the batch of the last of them."""
+        """Keep the index entries that can be trusted and precede the batch of the last of them."""
         if indexed and unclean:
             keep = segment.index.count_through(self.recovery_point - 1 - segment.base_offset)
             segment.index.keep(keep)
@@ -244,7 +248,7 @@ class Loader:
             segment.max_timestamp_offset = segment.base_offset + relative
 
     def _scan(self, segment: Segment, file_bytes: int, *, unclean: bool) -> None:
-        """Walk to the end, noting every batch as an append would, and cut off what is behind it."""
+        """Scan to the end, noting every batch as an append would, and truncate the rest."""
         file = self.files.handle(segment.log)
         walk = BatchWalk(
             self.disk,
@@ -272,22 +276,24 @@ class Loader:
             blank = not walk.damage and is_blank(self.disk, file, segment.size, file_bytes)
             self.disk.truncate(file, segment.size)
             if not blank:
-                # Without the sync a second crash could bring torn bytes back behind batches written since. Reserved
-                # space may come back as it was, and a sync would be one of the whole tail while clients wait.
+                # Without this sync, a second crash could restore torn bytes after batches written since. Preallocated
+                # space may return as it was; syncing that would mean syncing the whole tail while clients wait.
                 unsynced.sync(self.disk, self.folder, file)
         if walk.damage:
             self.report.damage = walk.damage
             self.report.cut_bytes += file_bytes - segment.size
 
     def _finish_indexes(self, segment: Segment) -> None:
-        """Of a full segment: no append or roll writes them any more, and the recovery point is about to pass them."""
+        """Write the indexes of a full segment: no append or roll writes them later, and the recovery point is about to
+        pass them.
+        """
         segment.index_time()
         try:
             for index in (segment.index, segment.time_index):
                 index.spill()
                 self.disk.data_sync(self.files.handle(index.file))
         except OSError as error:
-            if not passes(error):
+            if not is_transient(error):
                 raise
 
     def _take_first_timestamp(self, segment: Segment) -> None:
@@ -298,7 +304,7 @@ class Loader:
             return
 
     def _drop(self, bases: list[int]) -> None:
-        """Segments behind a cut hold offsets that can no longer be reached in order."""
+        """Drop the segments after a truncation, whose offsets no longer follow in order."""
         for base_offset in bases:
             stem = names.segment_stem(self.folder, base_offset)
             for suffix in names.SEGMENT_FILES:
@@ -308,7 +314,7 @@ class Loader:
             self.disk.sync_directory(self.folder)
 
     def load_epochs(self) -> LeaderEpochs | None:
-        """The epochs the folder's checkpoint knows; None if it is missing or cannot be read."""
+        """Load the leader epochs of the folder's checkpoint; None if it is missing or cannot be read."""
         try:
             return LeaderEpochs.decode(
                 read_whole(self.disk, f"{self.folder}/{names.LEADER_EPOCHS}", EPOCHS_FILE_BYTES_MAX)
@@ -317,13 +323,13 @@ class Loader:
             return None
 
     def load_producers(self, segments: list[Segment], *, at_most: int | None = None) -> tuple[ProducerStates, int]:
-        """The newest readable snapshot not above the log's end, and its offset; -1 without one.
+        """Load the newest readable snapshot not above the log end, with its offset; -1 without one.
 
-        One below the first segment does not count: batches that retention took since are in neither, and a producer
-        that sent them would be refused. Of the others only those at the begin of a segment are kept, as a truncation
-        may need them. With `at_most`, one from the past is looked for, and nothing is removed.
+        A snapshot below the first segment is ignored: it lacks batches that retention removed later, and their producer
+        would be refused. Of the others only those at the base offset of a segment are kept, because a truncation may
+        need them. With `at_most`, an older snapshot is loaded and nothing is removed.
 
-        What is removed stays so: one that came back after a crash would speak of batches the log had once.
+        Removals are synced: a snapshot that came back after a crash would describe batches that the log no longer has.
         """
         bases = {segment.base_offset for segment in segments}
         end = segments[-1].next_offset if at_most is None else at_most
@@ -356,8 +362,8 @@ class Loader:
         begin: int,
         recovery_point: int,
     ) -> None:
-        """Apply the headers from `begin` on: producers from the snapshot on, leader epochs all the way."""
-        replay = Replay(
+        """Apply the headers from `begin` on: to producers from the snapshot on, to leader epochs all the way."""
+        replay = LogReplay(
             files=self.files,
             segments=[segment for segment in segments if segment not in self.left],
             wall_ms=self.wall_ms,
@@ -373,8 +379,8 @@ class Loader:
         self.report.batches_replayed += replay.batches
 
 
-def tidy(disk: Disk, folder: str) -> list[int]:
-    """Remove what an unfinished deletion or write left behind; the base offsets of the segments, rising."""
+def remove_leftovers(disk: Disk, folder: str) -> list[int]:
+    """Remove the leftovers of unfinished deletions and writes; return the base offsets of the segments, ascending."""
     found = disk.list_directory(folder)
     if any(name.endswith((names.CLEANED, names.SWAP)) for name in found):
         finish_swaps(disk, folder)
@@ -395,7 +401,7 @@ def snapshot_offsets(disk: Disk, folder: str) -> list[int]:
 
 
 def claim_folder(disk: Disk, path: str, topic_partition: TopicPartition, topic_id: TopicId) -> TopicId:
-    """Write the topic's id into a new folder; an old one must have the same."""
+    """Write the topic id into a new folder; an existing folder must have the same id."""
     metadata = f"{path}/{names.PARTITION_METADATA}"
     try:
         found = decode_partition_metadata(read_whole(disk, metadata, PROPERTIES_BYTES_MAX))

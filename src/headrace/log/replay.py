@@ -1,8 +1,8 @@
-"""From the headers of batches to what a log keeps in memory: producers, leader epochs, and transactions that ended.
+"""Rebuild a log's state in memory from batch headers: producers, leader epochs and transactions that ended.
 
-Aborted transactions are put into the index of the segment that holds the marker, as an append does. Only what is behind
-the snapshot of the producers is read again, so an index is trusted below it; one that is damaged is written anew from
-the last snapshot before its segment.
+Aborted transactions are added to the index of the segment that holds the marker, as an append does. Only batches after
+the producer snapshot are read, so an index is trusted below it; a damaged index is rebuilt from the last snapshot
+before its segment.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from headrace.wire.errors import ProtocolError
 from headrace.wire.records.header import BASE_OFFSET, LEADER_EPOCH, MAX_TIMESTAMP, PRODUCER_ID, HeaderFields
 from headrace.wire.records.markers import is_marker, read_marker
 
-from .errors import DamagedLog, passes
+from .errors import DamagedLog, is_transient
 from .leader_epochs import LeaderEpochs
 from .open_files import OpenFiles
 from .producers import ProducerStates
@@ -22,16 +22,16 @@ from .walk import BatchWalk
 
 
 @dataclass(slots=True, kw_only=True)
-class Replay:
+class LogReplay:
     files: OpenFiles
     segments: Sequence[Segment]
-    """Those that can be read, in order."""
+    """The readable segments, in order."""
     wall_ms: int
     recovery_point: int
     batches: int = 0
 
     def run(self, producers: ProducerStates, epochs: LeaderEpochs, *, snapshot: int, begin: int) -> None:
-        """Apply the headers from `begin` on: producers from the snapshot on, leader epochs all the way."""
+        """Apply the headers from `begin` on: to producers from the snapshot on, to leader epochs all the way."""
         for segment in self.segments:
             if segment.next_offset <= begin or not segment.size:
                 continue
@@ -41,10 +41,10 @@ class Replay:
                 self._apply(segment, producers, segment.transactions.append, epochs, snapshot=snapshot, begin=begin)
                 if segment is not self.segments[-1] and segment.transactions.is_unsynced:
                     self._write(segment)
-            producers.first_unstable_offset(self.recovery_point)  # markers below it are not uncertain any more
+            producers.first_unstable_offset(self.recovery_point)  # markers below it are committed
 
     def rebuild(self, damaged: Segment, producers: ProducerStates, *, snapshot: int) -> None:
-        """Write the index of one segment anew; `producers` is how they were at a snapshot not above its begin."""
+        """Rebuild the index of one segment; `producers` is the state at a snapshot not above its base offset."""
         entries: list[AbortedTransaction] = []
         epochs = LeaderEpochs()
         for segment in self.segments:
@@ -85,7 +85,7 @@ class Replay:
             raise DamagedLog(segment.log.path, walk.position, walk.damage or "zeros where a batch should be")
 
     def _write(self, segment: Segment) -> None:
-        """Of a full segment: no flush comes back to it once the recovery point is behind it."""
+        """Write the index of a full segment: no flush returns to it once the recovery point has passed."""
         try:
             segment.transactions.spill()
             if segment.transactions.exists:
@@ -93,14 +93,14 @@ class Replay:
                 self.files.disk.sync_directory(segment.stem.rpartition("/")[0])
             segment.transactions.synced()
         except OSError as error:
-            if not passes(error) or segment.next_offset <= self.recovery_point:
+            if not is_transient(error) or segment.next_offset <= self.recovery_point:
                 raise
 
 
 def _end(
     segment: Segment, producers: ProducerStates, fields: HeaderFields, position: int, walk: BatchWalk
 ) -> AbortedTransaction | None:
-    """A marker that compaction emptied ends nothing: all of its transaction is gone."""
+    """End a transaction. A marker that compaction emptied ends nothing: its transaction is gone completely."""
     try:
         marker = read_marker(walk.batch(position, fields))
     except ProtocolError as error:
@@ -109,4 +109,4 @@ def _end(
 
 
 def _ignore(_aborted: AbortedTransaction) -> None:
-    """Of a segment whose index is whole."""
+    """Ignore a marker of a segment whose index is whole."""

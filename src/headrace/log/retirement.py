@@ -1,9 +1,8 @@
-"""Segments on their way out: first out of the log, then renamed, and unlinked when no reader can be left.
+"""Remove segments in steps: take them out of the log, rename them, and unlink them when no reader can be left.
 
-Retention takes whole segments from the old end: those below the log's start, those whose newest record is too old,
-and those beyond the size to keep. Only what is below the high watermark may go, and nothing that compaction is just
-replacing. What the log knows of producers stays: the snapshot at the begin of what is left is written before the older
-ones go.
+Retention removes whole segments from the old end: those below the log start offset, those whose newest record is too
+old, and those beyond the retention size. Only segments below the high watermark are removed, and none that compaction
+is replacing. Producer state survives: the snapshot at the new first segment is written before older ones are removed.
 """
 
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from headrace.ports.disk import Disk
 
 from . import names
-from .errors import passes
+from .errors import is_transient
 from .files import unlink_if_present
 from .flush import Flusher, Snapshot, write_snapshot
 from .segment import Segment
@@ -26,19 +25,21 @@ class Retirement:
         self._log = log
         self._flusher = flusher
         self._taken: list[Segment] = []
-        """Out of the log, and not known to be renamed yet."""
+        """Segments that are out of the log but not known to be renamed yet."""
         self._waiting: list[tuple[int, Segment]] = []
         """When each renamed segment may be unlinked, oldest first."""
         self.in_flight = False
 
     def work(self, wall_ms: int, high_watermark: int, *, hurry: bool) -> Work | None:
-        """`hurry`: room is needed, so nothing waits before it is unlinked; who reads it has it open."""
+        """Return the due work. With `hurry` (space is needed) segments are unlinked without delay; readers have them
+        open.
+        """
         log = self._log
         if self.in_flight or log.failed or log.closed:
             return None
         self._taken += self._take_due(wall_ms, high_watermark)
         delay_ms = 0 if hurry else log.config.file_delete_delay_ms
-        # A segment that has to wait longer than the delay was taken before the clock was set back.
+        # A segment that would wait longer than the delay was removed before the clock was set back.
         expired = [segment for due_ms, segment in self._waiting if not 0 < due_ms - wall_ms <= delay_ms]
         taken, due_ms = tuple(self._taken), wall_ms + delay_ms
         if not taken and not expired:
@@ -59,11 +60,11 @@ class Retirement:
             if snapshot is not None and not written:
                 self._flusher.return_snapshot(snapshot)
             if error is not None:
-                if not passes(error):
+                if not is_transient(error):
                     log.work_failed(error)
-                return  # else all of it is tried again, which does no harm to what was done
+                return  # otherwise all steps are retried; repeating completed steps is harmless
             for segment in expired:
-                self._let_go(segment)
+                self._release(segment)
             self._waiting = [entry for entry in self._waiting if entry[1] not in expired]
             self._waiting += [(due_ms, segment) for segment in taken]
             del self._taken[: len(taken)]
@@ -71,17 +72,17 @@ class Retirement:
         return Work(run, done)
 
     def add(self, segments: list[Segment], due_ms: int) -> None:
-        """Segments that compaction has replaced and renamed."""
+        """Add segments that compaction has replaced and renamed."""
         self._waiting += [(due_ms, segment) for segment in segments]
 
     def close(self) -> None:
-        """The next start unlinks what is still waiting, and finds again what is not renamed."""
+        """Stop. The next start unlinks renamed segments and finds those that are not renamed yet."""
         for segment in (*self._taken, *(segment for _due_ms, segment in self._waiting)):
-            self._let_go(segment)
+            self._release(segment)
         self._taken.clear()
         self._waiting.clear()
 
-    def _let_go(self, segment: Segment) -> None:
+    def _release(self, segment: Segment) -> None:
         for file in segment.all_files():
             self._log.files.retire(file)
 
@@ -94,11 +95,12 @@ class Retirement:
             try:
                 log.roll()
             except OSError as error:
-                if not passes(error):
+                if not is_transient(error):
                     log.work_failed(error)
                     return []
-                count -= 1  # there is no room for the next one: this one stays for now
-        # What is not on the device waits for its flush: until its new name is, a power cut would leave a gap there.
+                count -= 1  # there is no space for the next segment, so this one stays for now
+        # A segment that is not on disk waits for its flush: until its new name is durable, a power cut would leave a
+        # gap there.
         while count and log.segments[count - 1].next_offset > log.synced_offset:
             count -= 1
         if not count or self._flusher.writes_snapshot(log.segments[count].base_offset):
@@ -108,7 +110,7 @@ class Retirement:
         return taken
 
     def _count_due(self, wall_ms: int, high_watermark: int) -> int:
-        """How many of the oldest segments go; the active one only when it is too old and holds something."""
+        """Count the oldest segments to remove; the active one only when it is too old and not empty."""
         log, config = self._log, self._log.config
         by_config = config.delete and not log.staged
         excess = log.size_bytes - config.retention_bytes if by_config and config.retention_bytes >= 0 else -1
@@ -129,22 +131,24 @@ class Retirement:
 
 
 def _try_to_write(disk: Disk, folder: str, snapshot: Snapshot | None) -> bool:
-    """A full device keeps nothing from being taken away: that makes room."""
+    """Write the snapshot if possible. A full disk does not stop the removal, which frees space."""
     if snapshot is None:
         return True
     try:
         write_snapshot(disk, folder, snapshot)
     except OSError as error:
-        if not passes(error):
+        if not is_transient(error):
             raise
         return False
     return True
 
 
 def _rename_and_unlink(disk: Disk, folder: str, taken: list[str], expired: list[str]) -> None:
-    """Oldest first, and each synced before the next, so that no crash brings one back without those behind it.
+    """Rename and unlink, oldest first, syncing each before the next, so that no crash restores one without its
+    successors.
 
-    And not before the segment that takes over is there by name: a log without any would begin at its old start again.
+    The segment that takes over must have a durable name first: a log without any segment would begin at its old start
+    again.
     """
     if taken:
         disk.sync_directory(folder)

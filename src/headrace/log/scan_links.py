@@ -1,8 +1,8 @@
-"""Second names for a log's files, for jobs that read them outside the broker.
+"""Hard links to a log's files, for jobs that read them outside the broker.
 
-Retention, DeleteRecords, compaction and the deletion of a topic take a file's first name away; its bytes stay as long
-as it has another one. So nothing of the log has to know who reads it. The names are forgotten with the process that
-made them: a start removes what it finds.
+Retention, DeleteRecords, compaction and topic deletion remove a file's original name; its bytes stay as long as another
+link exists. So the log need not track these readers. Links last no longer than the process that made them: a start
+removes the links it finds.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ def scan_folder(directory_path: str, scan: str) -> str:
 
 
 def link_files(disk: Disk, source: str, destination: str, file_names: Iterable[str]) -> None:
-    """And nothing else. FileNotFoundError if one of them has gone, or been renamed, meanwhile."""
+    """Link exactly these files. Raises FileNotFoundError if one of them has been removed or renamed meanwhile."""
     remove_folder(disk, destination)
     disk.make_directory(destination)
     for name in file_names:
@@ -25,7 +25,7 @@ def link_files(disk: Disk, source: str, destination: str, file_names: Iterable[s
 
 
 def remove_folder(disk: Disk, path: str) -> None:
-    """With all that is in it; nothing if it is not there."""
+    """Remove the folder and its contents; do nothing if it does not exist."""
     if not disk.exists(path):
         return
     for name in disk.list_directory(path):
@@ -38,5 +38,5 @@ def remove_folder(disk: Disk, path: str) -> None:
 
 
 def remove_scans(disk: Disk, directory_path: str) -> None:
-    """What a process before has left behind."""
+    """Remove the links that an earlier process left behind."""
     remove_folder(disk, f"{directory_path}/{names.SCANS}")

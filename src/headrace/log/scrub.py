@@ -1,7 +1,7 @@
-"""Reading a closed segment again: is it still what was written?
+"""Read a closed segment again and verify that it still holds what was written.
 
-A segment is read in pieces, each of them work for a helper, so that whoever asks decides how fast. A damaged batch is
-stepped over if what follows it makes sense; where nothing does, the rest of the segment counts as damaged.
+A segment is read in pieces, each of them work for a helper thread, so that the caller controls the speed. A damaged
+batch is skipped if a valid header follows it; otherwise the rest of the segment counts as damaged.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from .walk import BatchWalk
 from .work import Work
 
 PIECE_BYTES = 256 << 10
-"""How much one piece reads at least; the last batch of a piece is read whole."""
+"""Least bytes that one piece reads; the last batch of a piece is read whole."""
 DAMAGES_MAX = 16
-"""Damaged batches of a segment that are told apart; from there on all of it counts as damaged."""
+"""Damaged batches of a segment that are listed separately; beyond this number the whole segment counts as damaged."""
 
 
 class Damage(NamedTuple):
@@ -27,7 +27,7 @@ class Damage(NamedTuple):
 
 
 class SegmentScrub:
-    """One pass over a segment. Call `piece` until `finished`; `close` if that is not to come."""
+    """One pass over a segment. Call `piece` until `finished`, or `close` to stop early."""
 
     def __init__(self, disk: Disk, segment: Segment, *, next_base_offset: int, gaps: bool) -> None:
         self._disk = disk
@@ -79,7 +79,7 @@ class SegmentScrub:
         walk = self._walk
         assert walk is not None
         if walk.position == self._size and walk.next_offset != self._end_offset and not self._gaps and not self.damages:
-            text = f"it ends at offset {walk.next_offset}, the next segment begins at {self._end_offset}"
+            text = f"it ends at offset {walk.next_offset}, but the next segment begins at {self._end_offset}"
             self.damages.append(Damage(self._size, self._size, text))
 
     def _begin(self, position: int, next_offset: int) -> None:
@@ -96,7 +96,7 @@ class SegmentScrub:
         self._batches = iter(self._walk)
 
     def _step_over(self) -> bool:
-        """The walk stopped where something is wrong: note it, and go on behind it; False if there is no behind."""
+        """Note the damage at which the walk stopped and continue after it; return False at the end of the segment."""
         walk = self._walk
         assert walk is not None
         position, end = walk.position, self._end_of_batch(walk.position)
@@ -107,7 +107,9 @@ class SegmentScrub:
         return end < self._size
 
     def _end_of_batch(self, position: int) -> int:
-        """Where the damaged batch ends, if another header stands there or the segment ends; else the segment's end."""
+        """Return the end of the damaged batch if another header or the segment's end follows; otherwise the segment's
+        end.
+        """
         fields = self._header(position)
         if fields is None or fields[MAGIC] != CURRENT_MAGIC or fields[LENGTH] <= HEADER_SIZE - LOG_OVERHEAD:
             return self._size

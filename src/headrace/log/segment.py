@@ -1,6 +1,6 @@
-"""One segment: a run of batches in a `.log` file, with the two sparse indexes that find places in it.
+"""One segment: consecutive batches in a `.log` file, with two sparse indexes into it.
 
-Where transactions were aborted there is a third index, of these.
+A segment with aborted transactions also has a transaction index.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ from .files import create_empty
 from .index import OFFSET_ENTRY, TIME_ENTRY, Entry, IndexFile
 from .open_files import OpenFile, OpenFiles
 from .transaction_index import TransactionIndex
-from .walk import HEADER_CHUNK_BYTES, BatchWalk, stands_at
+from .walk import HEADER_CHUNK_BYTES, BatchWalk, has_batch_at
 
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
-"""An index entry holds an offset relative to the segment's base in four bytes."""
+"""An index entry stores an offset relative to the segment's base offset in four bytes."""
 NO_TIMESTAMP = -1
 
 BatchPlace = tuple[int, int, int, int]
@@ -39,7 +39,9 @@ BatchPlace = tuple[int, int, int, int]
 
 
 def newest_time(fields: HeaderFields) -> int:
-    """The newest time of a batch's records. One that compaction emptied keeps a time for its producer's sake only."""
+    """Return the newest timestamp of a batch's records; a batch that compaction emptied keeps a timestamp only for its
+    producer.
+    """
     return fields[MAX_TIMESTAMP] if fields[RECORD_COUNT] else NO_TIMESTAMP
 
 
@@ -74,17 +76,17 @@ class Segment:
         self.time_index = IndexFile(files, self.stem + names.TIME_INDEX, TIME_ENTRY, config.segment_index_bytes)
         self.transactions = TransactionIndex(files, self.stem + names.TRANSACTION_INDEX)
         self.size = 0
-        """Bytes that hold batches; the file may be longer by what is preallocated."""
+        """Bytes that hold batches; the file may be longer by its preallocated space."""
         self.allocated = 0
         self.next_offset = base_offset
         self.bytes_since_index = 0
         self.created_ms = created_ms
         self.first_timestamp = NO_TIMESTAMP
-        """The maximum timestamp of the first batch: the segment's age is counted from it."""
+        """The maximum timestamp of the first batch, from which the segment's age is counted."""
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self.damaged: tuple[tuple[int, int], ...] = ()
-        """Begins and ends of what is not as it was written, rising."""
+        """Start and end positions of damaged ranges, ascending."""
 
     @classmethod
     def create(cls, files: OpenFiles, folder: str, base_offset: int, config: LogConfig, now_ms: int) -> "Segment":
@@ -94,7 +96,7 @@ class Segment:
         return segment
 
     def note(self, places: Sequence[BatchPlace], index_interval_bytes: int) -> None:
-        """HOT. Account for batches that now follow in the file; live appends and recovery both come here."""
+        """HOT. Account for batches that were added to the file; both live appends and recovery call this."""
         position = self.size
         since_index = self.bytes_since_index
         if self.first_timestamp < 0 and places:
@@ -115,13 +117,13 @@ class Segment:
         self.next_offset = last + 1
 
     def index_time(self) -> None:
-        """Remember the newest time so far, if it is newer than what the time index knows."""
+        """Add the newest timestamp so far to the time index if it is newer than the last entry."""
         last = self.time_index.last
         if self.max_timestamp > (last[0] if last is not None else NO_TIMESTAMP):
             self.time_index.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
 
     def has_room(self, size: int, last_offset: int, timestamp: int, config: LogConfig, now_ms: int) -> bool:
-        """HOT. Whether batches of that size, last offset and time still belong into this segment."""
+        """HOT. Return whether batches of that size, last offset and timestamp still fit in this segment."""
         if self.size + size > config.segment_bytes or last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             return False
         if self.size == 0:
@@ -130,21 +132,23 @@ class Segment:
         return age_ms <= config.segment_ms and not (self.index.is_full or self.time_index.is_full)
 
     def find(self, offset: int) -> tuple[int, int, int] | None:
-        """Position, size and base offset of the first batch that reaches `offset`; None if all end before it."""
+        """Return position, size and base offset of the first batch that ends at or after `offset`; None if all end
+        before it.
+        """
         place = self.index.count_through(offset - self.base_offset) - 1
         step = 1
         while place >= 0:
             entry = self.index.entry(place)
-            if self._stands(entry):
+            if self._entry_matches(entry):
                 return self._find_from(entry[1], offset)
-            place -= step  # what the index says there is not so: an earlier entry will do, or else the begin
+            place -= step  # the index entry is wrong: use an earlier one, or the beginning of the segment
             step *= 2
         return self._find_from(0, offset)
 
-    def _stands(self, entry: Entry) -> bool:
-        """Whether what the index says is so."""
+    def _entry_matches(self, entry: Entry) -> bool:
+        """Return whether the index entry matches the file."""
         first_offset, file = self.base_offset, self._files.handle(self.log)
-        return entry[1] < self.size and stands_at(
+        return entry[1] < self.size and has_batch_at(
             self._disk, file, entry[1], first_offset=first_offset, last_offset=first_offset + entry[0]
         )
 
@@ -164,17 +168,21 @@ class Segment:
                     raise DamagedLog(self.log.path, position + at, f"a batch of {size} bytes")
                 at += size
             if at == 0:
-                raise DamagedLog(self.log.path, position, f"the file ends before {self.size}")
+                raise DamagedLog(self.log.path, position, f"the file ends before position {self.size}")
             position += at
         return None
 
     def cut_before(self, start: int, limit: int) -> int:
-        """A batch boundary above `start` and not above `limit`, as near to it as the index knows; else `start`."""
+        """Return the last batch boundary above `start` and not above `limit` that the index knows; otherwise
+        `start`.
+        """
         entry = self.index.floor_by_second(limit)
-        return entry[1] if entry is not None and entry[1] > start and self._stands(entry) else start
+        return entry[1] if entry is not None and entry[1] > start and self._entry_matches(entry) else start
 
     def whole_batches(self, start: int, bytes_max: int, at_least_one: bool) -> int:
-        """The end of the batches from `start` that fit into `bytes_max`, by their headers; `start` if none does."""
+        """Return the end of the batches from `start` that fit in `bytes_max`, by their headers; `start` if none
+        fits.
+        """
         file = self._files.handle(self.log)
         end = start
         while end < self.size:
@@ -185,7 +193,7 @@ class Segment:
         return end
 
     def truncate(self, position: int, next_offset: int) -> None:
-        """Forget what is from `position` on; the caller cuts the file."""
+        """Forget everything from `position` on; the caller truncates the file."""
         self.index.keep(self.index.count_through(next_offset - 1 - self.base_offset))
         self.time_index.keep(self.time_index.count_through_second(next_offset - 1 - self.base_offset))
         self.transactions.keep_below(next_offset)
@@ -206,10 +214,10 @@ class Segment:
             self.first_timestamp = NO_TIMESTAMP
 
     def base_offset_at(self, position: int) -> int:
-        """The base offset of the batch at a boundary."""
+        """Return the base offset of the batch at a boundary."""
         return int.from_bytes(self._disk.read(self._files.handle(self.log), 8, position), "big")
 
     def all_files(self) -> tuple[OpenFile, ...]:
-        """Those that are there: not every segment has an index of aborted transactions."""
+        """Return the existing files: not every segment has a transaction index."""
         always = (self.log, self.index.file, self.time_index.file)
         return (*always, self.transactions.file) if self.transactions.exists else always

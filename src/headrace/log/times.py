@@ -1,7 +1,7 @@
-"""Offsets by time: which record is the first at or after a time, and which is the newest.
+"""Find offsets by timestamp: the first record at or after a time, and the newest record.
 
-The answer may need reads of cold segments, so it is a closure for a helper. It opens its own files by name, under
-either of the names a segment can have, and touches nothing of the log.
+A search may read old segments, so it is a closure for a helper thread. It opens its own files, under either of the
+names that a segment can have, and touches nothing of the log.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,14 +17,16 @@ from . import names
 from .index import Entry, IndexFile
 from .open_files import OpenFile, OpenFiles
 from .segment import Segment, newest_time
-from .walk import BatchWalk, stands_at
+from .walk import BatchWalk, has_batch_at
 
 if TYPE_CHECKING:
     from .partition_log import PartitionLog
 
 
 SEGMENTS_SEARCHED_MAX = 16
-"""The first segment that reaches a time has the record, unless it is below the log's start or a header is wrong."""
+"""Segments searched. The first segment that reaches a time has the record, unless it is below the log start or a header
+is wrong.
+"""
 
 
 class TimestampedOffset(NamedTuple):
@@ -34,11 +36,11 @@ class TimestampedOffset(NamedTuple):
 
 
 class SearchCancelled(Exception):
-    """The answer of a search is not wanted any more."""
+    """The result of the search is no longer needed."""
 
 
 class _Place(NamedTuple):
-    """A segment as it was when the search was asked for."""
+    """A segment as it was when the search was created."""
 
     path: str
     size: int
@@ -49,7 +51,7 @@ class _Place(NamedTuple):
 
 
 class _Search:
-    """Everything a search needs, taken from the log when it was asked for."""
+    """Everything a search needs, copied from the log when it was created."""
 
     def __init__(self, log: "PartitionLog", segments: Iterable[Segment]) -> None:
         self.start_offset = log.start_offset
@@ -76,7 +78,9 @@ class _Search:
         return None
 
     def newest_timestamp(self) -> int | None:
-        """Of the first segment only what is not below the log's start counts, so its headers are walked if needed."""
+        """Return the newest timestamp. In the first segment only records from the log start on count, so its headers
+        are walked if needed.
+        """
         rest = [place.max_timestamp for place in self.places if place.base_offset >= self.start_offset]
         known = max(rest, default=None)
         if not self.places or (known is not None and known >= self.places[0].max_timestamp):
@@ -109,14 +113,16 @@ class _Search:
         return None
 
     def _batches(self, place: _Place, begin: Entry | None) -> Iterator[tuple[int, HeaderFields, BatchWalk]]:
-        """From the batch the entry of the offset index names, or from the first if there is none, or no such batch."""
+        """Yield batches from the one that the offset index entry names, or from the first if there is no valid
+        entry.
+        """
         disk, file = self.files.disk, _open(self.files, place.path)
         if file is None:
             return
         position, first_offset = 0, place.base_offset
         if begin is not None and begin[1] < place.size:
             last_offset = first_offset + begin[0]
-            if stands_at(disk, file, begin[1], first_offset=first_offset, last_offset=last_offset):
+            if has_batch_at(disk, file, begin[1], first_offset=first_offset, last_offset=last_offset):
                 position = begin[1]
         walk = BatchWalk(disk, file, position=position, end=place.size, next_offset=first_offset)
         for at, fields in walk:
@@ -129,7 +135,7 @@ class _Search:
 
 
 class TimeSearch:
-    """A search for a helper to run, once. It may be cancelled meanwhile, from any thread."""
+    """A search that a helper thread runs once. Any thread may cancel it."""
 
     def __init__(self, search: _Search, find: Callable[[], TimestampedOffset | None]) -> None:
         self._search = search
@@ -142,7 +148,7 @@ class TimeSearch:
             self._search.files.close_all()
 
     def cancel(self) -> None:
-        """End it with `SearchCancelled` at the next batch, or within one after a few records."""
+        """End the search with `SearchCancelled` at the next batch, or after a few records within a batch."""
         self._search.cancelled = True
 
 
@@ -158,7 +164,9 @@ def first_at_or_after(log: "PartitionLog", timestamp_ms: int, below: int) -> Tim
 
 
 def newest(log: "PartitionLog") -> TimeSearch:
-    """The newest record is in the first segment, or in the first of the others that reaches their newest time."""
+    """Find the newest record: in the first segment, or in the first of the others that reaches their newest
+    timestamp.
+    """
     held = list(_held(log))
     search = _Search(log, (*held[:1], *sorted(held[1:], key=lambda segment: -segment.max_timestamp)[:1]))
 
@@ -170,12 +178,14 @@ def newest(log: "PartitionLog") -> TimeSearch:
 
 
 def _held(log: "PartitionLog") -> Iterator[Segment]:
-    """The segments that hold something a reader may see."""
+    """Return the segments that hold readable records."""
     return (segment for segment in log.segments if segment.size and segment.next_offset > log.start_offset)
 
 
 def _first_entry(place: _Place, timestamp_ms: int) -> Entry | None:
-    """Every batch before the one of the last older time entry is older than the time."""
+    """Return the start of the search: every batch before the last older time index entry is older than the
+    timestamp.
+    """
     try:
         older = place.time_index.floor(timestamp_ms - 1)
         return place.offset_index.floor(older[1]) if older is not None else None

@@ -1,8 +1,8 @@
-"""The transactions that were aborted, by the segment that holds the marker: Kafka's `.txnindex` file.
+"""Kafka's `.txnindex` file: the aborted transactions whose markers are in one segment.
 
-An entry says whose transaction it was, its first offset, the offset of its marker, and the last stable offset once it
-had ended. Entries stand in the order of their markers, so that both of the last two rise. Readers search the file
-itself; the newest entries are still in memory. There is no file until there is an entry.
+An entry holds the producer id, the first offset, the offset of the marker, and the last stable offset after the
+transaction ended. Entries are in the order of their markers, so the last two columns ascend. Readers search the file
+itself; the newest entries are still in memory. The file does not exist until there is an entry.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from headrace.ports.disk import Disk
 
-from .errors import CorruptFile, DamagedLog, passes
+from .errors import CorruptFile, DamagedLog, is_transient
 from .files import create_empty, read_whole, replace_file, unlink_if_present, write_all
 from .open_files import OpenFile, OpenFiles
 
@@ -21,16 +21,16 @@ INDEX_BYTES_MAX = 1 << 30
 PENDING_ENTRIES_MAX = 512
 """Entries kept in memory before they are written; a crash loses no more than recovery rebuilds anyway."""
 READ_ENTRIES = 256
-"""How many are read from the file at once."""
+"""Entries read from the file at a time."""
 
 
 class AbortedTransaction(NamedTuple):
     producer_id: int
     first_offset: int
     last_offset: int
-    """Of the marker."""
+    """Offset of the marker."""
     last_stable_offset: int
-    """Below it every transaction had ended when this one did."""
+    """Every transaction below this offset had ended when this one did."""
 
 
 class TransactionIndex:
@@ -42,21 +42,21 @@ class TransactionIndex:
         self._pending: list[AbortedTransaction] = []
         self.file = OpenFile(path)
         self.exists = False
-        """Whether there is a file."""
+        """Whether the file exists."""
         self.is_new = False
-        """It was made, and its name is not on the device yet."""
+        """Whether the file was created and its name is not yet durable."""
         self.stored = 0
-        """Entries in the file."""
+        """Number of entries in the file."""
         self.last_offset = -1
-        """Of the last marker that has an entry."""
+        """Offset of the last marker that has an entry."""
         self.is_unsynced = False
-        """Something of it is not on the device yet."""
+        """Whether some of the file is not synced yet."""
 
     def __len__(self) -> int:
         return self.stored + len(self._pending)
 
     def load(self, *, base_offset: int, next_offset: int) -> bool:
-        """Take what the file holds of markers below `next_offset`; False if it cannot be the index of the segment."""
+        """Load the entries with markers below `next_offset`; return False if the file cannot belong to the segment."""
         self.stored, self.exists = 0, self._disk.exists(self.file.path)
         if not self.exists:
             return True
@@ -80,11 +80,11 @@ class TransactionIndex:
             try:
                 self.spill()
             except OSError as error:
-                if not passes(error):
+                if not is_transient(error):
                     raise
 
     def spill(self) -> None:
-        """Write the entries still in memory."""
+        """Write the entries that are still in memory."""
         if not self._pending:
             return
         if not self.exists:
@@ -96,7 +96,7 @@ class TransactionIndex:
         self._pending.clear()
 
     def synced(self) -> None:
-        """What was spilled is on the device, or is about to be by a sync that fails the log if it fails."""
+        """Note that the written entries are synced, or will be by a sync whose failure fails the log."""
         self.is_new = False
         self.is_unsynced = bool(self._pending)
 
@@ -113,8 +113,8 @@ class TransactionIndex:
         self.last_offset = self._last_offset()
 
     def replace(self, entries: Sequence[AbortedTransaction]) -> None:
-        """Write the file anew, in one step that no crash can leave half done."""
-        self._files.put_away(self.file)
+        """Rewrite the file in one step that a crash cannot leave half done."""
+        self._files.close_file(self.file)
         if entries:
             replace_file(self._disk, self.file.path, encode(entries))
         else:
@@ -126,9 +126,9 @@ class TransactionIndex:
         self.synced()
 
     def since(self, offset: int) -> Iterator[AbortedTransaction]:
-        """The entries whose marker is at the offset or above, in order."""
+        """Return the entries whose marker is at or above the offset, in order."""
         if offset > self.last_offset:
-            return  # as for most readers, which are near the end
+            return  # the common case: most readers are near the end of the log
         place = self._place_of(offset)
         while place < self.stored:
             entries = self._read(place, min(READ_ENTRIES, self.stored - place))
@@ -142,7 +142,7 @@ class TransactionIndex:
         return self._read(self.stored - 1, 1)[0].last_offset if self.stored else -1
 
     def _place_of(self, offset: int) -> int:
-        """How many entries have their marker below the offset."""
+        """Count the entries whose marker is below the offset."""
         if self._pending and self._pending[0].last_offset < offset:
             return self.stored + sum(entry.last_offset < offset for entry in self._pending)
         low, high = 0, self.stored
@@ -170,7 +170,7 @@ def encode(entries: Iterable[AbortedTransaction]) -> bytes:
 
 
 def decode(content: bytes) -> list[AbortedTransaction]:
-    """All entries of a file; CorruptFile if any of them cannot be one, or contradicts the one before."""
+    """Decode all entries of a file; raises CorruptFile if one is invalid or contradicts its predecessor."""
     if len(content) % ENTRY.size:
         raise CorruptFile(f"{len(content)} bytes are not a whole number of entries")
     entries: list[AbortedTransaction] = []
@@ -180,7 +180,7 @@ def decode(content: bytes) -> list[AbortedTransaction]:
         is_one = version == VERSION and entry.producer_id >= 0 and 0 <= entry.first_offset < entry.last_offset
         follows = entry.last_offset > last_offset and entry.last_stable_offset >= last_stable_offset
         if not is_one or not follows or not 0 <= entry.last_stable_offset <= entry.last_offset + 1:
-            raise CorruptFile(f"entry {len(entries)} is not of an aborted transaction: {(version, *numbers)}")
+            raise CorruptFile(f"entry {len(entries)} does not describe an aborted transaction: {(version, *numbers)}")
         last_offset, last_stable_offset = entry.last_offset, entry.last_stable_offset
         entries.append(entry)
     return entries

@@ -1,4 +1,4 @@
-"""Transactions in one log: markers on their way into it, and which aborted transactions a reader has to know of."""
+"""Transactions in one log: staging markers, and listing the aborted transactions that a reader must know."""
 
 from bisect import bisect_right
 from typing import TYPE_CHECKING
@@ -20,12 +20,12 @@ class LogTransactions:
     def __init__(self, log: "PartitionLog") -> None:
         self._log = log
         self.staged: list[AbortedTransaction] = []
-        """Aborted by markers that are not written yet."""
+        """Transactions aborted by markers that are not written yet."""
 
     def stage_marker(
         self, batch: memoryview, fields: HeaderFields, marker: Marker, leader_epoch: int, wall_ms: int
     ) -> int:
-        """As the log's `stage`, for a batch that ends a transaction."""
+        """Stage a batch that ends a transaction; otherwise like the log's `stage`."""
         log = self._log
         aborted = log.producers.end_transaction(fields, marker, log.staged_end_offset)
         if aborted is not None:
@@ -33,13 +33,15 @@ class LogTransactions:
         return log.stage(batch, fields, leader_epoch, wall_ms)
 
     def written_to(self, segment: Segment) -> None:
-        """Some of what was staged is in the segment now, which ends behind it."""
+        """Note that staged markers were written to the segment, up to its end."""
         staged = self.staged
         while staged and staged[0].last_offset < segment.next_offset:
             segment.transactions.append(staged.pop(0))
 
     def aborted(self, offset: int, part: Slice, below: int) -> tuple[tuple[int, int], ...]:
-        """(producer id, first offset) of the aborted transactions in what was read from `offset`, below `below`."""
+        """Return (producer id, first offset) of the aborted transactions in records read from `offset`, below
+        `below`.
+        """
         log = self._log
         first = max(bisect_right(log.bases, offset) - 1, 0)
         indexed = [segment for segment in log.segments[first:] if len(segment.transactions)]
@@ -56,7 +58,9 @@ class LogTransactions:
         return tuple(found)
 
     def _end_of(self, segment: Segment, part: Slice) -> int:
-        """An offset above those in the slice, as near as the index knows; the log's end if it is of another segment."""
+        """Return an offset above those in the slice, as near as the index knows; the log end if it is in another
+        segment.
+        """
         if part.file != segment.log.handle:
             return self._log.end_offset
         end = part.position + part.length

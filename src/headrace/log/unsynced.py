@@ -1,9 +1,9 @@
-"""A sync that failed, remembered until what it did not cover has been written again.
+"""Remember a failed sync until the bytes it covered have been written again.
 
-After a failed sync the system calls the pages clean, though the device may never have got them: it reads them from
-memory, and another sync of them succeeds without doing anything. So the folder is marked, by whoever tried the sync and
-at once: the process may end before anybody is told. The mark needs no sync of its own, because a power cut takes it
-away together with those pages.
+After a failed sync the kernel marks the pages clean, although the device may never have received them: reads come from
+memory, and another sync succeeds without writing anything. So the caller of the failed sync marks the folder at once:
+the process may end before it can report the failure. The mark needs no sync of its own, because a power cut removes it
+together with those pages.
 """
 
 from headrace.ports.disk import Disk, FileHandle
@@ -27,7 +27,7 @@ def remember(disk: Disk, folder: str) -> None:
     try:
         disk.close(disk.open(f"{folder}/{UNSYNCED}", create=True))
     except OSError:
-        return  # the device is worse off than that: the start will see it
+        return  # the device is in a worse state than that: the next start will find it
 
 
 def is_remembered(disk: Disk, folder: str) -> bool:
@@ -39,11 +39,11 @@ def forget(disk: Disk, folder: str) -> None:
 
 
 def write_again(disk: Disk, folder: str, file: FileHandle, begin: int, end: int) -> None:
-    """The same bytes to the same place, which must have been checked before: now a sync means them."""
+    """Write the same bytes, which the caller has verified, to the same position, so that the next sync covers them."""
     position = begin
     while position < end:
         content = disk.read(file, min(REWRITE_CHUNK_BYTES, end - position), position)
         if not content:
-            raise OSError(f"a file ends at position {position}, before what is to be written again")
+            raise OSError(f"the file ends at position {position}, before the bytes to be written again")
         position = write_all(disk, file, [content], position)
     sync(disk, folder, file)

@@ -1,7 +1,7 @@
-"""The uptime of a log directory: how long brokers have used it, over all starts.
+"""The uptime of a log directory: the total time that brokers have used it, over all starts.
 
-It measures silence of producers: a jump of the wall clock cannot change it, and time without a broker counts zero. A
-small file holds it from one start to the next. It is written every minute, so that a crash loses at most a minute, and
+It measures the inactivity of producers: a jump of the wall clock cannot change it, and time without a broker counts
+zero. A small file stores it between starts. The broker writes it every minute, so a crash loses at most a minute, and
 without the file the count begins at zero: both make the broker remember a producer for longer, never for less time.
 """
 
@@ -18,8 +18,8 @@ UPTIME_CHECKPOINT_MS = 60_000
 _KEY = "uptime.ms"
 
 
-class Uptime:
-    """`ms` is the uptime at the last call of `follow`, which comes with every round of housekeeping."""
+class DirectoryUptime:
+    """`ms` is the uptime at the last call of `advance`, which every round of housekeeping makes."""
 
     __slots__ = ("_before_ms", "_started_ms", "ms")
 
@@ -28,8 +28,8 @@ class Uptime:
         self._started_ms: float | None = None
         self.ms = before_ms
 
-    def follow(self, monotonic_ms: float) -> None:
-        """Take the time of the monotonic clock; the first call begins the count of this start."""
+    def advance(self, monotonic_ms: float) -> None:
+        """Advance to the given time of the monotonic clock; the first call begins the count of this start."""
         if self._started_ms is None:
             self._started_ms = monotonic_ms
         self.ms = self._before_ms + int(monotonic_ms - self._started_ms)
@@ -44,23 +44,23 @@ def decode(content: bytes) -> int:
     try:
         uptime_ms = int(found[_KEY])
     except (KeyError, ValueError) as error:
-        raise CorruptFile(f"an uptime checkpoint has no number {_KEY}") from error
+        raise CorruptFile(f"the uptime checkpoint has no number {_KEY}") from error
     if found.get("version") != "0" or uptime_ms < 0:
-        raise CorruptFile("an uptime checkpoint is of another version, or negative")
+        raise CorruptFile("the uptime checkpoint has an unsupported version or a negative value")
     return uptime_ms
 
 
-def load(disk: Disk, folder: str, notice: Callable[[str], None]) -> Uptime:
+def load(disk: Disk, folder: str, notice: Callable[[str], None]) -> DirectoryUptime:
     path = f"{folder}/{names.UPTIME}"
     try:
-        return Uptime(decode(read_whole(disk, path, checkpoints.PROPERTIES_BYTES_MAX)))
+        return DirectoryUptime(decode(read_whole(disk, path, checkpoints.PROPERTIES_BYTES_MAX)))
     except FileNotFoundError:
-        return Uptime()
+        return DirectoryUptime()
     except CorruptFile as error:
-        notice(f"{path}: {error}; producers are remembered for longer, the count begins at zero")
-        return Uptime()
+        notice(f"{path}: {error}; the uptime restarts at zero, so producers are remembered for longer")
+        return DirectoryUptime()
 
 
 def save(disk: Disk, folder: str, uptime_ms: int) -> None:
-    """Replace the file. Its name may be lost with the power: then the older one is there."""
+    """Replace the file. A power cut may lose the new name; then the older file remains."""
     replace_file(disk, f"{folder}/{names.UPTIME}", encode(uptime_ms))

@@ -1,4 +1,4 @@
-"""The walk over the batches of a segment file, header by header, up to the first that cannot be one."""
+"""Walk the batches of a segment file, header by header, up to the first invalid one."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from headrace.wire.records.header import (
 
 CHECK_CHUNK_BYTES = 1 << 20
 HEADER_CHUNK_BYTES = 32 * 1024
-"""Small batches share a read; larger ones are stepped over, so that only their headers are read."""
+"""Small batches share a read; larger ones are skipped, so that only their headers are read."""
 
 NEVER_CHECK = 1 << 63
 OFFSET_MAX = (1 << 63) - 1
@@ -29,11 +29,12 @@ _ZERO_HEADER = bytes(HEADER_SIZE)
 
 
 class BatchWalk:
-    """Iterates over (position, header fields); afterwards `position` is the end of the last good batch.
+    """Iterates over (position, header fields); afterwards `position` is the end of the last valid batch.
 
-    `damage` says what stopped the walk before `end`; it stays empty at the end of the file and at a header of zeros,
-    which is where preallocated space begins. Checksums are looked at from `check_from_offset` on. They do not cover
-    offsets, so one beyond `last_offset_max` is damage of its own, and so is a gap, unless compaction may have made it.
+    `damage` describes the fault that stopped the walk before `end`; it stays empty at the end of the file and at a
+    header of zeros, where preallocated space begins. Checksums are verified from `check_from_offset` on. They do not
+    cover offsets, so an offset above `last_offset_max` is damage too, and so is a gap, unless compaction may have made
+    it.
     """
 
     def __init__(
@@ -53,13 +54,13 @@ class BatchWalk:
         self._end = end
         self._check_from_offset = check_from_offset
         self._last_offset_max = last_offset_max
-        self._gaps = gaps or position > 0  # what comes before a place in the middle is not known exactly
+        self._gaps = gaps or position > 0  # at a position in the middle, the previous offset is not known exactly
         self._gaps_later = gaps
         self._buffer = b""
         self._buffer_at = 0
         self.position = position
         self.next_offset = next_offset
-        """The offset after the last good batch."""
+        """The offset after the last valid batch."""
         self.damage = ""
 
     def __iter__(self) -> Iterator[tuple[int, HeaderFields]]:
@@ -74,7 +75,7 @@ class BatchWalk:
             yield position, fields
 
     def batch(self, position: int, fields: HeaderFields) -> bytes:
-        """The whole bytes of a batch the walk gave."""
+        """Return the whole bytes of a batch that the walk yielded."""
         at, size = position - self._buffer_at, fields[LENGTH] + LOG_OVERHEAD
         if at >= 0 and at + size <= len(self._buffer):
             return self._buffer[at : at + size]
@@ -105,19 +106,21 @@ class BatchWalk:
         if fields[LENGTH] + LOG_OVERHEAD > self._end - self.position:
             return "the file ends within a batch"
         if fields[BASE_OFFSET] < self.next_offset:
-            return f"offset {fields[BASE_OFFSET]} follows where {self.next_offset} or more is due"
+            return f"offset {fields[BASE_OFFSET]} found where {self.next_offset} or more was expected"
         if not self._gaps and fields[BASE_OFFSET] != self.next_offset:
-            return f"offset {fields[BASE_OFFSET]} follows where {self.next_offset} is due"
+            return f"offset {fields[BASE_OFFSET]} found where {self.next_offset} was expected"
         if fields[LAST_OFFSET_DELTA] < 0 or fields[RECORD_COUNT] < 0:
             return "negative counts in the header"
         if fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] > self._last_offset_max:
-            return f"offset {fields[BASE_OFFSET]} is too far from its segment's first"
+            return f"offset {fields[BASE_OFFSET]} is too far above its segment's base offset"
         if fields[BASE_OFFSET] >= self._check_from_offset and self._checksum(fields) != fields[CRC]:
             return "wrong checksum"
         return ""
 
     def _checksum(self, fields: HeaderFields) -> int:
-        """Over what is buffered, then in chunks, so that a large batch needs no buffer of its size."""
+        """Compute the checksum over the buffered bytes, then in chunks, so that a large batch needs no buffer of its
+        size.
+        """
         begin = self.position + CRC_COVERS_FROM
         end = self.position + LOG_OVERHEAD + fields[LENGTH]
         buffered = memoryview(self._buffer)[begin - self._buffer_at : end - self._buffer_at]
@@ -132,8 +135,10 @@ class BatchWalk:
         return crc
 
 
-def stands_at(disk: Disk, file: FileHandle, position: int, *, first_offset: int, last_offset: int) -> bool:
-    """Whether a batch that begins within these offsets is at `position`, so that a damaged index is not believed."""
+def has_batch_at(disk: Disk, file: FileHandle, position: int, *, first_offset: int, last_offset: int) -> bool:
+    """Return whether a batch that begins within these offsets is at `position`, so that a damaged index is not
+    trusted.
+    """
     header = disk.read(file, HEADER_SIZE, position) if position >= 0 else b""
     if len(header) < HEADER_SIZE:
         return False

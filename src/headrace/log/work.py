@@ -1,21 +1,21 @@
-"""Work that may wait: what a helper runs away from the loop, and what the loop does when it has ended."""
+"""Blocking work: a function for a helper thread, and a completion for the loop."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
 class NotStarted(Exception):
-    """Given to `done` when no helper took the work: nothing was done, and nothing is wrong with the device."""
+    """Passed to `done` when no helper thread took the work: nothing was done, and the device is not at fault."""
 
 
 class Work(NamedTuple):
-    """To be given to the Spawner as `submit(*work)`. `run` touches only what it was handed; `done` is for the loop."""
+    """Arguments for the Spawner: `submit(*work)`. `run` touches only its own arguments; `done` runs on the loop."""
 
     run: Callable[[], Any]
     done: Callable[[Any, BaseException | None], None]
 
-    def here(self) -> Any:
-        """Run it in place, for whoever has no loop to keep going; what it gave."""
+    def run_inline(self) -> Any:
+        """Run the work in the calling thread and return its result, for callers without a loop."""
         try:
             result = self.run()
         except Exception as error:

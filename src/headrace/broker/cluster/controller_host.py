@@ -29,8 +29,8 @@ from headrace.core.controller.controller import Controller
 from headrace.core.controller.delta import MetadataDelta, apply_with_delta
 from headrace.core.controller.records import Endpoint, Record
 from headrace.core.controller.settings import ControllerSettings
-from headrace.log.errors import is_full, passes
-from headrace.log.flush import PutOff
+from headrace.log.errors import is_full, is_transient
+from headrace.log.flush import PartialFlush
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId, TopicId
 from headrace.ports.clock import Clock
@@ -296,12 +296,12 @@ class ControllerHost:
             try:
                 if work is not None:
                     work.done(result, error)
-                if isinstance(result, PutOff) and is_full(result.error):
+                if isinstance(result, PartialFlush) and is_full(result.error):
                     self.on_no_room()
             except Exception:
                 self._sync_later(log)  # otherwise no later change would ever be committed
                 raise
-            if isinstance(result, PutOff) and not result.durable:
+            if isinstance(result, PartialFlush) and not result.durable:
                 self._sync_later(log)
             else:
                 self._sync_in_flight = False
@@ -394,7 +394,7 @@ class ControllerHost:
         """Handle an error of work other than a sync: the disk is full, or it failed and is not used again."""
         if is_full(error):
             self.on_no_room()
-        elif isinstance(error, OSError) and not passes(error) and self.offline is None:
+        elif isinstance(error, OSError) and not is_transient(error) and self.offline is None:
             self._go_offline(f"the metadata directory failed: {error}")
 
     def _tidy(self) -> None:

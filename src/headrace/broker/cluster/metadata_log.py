@@ -138,7 +138,7 @@ class MetadataLog:
             )
             if truncate_to is not None:
                 log.truncate_to(truncate_to)
-            if (work := log.flush_work()) is not None and (put_off := work.here()) is not None:
+            if (work := log.flush_work()) is not None and (put_off := work.run_inline()) is not None:
                 raise put_off.error
             if log.bases[0] > name.end_offset:
                 raise CorruptBatch(f"offsets {name.end_offset} to {log.bases[0]} are in no snapshot and no segment")

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.timers import Timers
-from headrace.log.errors import DamagedLog, OffsetOutOfRange
+from headrace.log.errors import DamagedLog, OffsetOutsideLog
 from headrace.log.open_files import OpenFiles
 from headrace.model.ids import NO_PRODUCER_ID
 from headrace.ports.disk import Slice
@@ -66,7 +66,7 @@ class PartitionReplay:
             return None
         try:
             return self.partition.log.read(self._next_offset, REPLAY_SLICE_BYTES, end_offset, True)
-        except (OSError, OffsetOutOfRange, DamagedLog) as error:
+        except (OSError, OffsetOutsideLog, DamagedLog) as error:
             raise ReplayFailed(str(error)) from error
 
     def take(self, content: bytes) -> None:

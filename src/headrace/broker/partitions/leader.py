@@ -258,7 +258,7 @@ class LedPartition:
 
     def _reject_for_now(self, fields: HeaderFields, error: ErrorCode) -> RejectedBatch:
         """Reject a batch that the producer will send again: until then no later one of its sequence is accepted."""
-        self.log.producers.turned_away(fields)
+        self.log.producers.note_refused_batch(fields)
         return RejectedBatch(error)
 
     def append_answered(

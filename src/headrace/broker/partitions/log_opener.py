@@ -18,7 +18,7 @@ from headrace.core.controller.names import CLUSTER_METADATA_TOPIC
 from headrace.core.controller.partition_states import PartitionState
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
-from headrace.log.errors import LogError, passes
+from headrace.log.errors import LogError, is_transient
 from headrace.log.partition_log import PartitionLog
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
@@ -133,7 +133,7 @@ class Opener:
         for topic_partition, directories in self._found.items():
             for directory in directories:
                 if topic_partition.topic != CLUSTER_METADATA_TOPIC and directory in self._directories:
-                    self._guarded(directory, partial(directory.put_aside, topic_partition))
+                    self._guarded(directory, partial(directory.set_aside, topic_partition))
         for directory in tuple(self._directories):
             self._guarded(directory, directory.sync_names)
         self._found.clear()
@@ -148,7 +148,7 @@ class Opener:
         try:
             call()
         except OSError as error:
-            if passes(error):
+            if is_transient(error):
                 raise  # a node without disk space or descriptors does not start
             self._on_error(directory, directory.path, error)
 
@@ -163,7 +163,7 @@ class Opener:
         outcome = self._try_to_open(led, added[0], home, self._log_config(config))
         self._end(led, added, home, image, config, outcome)
         if isinstance(outcome, PartitionLog):
-            outcome.put_away_files()
+            outcome.close_excess_files()
 
     def _take_found(self, topic_partition: TopicPartition, led: LedTopic) -> LogDirectory | None:
         """Return the directory with the folder of this topic. Other folders of the same name are put aside."""
@@ -348,7 +348,7 @@ class Opener:
             outcome.configure(self._log_config(config))
             self._opened(led, added, outcome, home, config)
         else:
-            self._keep_closed(_Closed(led, index, home, image, passes(outcome)), outcome)
+            self._keep_closed(_Closed(led, index, home, image, is_transient(outcome)), outcome)
             if isinstance(outcome, OSError):
                 self._on_error(home, f"{home.path}/{topic_partition}", outcome)
 

@@ -16,7 +16,7 @@ from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.leader import LedPartition, LedTopic
 from headrace.broker.timers import Timer, Timers
-from headrace.log.errors import DamagedLog, OffsetOutOfRange
+from headrace.log.errors import DamagedLog, OffsetOutsideLog
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import FETCH_PARTITIONS_PER_SLICE, FETCH_WAIT_MS_MAX
 from headrace.ports.clock import Clock
@@ -89,8 +89,8 @@ def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at
             if committed_only and records is not None:
                 aborted = log.transactions.aborted(wanted.offset, records, below)
         elif wanted.offset < log.start_offset:
-            raise OffsetOutOfRange(wanted.offset, log.start_offset, log.end_offset)
-    except OffsetOutOfRange:
+            raise OffsetOutsideLog(wanted.offset, log.start_offset, log.end_offset)
+    except OffsetOutsideLog:
         error = ErrorCode.OFFSET_OUT_OF_RANGE
         return PartitionData(index, error, high_watermark, last_stable, log.start_offset, None, None)
     except OSError:

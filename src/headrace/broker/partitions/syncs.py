@@ -59,7 +59,7 @@ class Syncs:
         # A failed write has taken its batches back, so the wait is for what remains below.
         end_offset, synced_offset = log.staged_end_offset, log.synced_offset
         self._end(partition, lambda wait: min(wait.end_offset, end_offset) <= synced_offset, synced=True)
-        if partition in self._waits and not log.flush_put_off:  # else housekeeping retries after a pause
+        if partition in self._waits and not log.flush_deferred:  # else housekeeping retries after a pause
             self._flush(partition)
 
     def _end(self, partition: LedPartition, is_over: Callable[[_Wait], bool], *, synced: bool) -> None:

@@ -19,7 +19,7 @@ from headrace.core.controller.partition_states import PartitionState
 from headrace.core.replication.leader import Leader
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
-from headrace.log.errors import DamagedLog, is_full, passes
+from headrace.log.errors import DamagedLog, is_full, is_transient
 from headrace.log.partition_log import PartitionLog
 from headrace.log.work import Work
 from headrace.model.configs.values import BrokerConfig, TopicConfig
@@ -216,7 +216,7 @@ class PartitionTable:
             on_error=self._partition_error,
         )
         log.on_flushed = lambda end_offset: self._flushed(partition, end_offset)
-        log.on_failed = log.on_put_off = partial(self._partition_error, partition)
+        log.on_failed = log.on_flush_deferred = partial(self._partition_error, partition)
         led.partitions[index] = partition
         self._homes[partition] = directory
         if directory not in self.directories:
@@ -335,7 +335,7 @@ class PartitionTable:
         """React to a failure by its cause: wait for disk space, retry, report damage, or take the directory offline."""
         if is_full(error):
             self.on_no_room(directory)
-        elif passes(error):
+        elif is_transient(error):
             self._logger.warning("out of disk space or file descriptors; retrying", path=path, error=str(error))
         elif isinstance(error, DamagedLog):
             self._logger.error("a segment is damaged", path=path, reason=str(error))
@@ -367,7 +367,7 @@ class PartitionTable:
 
     def follow_uptime(self) -> None:
         for directory in self.directories:
-            directory.uptime.follow(self._clock.monotonic_ms())
+            directory.uptime.advance(self._clock.monotonic_ms())
 
     def checkpoint_uptime(self) -> None:
         self.submit_all(directory.uptime_work() for directory in self.directories)

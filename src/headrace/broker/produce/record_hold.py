@@ -168,7 +168,7 @@ class RecordHold:
         """Keep later batches of a producer's sequence from being appended before the ones that are rejected here."""
         for record_set in self._sets_with_work(request):
             fields = HEADER.unpack_from(request.frame, record_set.start)
-            record_set.partition.log.producers.turned_away(fields)
+            record_set.partition.log.producers.note_refused_batch(fields)
 
     # Record sets
 

@@ -1,5 +1,6 @@
-"""Compaction: a log that keeps the last record of each key, rewritten beside the loop and swapped in whole segments.
+"""Compaction: keep the last record of each key, by rewriting whole segments outside the loop and swapping them in.
 
-`plan` decides on the loop what may be cleaned; `cleaning` reads and writes files away from it and opens records;
-`swap` puts the written files in the place of the old ones; `checkpoint` remembers how far each log is clean.
+`plan` decides on the loop which segments may be cleaned; `cleaner` decodes records and writes cleaned files outside the
+loop; `swap` replaces the old segments with the cleaned files; `checkpoint` stores the offset up to which each log is
+clean.
 """

@@ -1,4 +1,6 @@
-"""How far the logs of a directory are clean: `cleaner-offset-checkpoint`, in Kafka's format."""
+"""Read and write `cleaner-offset-checkpoint`, the offset up to which each log of a directory is clean, in Kafka's
+format.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -12,7 +14,7 @@ from ..work import Work
 
 
 def read_clean_offsets(disk: Disk, directory: str) -> dict[TopicPartition, int]:
-    """Without a readable file everything is dirty, which costs time and nothing else."""
+    """Read the clean offsets. Without a readable file the whole log counts as dirty, which costs only time."""
     try:
         content = read_whole(disk, f"{directory}/{names.CLEANER_OFFSETS}", checkpoints.CHECKPOINT_BYTES_MAX)
         return checkpoints.decode_offsets(content)
@@ -23,7 +25,9 @@ def read_clean_offsets(disk: Disk, directory: str) -> dict[TopicPartition, int]:
 def clean_offsets_work(
     disk: Disk, directory: str, offsets: Mapping[TopicPartition, int], done: Callable[[BaseException | None], None]
 ) -> Work:
-    """Write the file away from the loop; one at a time, because an older one must not overtake a newer one."""
+    """Return work that writes the file outside the loop. Only one write runs at a time, so an older one cannot
+    overwrite a newer one.
+    """
     content = checkpoints.encode_offsets(offsets)
     path = f"{directory}/{names.CLEANER_OFFSETS}"
     return Work(lambda: write_atomically(disk, path, content), lambda _result, error: done(error))

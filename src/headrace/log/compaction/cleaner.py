@@ -1,9 +1,9 @@
-"""The cleaning itself: from segments with old records to cleaned files beside them, in one pass over the log.
+"""Clean segments: write the records worth keeping into new files beside the old ones, in one pass over the log.
 
-First the dirty part is read, which gives the last offset of every key; then every segment is read and what is still
-wanted of it is written. It opens records, so it runs away from the loop, in a process of its own: it takes a plan of
-paths and numbers and yields what it has written, group by group. Every checksum is looked at before bytes are stored
-again (promise G8).
+The cleaner first reads the dirty part and maps every key to its last offset; then it reads every segment and writes the
+records that are still needed. It decodes records, so it runs in a process of its own, outside the loop: its input is a
+plan of paths and numbers, and it yields each group of segments that it has written. It verifies every checksum before
+it stores bytes again (guarantee G8).
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -32,59 +32,59 @@ from .key_map import KeyMap
 from .plan import CleaningPlan, SourceSegment
 from .producer_ends import ProducerEnds
 from .records import delete_horizon, emptied, open_entries, rebuilt
-from .transactions import AbortedTransactions, EmptyTransactions, is_transactional
+from .transactions import AbortedTransactionMap, EmptyTransactions, is_transactional
 from .writer import CleanedFiles, CleanedSegment
 
 GROUP_SEGMENTS_MAX = 50
-"""Small segments become one; as many as this, because a swap holds the files of all of them open."""
-SPENT_BYTES = 256 << 10
-"""How often a cleaning says how much it has read, so that it can be slowed down."""
+"""Most segments merged into one: a swap keeps the files of all of them open."""
+REPORT_BYTES = 256 << 10
+"""Interval at which a cleaning reports the bytes it has read, so that the broker can throttle it."""
 PROGRESS_BYTES = 8 << 20
-"""How often the broker hears that a cleaning goes on, when no group ends before."""
+"""Interval at which a cleaning reports progress to the broker when no group ends earlier."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """What a cleaning of some segments read and left."""
+    """Counters of one cleaning: bytes and records read and kept."""
 
     bytes_read: int = 0
     records_read: int = 0
     records_kept: int = 0
     unreadable_batches: int = 0
-    """Batches kept as they are because their records contradict themselves."""
+    """Batches copied unchanged because their records cannot be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class CleaningProgress:
-    """A cleaning goes on: one that takes long, or that has ended a group."""
+    """A sign that the cleaning is still running; sent at intervals and after each group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedGroup(CleaningProgress):
-    """Some neighbouring segments were read; `files` hold what is left of them, on the device but not yet in use."""
+    """The result for some adjacent segments: `files` hold the records that were kept, synced but not yet in use."""
 
     sources: tuple[SourceSegment, ...]
     files: CleanedFiles | None
-    """None if nothing of the one segment has to go."""
+    """None if no record of the single segment has to be removed."""
     cleaned_to: int
-    """Up to here every key has one record once all groups are in use."""
+    """The offset below which every key has one record once all groups are in use."""
     counts: Counts = field(default_factory=Counts)
 
 
 def clean(disk: Disk, plan: CleaningPlan) -> Iterator[BytesProcessed | CleaningProgress]:
-    """Yields each group as soon as its files are on the device, what was spent meanwhile, and signs of progress."""
+    """Yield each group as soon as its files are synced, and in between the bytes processed and progress reports."""
     spent = 0
     for result in _clean(disk, plan):
         yield result
         if isinstance(result, BytesProcessed):
-            spent += max(result.bytes, SPENT_BYTES)
+            spent += max(result.bytes, REPORT_BYTES)
             if spent >= PROGRESS_BYTES:
                 spent = 0
                 yield CleaningProgress()
 
 
 def _clean(disk: Disk, plan: CleaningPlan) -> Iterator[BytesProcessed | CleanedGroup]:
-    aborted = AbortedTransactions()
+    aborted = AbortedTransactionMap()
     producers = ProducerEnds(now_ms=plan.now_ms, expiration_ms=plan.producer_expiration_ms)
     yield from _read_headers(disk, plan, aborted, producers)
     keys = KeyMap(plan.key_map_bytes_max)
@@ -95,7 +95,9 @@ def _clean(disk: Disk, plan: CleaningPlan) -> Iterator[BytesProcessed | CleanedG
 
 
 def grouped(plan: CleaningPlan, below: int) -> Iterator[tuple[SourceSegment, ...]]:
-    """The segments that begin below an offset, small neighbours together, as one segment may hold them."""
+    """Group the segments that begin below an offset: small adjacent segments are merged if one segment can hold
+    them.
+    """
     group: list[SourceSegment] = []
     size = index_bytes = 0
     for segment in plan.segments:
@@ -122,7 +124,9 @@ _Batches = Iterator[tuple[HeaderFields, bytes, bool]]
 
 
 def _batches(disk: Disk, folder: str, segment: SourceSegment, *, headers_below: int = 0) -> _Batches:
-    """Header, bytes and whether it is the segment's last, of every batch; the bytes only from `headers_below` on."""
+    """Yield the header and bytes of every batch and whether it is the segment's last; bytes only from `headers_below`
+    on.
+    """
     path = names.segment_stem(folder, segment.base_offset) + names.LOG
     file = disk.open(path, writable=False)
     try:
@@ -139,7 +143,7 @@ def _batches(disk: Disk, folder: str, segment: SourceSegment, *, headers_below: 
 
 
 def _aborted_by_marker(disk: Disk, folder: str, group: Sequence[SourceSegment]) -> dict[int, AbortedTransaction]:
-    """The aborted transactions whose markers are in these segments."""
+    """Return the aborted transactions whose markers are in these segments."""
     found: dict[int, AbortedTransaction] = {}
     for segment in group:
         path = names.segment_stem(folder, segment.base_offset) + names.TRANSACTION_INDEX
@@ -154,9 +158,11 @@ def _aborted_by_marker(disk: Disk, folder: str, group: Sequence[SourceSegment]) 
 
 
 def _read_headers(
-    disk: Disk, plan: CleaningPlan, aborted: AbortedTransactions, producers: ProducerEnds
+    disk: Disk, plan: CleaningPlan, aborted: AbortedTransactionMap, producers: ProducerEnds
 ) -> Iterator[BytesProcessed]:
-    """Of the whole log: what producers sent last, and how the transactions of the dirty part ended."""
+    """Read the headers of the whole log: each producer's last batch, and the outcome of transactions in the dirty
+    part.
+    """
     for segment in (*plan.segments, *plan.later_segments):
         path = names.segment_stem(plan.folder, segment.base_offset) + names.LOG
         file = disk.open(path, writable=False)
@@ -178,9 +184,11 @@ def _read_headers(
 
 
 def _map_keys(
-    disk: Disk, plan: CleaningPlan, aborted: AbortedTransactions, keys: KeyMap
+    disk: Disk, plan: CleaningPlan, aborted: AbortedTransactionMap, keys: KeyMap
 ) -> Generator[BytesProcessed, None, int]:
-    """Fill the map from the dirty part; where it ends, which is before the plan's end when the map is full."""
+    """Fill the key map from the dirty part. Return the offset where it stopped, which is below the plan's end if the
+    map is full.
+    """
     reached, spent = plan.dirty_from, 0
     for segment in plan.segments:
         if segment.end_offset <= plan.dirty_from:
@@ -195,10 +203,10 @@ def _map_keys(
                 try:
                     keys.put(base_offset, open_entries(batch, plan.inflated_bytes_max)[1])
                 except ProtocolError:
-                    pass  # kept as it is, and nothing is taken away for its sake
+                    pass  # kept unchanged; no older record is removed because of it
             reached = base_offset + fields[LAST_OFFSET_DELTA] + 1
             spent += len(batch)
-            if spent >= SPENT_BYTES:
+            if spent >= REPORT_BYTES:
                 yield BytesProcessed(spent)
                 spent = 0
         reached = max(reached, segment.end_offset)
@@ -207,13 +215,13 @@ def _map_keys(
 
 
 class _Cleaner:
-    """Decides batch by batch, in the order of the log, what is left of it."""
+    """Decides, batch by batch in log order, which records to keep."""
 
     def __init__(
         self,
         plan: CleaningPlan,
         keys: KeyMap,
-        aborted: AbortedTransactions,
+        aborted: AbortedTransactionMap,
         producers: ProducerEnds,
         cleaned_to: int,
     ) -> None:
@@ -224,7 +232,7 @@ class _Cleaner:
         self._cleaned_to = cleaned_to
         self._transactions = EmptyTransactions()
         self._met_unreadable = False
-        """From such a batch on tombstones stay: they may be what hides a record in it."""
+        """From an unreadable batch on, tombstones are kept: they may hide one of its records."""
         self._counts = Counts()
 
     def clean_group(self, disk: Disk, group: Sequence[SourceSegment]) -> Iterator[BytesProcessed | CleanedGroup]:
@@ -247,7 +255,7 @@ class _Cleaner:
                     spent += len(kept)
                     if is_marker(kept_fields) and kept_fields[RECORD_COUNT] and kept_fields[BASE_OFFSET] in aborted:
                         written.note_aborted(aborted[kept_fields[BASE_OFFSET]])
-                if spent >= SPENT_BYTES:
+                if spent >= REPORT_BYTES:
                     yield BytesProcessed(spent)
                     spent = 0
             files = written.finish() if changed else None
@@ -255,14 +263,16 @@ class _Cleaner:
         yield CleanedGroup(sources=tuple(group), files=files, cleaned_to=self._cleaned_to, counts=counts)
 
     def _group_batches(self, disk: Disk, group: Iterable[SourceSegment]) -> _Batches:
-        """As `_batches`, with the last of the whole group marked: every segment still ends where the next begins."""
+        """Yield batches as `_batches` does, marking the last of the whole group: every segment still ends where the
+        next begins.
+        """
         group = tuple(group)
         for segment in group:
             for fields, batch, is_last in _batches(disk, self._plan.folder, segment):
                 yield fields, batch, is_last and segment is group[-1]
 
     def _kept(self, fields: HeaderFields, batch: bytes) -> bytes | bytearray:
-        """The batch itself, a smaller one, or nothing."""
+        """Return the batch itself, a smaller one, or nothing."""
         counts = self._counts
         counts.records_read += fields[RECORD_COUNT]
         if is_marker(fields):
@@ -280,7 +290,7 @@ class _Cleaner:
         return self._kept_records(fields, batch)
 
     def _kept_marker(self, fields: HeaderFields, batch: bytes) -> bytes | bytearray:
-        """A marker goes when nothing of its transaction is left and readers had time to see it."""
+        """Keep a transaction marker until nothing of its transaction is left and readers had time to see it."""
         is_useless = self._transactions.marker_is_last(fields)
         horizon_ms = delete_horizon(fields)
         if not is_useless or fields[BASE_OFFSET] >= self._cleaned_to or not fields[RECORD_COUNT]:

@@ -1,7 +1,7 @@
-"""What a start does about an exchange of segments that a crash interrupted: finish it, or undo it.
+"""Finish or undo, at start, a swap of segments that a crash interrupted.
 
-A log file under its swap name is the decision: its contents and its name are on the device, and everything in the
-offsets it covers is in it. Before that the cleaned files are thrown away, and the old segments are still whole.
+A log file with its swap name decides: its contents and name are on disk, and it holds everything in the offsets it
+covers. Before that name exists, the cleaned files are deleted and the old segments are still whole.
 """
 
 from headrace.ports.disk import Disk
@@ -23,7 +23,7 @@ def finish_swaps(disk: Disk, folder: str) -> None:
         _finish(disk, folder, name)
     for name in disk.list_directory(folder):
         if name.endswith(names.SWAP):
-            disk.unlink(f"{folder}/{name}")  # an index of an exchange that was not decided
+            disk.unlink(f"{folder}/{name}")  # an index of a swap that was not decided
     disk.sync_directory(folder)
 
 
@@ -37,7 +37,7 @@ def _finish(disk: Disk, folder: str, name: str) -> None:
     stem = names.segment_stem(folder, base_offset)
     replaced = _replaced_names(base_offset)
     if not disk.exists(stem + names.TRANSACTION_INDEX + names.SWAP):
-        # It has its own name already. Other indexes are built anew where they are missing, this one would not be.
+        # This index already has its final name. Missing indexes of other kinds are rebuilt; this kind would not be.
         replaced.remove(f"{stem.rpartition('/')[2]}{names.TRANSACTION_INDEX}")
     for other in disk.list_directory(folder):
         if other in replaced or base_offset < _base_offset(other) < end_offset:
@@ -51,12 +51,12 @@ def _finish(disk: Disk, folder: str, name: str) -> None:
 
 
 def _replaced_names(base_offset: int) -> set[str]:
-    """Of the segment at the same offset; the snapshot there goes on to be true."""
+    """Return the file names of the segment at the same offset, without its producer snapshot, which stays valid."""
     return {names.segment_stem("", base_offset)[1:] + suffix for suffix in REPLACED_FILES}
 
 
 def _base_offset(name: str) -> int:
-    """Of a live segment's file or its snapshot; -1 for any other name."""
+    """Return the base offset in the name of a live segment file or snapshot; -1 for any other name."""
     stem, _dot, suffix = name.partition(".")
     return int(stem) if f".{suffix}" in (*REPLACED_FILES, names.SNAPSHOT) and stem.isdecimal() else -1
 
@@ -80,7 +80,7 @@ def _rename_if_present(disk: Disk, source: str, destination: str) -> None:
 
 
 def remove_cleaned(disk: Disk, folder: str, base_offset: int, unique: str) -> None:
-    """The files of a cleaning that nobody wants any more."""
+    """Remove the files of a cleaning whose result is not used."""
     stem = names.segment_stem(folder, base_offset)
     for suffix in REPLACED_FILES:
         unlink_if_present(disk, names.cleaned(stem + suffix, unique))

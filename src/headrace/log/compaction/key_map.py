@@ -1,7 +1,7 @@
-"""Which offset each key was last written at, in bounded memory.
+"""Map each key to the offset of its last record, in bounded memory.
 
-Short keys are kept as they are, longer ones as a hash so long that two keys never share one by chance. When the map is
-full the pass ends where it has got to, and the next pass goes on from there.
+Short keys are stored as they are; longer ones as a hash long enough that no two keys collide by chance. When the map is
+full, the pass ends at that offset, and the next pass continues from there.
 """
 
 from collections.abc import Iterable
@@ -12,9 +12,9 @@ from .records import Entry
 KEY_BYTES_MAX = 40
 """Longer keys are hashed; a textual UUID has 36 bytes."""
 HASH_BYTES = 48
-"""More than the longest key that is kept as it is, so that a hash is never taken for a key."""
+"""Larger than the longest key that is stored as it is, so that a hash is never mistaken for a key."""
 ENTRY_BYTES = 240
-"""What a key may cost: its bytes, its offset and its share of a table that is just being enlarged."""
+"""Memory cost of one key: its bytes, its offset and its share of a table that is being enlarged."""
 
 
 class KeyMap:
@@ -30,20 +30,22 @@ class KeyMap:
         return len(self._offsets) >= self.entries_max
 
     def put(self, base_offset: int, entries: Iterable[Entry]) -> None:
-        """HOT. The keys of a batch; later batches overwrite earlier ones."""
+        """HOT. Add the keys of a batch; later batches overwrite earlier ones."""
         offsets = self._offsets
         for _start, _end, delta, _time, key, _has_value in entries:
             if key is not None:
                 offsets[key if len(key) <= KEY_BYTES_MAX else _hashed(key)] = base_offset + delta
 
     def kept(self, base_offset: int, entries: Iterable[Entry], *, tombstones: bool) -> list[Entry]:
-        """HOT. The records that no later one of their key replaces; those without a value only with `tombstones`."""
+        """HOT. Return the records that no later record of the same key replaces; those without a value only with
+        `tombstones`.
+        """
         last_offset = self._offsets.get
         kept = []
         for entry in entries:
             key = entry[4]
             if key is None:
-                continue  # nothing can ever replace it: Kafka's cleaner drops such records as well
+                continue  # a record without a key can never be replaced; Kafka's cleaner drops such records too
             if len(key) > KEY_BYTES_MAX:
                 key = _hashed(key)
             if base_offset + entry[2] >= last_offset(key, -1) and (tombstones or entry[5]):

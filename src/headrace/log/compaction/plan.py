@@ -1,7 +1,7 @@
-"""What of a log may and should be cleaned now, decided on the loop from what it has in memory.
+"""Decide on the loop, from state in memory, which segments of a log may be cleaned and whether they should be.
 
-Cleaned are whole closed segments that are on the device, below the last stable offset, and older than the shortest
-compaction lag. Whether they should be is a question of how much of the log is dirty, or of the longest lag.
+Only whole closed segments are cleaned: those that are on disk, below the last stable offset, and older than the minimum
+compaction lag. They should be cleaned when enough of the log is dirty or the maximum lag has passed.
 """
 
 from collections.abc import Iterable
@@ -29,14 +29,14 @@ class SourceSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningPlan:
-    """Everything a cleaning needs to know; it may be done in another process."""
+    """Everything a cleaning needs to know; it may run in another process."""
 
     folder: str
     unique: str
-    """Part of the names of the files it writes, so that no other cleaning writes the same ones."""
+    """Part of the names of the files it writes, so that no other cleaning writes the same files."""
     segments: tuple[SourceSegment, ...]
     later_segments: tuple[SourceSegment, ...]
-    """Not to be cleaned, but they may hold the markers of transactions that are, and what producers sent last."""
+    """Segments that are not cleaned but may hold the markers of cleaned transactions and producers' last batches."""
     dirty_from: int
     now_ms: int
     delete_retention_ms: int
@@ -46,20 +46,20 @@ class CleaningPlan:
     index_interval_bytes: int
     producer_expiration_ms: int
     inflated_bytes_max: int
-    """Batches whose records become larger are kept as they are."""
+    """Batches whose records decompress to more than this are kept unchanged."""
 
 
 class Cleanable(NamedTuple):
-    """How much of a log is clean, and how much more could be."""
+    """The clean part of a log, and the part that could be cleaned."""
 
     dirty_from: int
-    """Below it every key has one record."""
+    """Below this offset every key has one record."""
     clean_below: int
-    """Where the first segment begins that must not be cleaned yet."""
+    """Base offset of the first segment that must not be cleaned yet."""
     clean_bytes: int
     dirty_bytes: int
     is_overdue: bool
-    """The longest compaction lag is over for some of it."""
+    """Part of the log is older than the maximum compaction lag."""
 
     @property
     def dirty_ratio(self) -> float:
@@ -68,7 +68,9 @@ class Cleanable(NamedTuple):
 
 
 def cleanable(log: "PartitionLog", *, clean_offset: int, stable_offset: int, wall_ms: int) -> Cleanable:
-    """`clean_offset` is the checkpoint: it means nothing if the log no longer reaches or no longer begins there."""
+    """Measure the cleanable part. `clean_offset` comes from the checkpoint and is ignored if it lies outside the
+    log.
+    """
     dirty_from = clean_offset if log.start_offset <= clean_offset <= log.end_offset else log.start_offset
     clean_bytes = dirty_bytes = 0
     clean_below = log.segments[0].base_offset
@@ -97,7 +99,7 @@ def make_plan(
     key_map_bytes_max: int,
     producer_expiration_ms: int = DAY_MS,
 ) -> CleaningPlan | None:
-    """None if there is no segment to clean."""
+    """Plan a cleaning; None if there is no segment to clean."""
     config = log.config
     sources = tuple(_source(segment) for segment in log.segments if segment.next_offset <= found.clean_below)
     if not sources:
@@ -120,7 +122,7 @@ def make_plan(
 
 
 def source_segments(log: "PartitionLog", sources: Iterable[SourceSegment]) -> list[Segment] | None:
-    """The log's own segments that these are still a picture of; None if any is gone or has changed."""
+    """Return the log's segments that match these planned ones; None if any is gone or has changed."""
     by_base = {segment.base_offset: segment for segment in log.segments[:-1]}
     found = [by_base.get(source.base_offset) for source in sources]
     segments = [segment for segment in found if segment is not None]
@@ -130,7 +132,7 @@ def source_segments(log: "PartitionLog", sources: Iterable[SourceSegment]) -> li
 
 def _may_be_cleaned(log: "PartitionLog", segment: Segment, stable_offset: int) -> bool:
     limit = min(stable_offset, log.recovery_point)
-    is_closed = segment is not log.active and log.is_settled(segment) and not segment.transactions.is_unsynced
+    is_closed = segment is not log.active and log.is_flushed(segment) and not segment.transactions.is_unsynced
     return is_closed and segment.next_offset <= limit and segment.size > 0
 
 
@@ -148,7 +150,7 @@ def _newest_ms(segment: Segment) -> int:
 
 
 def _oldest_ms(log: "PartitionLog", segment: Segment) -> int:
-    """The time of the first batch; read once where the log was opened without looking at it."""
+    """Return the time of the first batch; read from disk once if opening the log did not read it."""
     if segment.first_timestamp < 0:
         header = log.disk.read(log.files.handle(segment.log), HEADER_SIZE, 0)
         found: int = HEADER.unpack_from(header)[MAX_TIMESTAMP]

@@ -1,6 +1,6 @@
-"""The last batch of every idempotent producer: its header must stay, as a restart may have to learn from it.
+"""Track the last batch of every idempotent producer: its header must stay, because recovery may need it.
 
-Learned from the headers of the whole log rather than from the log's memory, which may know very many producers: a plan
+The headers of the whole log are read instead of the log's state in memory, which may hold very many producers: a plan
 must stay small.
 """
 
@@ -22,13 +22,14 @@ class ProducerEnds:
         self._markers: dict[int, int] = {}
 
     def note(self, fields: HeaderFields) -> None:
-        """A batch of a producer, in the order of the log."""
+        """Note a batch of a producer, in log order."""
         last_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
         (self._markers if is_marker(fields) else self._data)[fields[PRODUCER_ID]] = last_offset
 
     def is_last(self, fields: HeaderFields) -> bool:
-        """Whether this is the last batch with data of a producer that is still remembered, or its last marker if it
-        has no data."""
+        """Return whether this is the last data batch of a producer that is still remembered, or its last marker if it
+        has no data.
+        """
         producer_id = fields[PRODUCER_ID]
         if producer_id < 0 or self._now_ms - fields[MAX_TIMESTAMP] >= self._expiration_ms:
             return False

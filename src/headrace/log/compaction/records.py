@@ -1,8 +1,8 @@
-"""The records of one batch for compaction: where each lies, its key, and the batch without those that go.
+"""Locate the records of one batch and their keys, and rebuild the batch without the removed records.
 
-Offsets never change: what stays is copied as it is, behind a header that keeps the base offset, the last offset and
-the producer's sequence. Only when a delete horizon is set are timestamps written anew, because the horizon takes the
-place of the base timestamp (KIP-534).
+Offsets never change: kept records are copied unchanged after a header that keeps the base offset, the last offset and
+the producer's sequence. Timestamps are rewritten only when a delete horizon is set, because the horizon replaces the
+base timestamp (KIP-534).
 """
 
 from collections.abc import Sequence
@@ -33,18 +33,20 @@ from headrace.wire.records.reader import ONE_BYTE_NUMBERS, open_records, read_va
 
 NO_TIMESTAMP = -1
 RECORDS_MAX = 1_000_000
-"""Of one batch: opened, they are far larger than their bytes. A batch of more is kept as it is."""
+"""Records per batch. Decoded records are far larger than their bytes; a batch with more is kept unchanged."""
 INFLATION_TIMES_MAX = 16
-"""How many times the largest message the records of a batch may become, as for producers of compacted topics."""
+"""Limit on the decompressed size of a batch, as a multiple of the maximum message size; also applied to producers of
+compacted topics.
+"""
 
 _CRC = Struct(">I")
 
 
 class Entry(NamedTuple):
-    """One record in the plain bytes of its batch."""
+    """One record in the uncompressed bytes of its batch."""
 
     start: int
-    """Where its length stands."""
+    """Position of the record's length field."""
     end: int
     offset_delta: int
     timestamp_delta: int
@@ -57,9 +59,9 @@ def inflated_bytes_max(max_message_bytes: int) -> int:
 
 
 def open_entries(batch: bytes, bytes_max: int) -> tuple[bytes, list[Entry]]:
-    """The plain records of a batch, at most so many bytes, and where each is.
+    """Decompress the records of a batch, at most `bytes_max` bytes, and locate each one.
 
-    CorruptBatch if they contradict their lengths, InflationLimit if there are too many.
+    Raises CorruptBatch if the records contradict their lengths, and InflationLimit if there are too many.
     """
     fields, plain = open_records(batch, bytes_max)
     if fields[RECORD_COUNT] > RECORDS_MAX:
@@ -67,11 +69,13 @@ def open_entries(batch: bytes, bytes_max: int) -> tuple[bytes, list[Entry]]:
     try:
         return plain, _entries(fields, plain)
     except IndexError:
-        raise CorruptBatch(f"the records of the batch at offset {fields[BASE_OFFSET]} are cut off") from None
+        raise CorruptBatch(f"the records of the batch at offset {fields[BASE_OFFSET]} are truncated") from None
 
 
 def _entries(fields: HeaderFields, plain: bytes) -> list[Entry]:
-    """The loop compaction spends its time in: short numbers, the common case, are read without a call."""
+    """Locate the records. Compaction spends most of its time in this loop: short numbers, the common case, are read
+    inline.
+    """
     last_delta = fields[LAST_OFFSET_DELTA]
     new, kind, small, varint = tuple.__new__, Entry, ONE_BYTE_NUMBERS, read_varint
     entries: list[Entry] = []
@@ -104,10 +108,12 @@ def _entries(fields: HeaderFields, plain: bytes) -> list[Entry]:
         else:
             length, position = varint(plain, position)
         key = plain[position : (position := position + length)] if length >= 0 else None
-        # The sign of the value's length is all that matters of it: odd zigzag numbers are negative.
+        # Only the sign of the value's length matters here: odd zigzag numbers are negative.
         has_value = not plain[position] & 1
         if not 0 <= delta <= last_delta or position >= end or end > len(plain):
-            raise CorruptBatch(f"a record of the batch at offset {fields[BASE_OFFSET]} is not what it declares")
+            raise CorruptBatch(
+                f"a record of the batch at offset {fields[BASE_OFFSET]} does not match its declared lengths"
+            )
         entries.append(new(kind, (start, end, delta, timestamp_delta, key, has_value)))
         position = end
     if position != len(plain):
@@ -116,13 +122,13 @@ def _entries(fields: HeaderFields, plain: bytes) -> list[Entry]:
 
 
 def delete_horizon(fields: HeaderFields) -> int | None:
-    """When the tombstones of the batch may go, once a cleaning has said so."""
+    """Return the time from which the tombstones of the batch may be removed, if an earlier cleaning has set it."""
     return fields[BASE_TIMESTAMP] if fields[ATTRIBUTES] & DELETE_HORIZON_BIT else None
 
 
 def rebuilt(fields: HeaderFields, plain: bytes, kept: Sequence[Entry], *, horizon_ms: int | None) -> bytearray:
-    """The batch with only these records, at least one; a new `horizon_ms` becomes its base timestamp."""
-    assert kept, "a batch without records is `emptied`"
+    """Rebuild the batch with only these records, at least one; a new `horizon_ms` becomes its base timestamp."""
+    assert kept, "rebuilt() needs at least one record; use emptied() for none"
     base_timestamp, attributes = fields[BASE_TIMESTAMP], fields[ATTRIBUTES]
     max_timestamp = fields[MAX_TIMESTAMP]
     if not attributes & LOG_APPEND_TIME_BIT:
@@ -144,7 +150,7 @@ def rebuilt(fields: HeaderFields, plain: bytes, kept: Sequence[Entry], *, horizo
 
 
 def emptied(fields: HeaderFields) -> bytearray:
-    """The header alone: it still says which offsets there were and what the producer's last sequence was."""
+    """Reduce the batch to its header, which still holds the offset range and the producer's last sequence."""
     kept_bits = ~(COMPRESSION_MASK | DELETE_HORIZON_BIT)
     attributes = fields[ATTRIBUTES] & kept_bits | Compression.NONE
     return _batch(fields, {ATTRIBUTES: attributes, BASE_TIMESTAMP: NO_TIMESTAMP, RECORD_COUNT: 0}, b"")
@@ -163,7 +169,7 @@ def _batch(fields: HeaderFields, changed: dict[int, int], packed: bytes) -> byte
 
 
 def _runs(kept: Sequence[Entry]) -> list[tuple[int, int]]:
-    """Neighbours together, so that fewer slices are cut."""
+    """Merge adjacent records into runs, so that fewer slices are cut."""
     runs: list[tuple[int, int]] = []
     start, end = kept[0].start, kept[0].end
     for entry in kept[1:]:

@@ -1,10 +1,10 @@
-"""Putting a cleaned segment in the place of the old ones while readers go on.
+"""Replace old segments with a cleaned one while readers continue.
 
-The names change in an order that a crash at any point cannot betray: cleaned, swap (from here on it is decided), the
-old ones deleted, live; the directory is synced between. The loop keeps the old files open all the while, so a reader
-never opens new bytes by an old place; they are unlinked later, like those that retention takes.
+Files are renamed in an order that survives a crash at any point: cleaned, swap (the decision), old files deleted, live;
+the directory is synced between the steps. The loop keeps the old files open meanwhile, so a reader never opens new
+bytes at an old position; the old files are unlinked later, as in retention.
 
-An exchange that meets a full device, or no file descriptor, stops where it is; run again, it goes on from there.
+A swap that finds a full disk or no file descriptor stops where it is; the next run continues from there.
 """
 
 from collections import deque
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 
 def swap_work(log: "PartitionLog", group: CleanedGroup, *, wall_ms: int) -> Work | None:
-    """The exchange, for a helper; None if the log is not as it was, and the cleaned files are of no use.
+    """Return the swap as work for a helper thread; None if the log has changed and the cleaned files are useless.
 
-    When `run` raises an error that passes, run it again before `done` is called.
+    If `run` raises a transient error, run it again before `done` is called.
     """
     files = group.files
     old = source_segments(log, group.sources) if not (log.failed or log.closed) else None
     if files is None or old is None or log.names_generation % 2:
         return None
-    new = _segment(log, files, old[-1].created_ms)  # now, so that nothing can fail once the names have changed
+    new = _segment(log, files, old[-1].created_ms)  # opened now, so that nothing can fail once the names have changed
     handles = [log.files.handle(file) for segment in old for file in segment.all_files()]
     for handle in handles:
         log.files.pin(handle)
     log.names_generation += 1
     log.being_replaced = tuple(old)
-    exchange = Exchange(log.disk, log.path, files, [segment.base_offset for segment in old])
+    exchange = SegmentSwap(log.disk, log.path, files, [segment.base_offset for segment in old])
 
     def done(_result: object, error: BaseException | None) -> None:
         log.names_generation += 1
@@ -60,20 +60,20 @@ def swap_work(log: "PartitionLog", group: CleanedGroup, *, wall_ms: int) -> Work
 
 
 def discard_work(log: "PartitionLog", group: CleanedGroup) -> Work | None:
-    """Remove cleaned files that came too late."""
+    """Return work that removes cleaned files that are no longer useful."""
     files = group.files
     if files is None:
         return None
     disk, folder = log.disk, log.path
 
     def done(_result: object, _error: BaseException | None) -> None:
-        """What could not be removed, the next start removes."""
+        """Ignore files that could not be removed: the next start removes them."""
 
     return Work(lambda: remove_cleaned(disk, folder, files.base_offset, files.unique), done)
 
 
-class Exchange:
-    """The steps of an exchange, in order; those that were done are not done again."""
+class SegmentSwap:
+    """The steps of a swap, in order; completed steps are skipped on a second run."""
 
     def __init__(self, disk: Disk, folder: str, files: CleanedFiles, old_bases: list[int]) -> None:
         self._steps = deque(_steps(disk, folder, files, old_bases))
@@ -99,13 +99,13 @@ def _steps(disk: Disk, folder: str, files: CleanedFiles, old_bases: list[int]) -
             yield partial(_retire, disk, names.segment_stem(folder, base_offset) + suffix)
     for suffix in names.INDEXES:
         yield partial(disk.rename, stem + suffix + names.SWAP, stem + suffix)
-    yield sync  # a log without its index of aborted transactions would show what they wrote
+    yield sync  # a log without its transaction index would return records of aborted transactions
     yield partial(disk.rename, stem + names.LOG + names.SWAP, stem + names.LOG)
     yield sync
 
 
 def _mark_compacted(disk: Disk, folder: str) -> None:
-    """From now on a missing offset is no sign of damage."""
+    """Mark the partition's folder as compacted: from now on a missing offset is no sign of damage."""
     if not disk.exists(f"{folder}/{names.COMPACTED}"):
         create_empty(disk, f"{folder}/{names.COMPACTED}")
 

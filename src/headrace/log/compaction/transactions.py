@@ -1,7 +1,7 @@
-"""Transactions as compaction sees them: which batches were aborted, and which markers have nothing left to mark.
+"""Track, during compaction, which batches belong to aborted transactions and which markers are no longer needed.
 
-Only what is below the last stable offset is cleaned, so the fate of every batch there is known; its marker may stand
-further up in the log, and is looked for there.
+Only batches below the last stable offset are cleaned, so the outcome of each is known; its marker may be further up in
+the log, and is searched there.
 """
 
 from headrace.wire.errors import CorruptBatch
@@ -9,16 +9,16 @@ from headrace.wire.records.header import ATTRIBUTES, BASE_OFFSET, PRODUCER_ID, T
 from headrace.wire.records.markers import read_marker
 
 
-class AbortedTransactions:
-    """Learns from the headers of a log, in order, and then tells of any batch whether its transaction was aborted."""
+class AbortedTransactionMap:
+    """Reads the headers of a log in order, then answers for any batch whether its transaction was aborted."""
 
     def __init__(self) -> None:
         self._open: dict[int, int] = {}
-        """The first offset of each producer's transaction that no marker has ended yet."""
+        """The first offset of each producer's transaction that has no marker yet."""
         self._aborted: dict[int, list[tuple[int, int]]] = {}
 
     def data(self, fields: HeaderFields) -> None:
-        """A batch within a transaction."""
+        """Note a batch within a transaction."""
         self._open.setdefault(fields[PRODUCER_ID], fields[BASE_OFFSET])
 
     def marker(self, fields: HeaderFields, batch: bytes) -> None:
@@ -28,7 +28,7 @@ class AbortedTransactions:
             self._aborted.setdefault(producer_id, []).append((begin, fields[BASE_OFFSET]))
 
     def covers(self, fields: HeaderFields) -> bool:
-        """Whether the batch was written by a transaction that was aborted."""
+        """Return whether the batch belongs to an aborted transaction."""
         if not fields[ATTRIBUTES] & TRANSACTIONAL_BIT:
             return False
         offset = fields[BASE_OFFSET]
@@ -36,9 +36,9 @@ class AbortedTransactions:
 
 
 class EmptyTransactions:
-    """Follows the batches of a cleaning, in order: a marker none of whose batches is left has had its time.
+    """Follows the batches of a cleaning in order and finds markers whose transactions have no batches left.
 
-    A batch of which only the header is left counts: without the marker it would look like a transaction that is open.
+    A batch reduced to its header counts as present: without the marker it would look like an open transaction.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class EmptyTransactions:
             self._with_batches.add(fields[PRODUCER_ID])
 
     def marker_is_last(self, fields: HeaderFields) -> bool:
-        """Whether nothing of the transaction this marker ends was there when the cleaning read it."""
+        """Return whether the cleaning found no batch of the transaction that this marker ends."""
         producer_id = fields[PRODUCER_ID]
         if producer_id in self._with_batches:
             self._with_batches.discard(producer_id)
@@ -62,7 +62,7 @@ def is_transactional(fields: HeaderFields) -> bool:
 
 
 def marks_abort(batch: bytes) -> bool:
-    """Whether the control batch ends a transaction by throwing it away; an unknown kind does not."""
+    """Return whether the control batch aborts a transaction; a batch of an unknown type does not."""
     try:
         marker = read_marker(batch)
     except CorruptBatch:

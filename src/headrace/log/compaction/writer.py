@@ -1,4 +1,6 @@
-"""A cleaned segment while it is written: a log file and its indexes, under names that no start takes for a segment."""
+"""Write a cleaned segment: a log file and its indexes, under names that a starting broker does not take for a
+segment.
+"""
 
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -23,7 +25,7 @@ from ..transaction_index import AbortedTransaction
 from .plan import CleaningPlan
 
 WRITE_BYTES = 1 << 20
-"""Batches are collected to this size before they are written."""
+"""Batches are collected up to this size before they are written."""
 
 
 class IndexState(NamedTuple):
@@ -32,7 +34,7 @@ class IndexState(NamedTuple):
 
 
 class CleanedFiles(NamedTuple):
-    """What a log needs to know of a cleaned segment to use it without reading it again."""
+    """Facts about a cleaned segment that let the log use it without reading it again."""
 
     unique: str
     base_offset: int
@@ -45,11 +47,11 @@ class CleanedFiles(NamedTuple):
     offset_index: IndexState
     time_index: IndexState
     aborted: tuple[int, int]
-    """Entries of the index of aborted transactions, and the last of them; the file is there without any as well."""
+    """Entries of the transaction index, and the last of them; the file exists even without entries."""
 
 
 class CleanedSegment:
-    """Without `finish` the files go again when the block is left."""
+    """Writes the files; leaving the block without `finish` removes them."""
 
     def __init__(self, disk: Disk, plan: CleaningPlan, base_offset: int) -> None:
         self._disk = disk
@@ -82,7 +84,7 @@ class CleanedSegment:
 
     def append(self, fields: HeaderFields, batch: Buffer) -> None:
         last_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
-        # An emptied batch keeps its newest time for its producer's sake; no reader finds a record of that time.
+        # An emptied batch keeps its newest timestamp only for its producer; it holds no record of that time.
         timestamp = fields[MAX_TIMESTAMP] if fields[RECORD_COUNT] else NO_TIMESTAMP
         size = fields[LENGTH] + LOG_OVERHEAD
         self._segment.note(((fields[BASE_OFFSET], last_offset, timestamp, size),), self._index_interval_bytes)
@@ -92,11 +94,11 @@ class CleanedSegment:
             self._write()
 
     def note_aborted(self, entry: AbortedTransaction) -> None:
-        """The marker of an aborted transaction was appended."""
+        """Add a transaction index entry after the marker of an aborted transaction was appended."""
         self._segment.transactions.append(entry)
 
     def finish(self) -> CleanedFiles:
-        """Everything is on the device, under the names of cleaned files."""
+        """Sync everything under the names of cleaned files."""
         segment = self._segment
         self._write()
         segment.index_time()
